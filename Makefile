@@ -1,0 +1,52 @@
+# `make` lists the targets. Everything runs in .venv, which is made on first use.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format requirements faults interop bench clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv and install Skyrocket with its tools
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Skyrocket needs Python 3.11 or newer; set PYTHON=…")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+run: $(STAMP) ## inspect a sample store (until there is a server)
+	@$(BIN)/skyrocket inspect $${STORE:-var/sample-store}
+
+test: $(STAMP) check ## every test but the long modes (a few minutes)
+	$(PYTEST) -n $(JOBS) -m "not slow"
+
+check: $(STAMP) ## format, lint, strict types, import arrows
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(PYTEST) -q tests/unit/test_import_arrows.py
+
+format: $(STAMP) ## rewrite the code in the common style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+requirements: $(STAMP) ## which requirement is shown by which test
+	@$(BIN)/python -m tests.requirements
+
+faults: $(STAMP) ## the long fault suite: every write, byte and bit; kill -9 in a loop
+	$(PYTEST) -n $(JOBS) tests/faults
+
+interop: $(STAMP) ## Apache RocketMQ opens our stores and we open its (needs Java and Maven)
+	$(PYTEST) tests/interop
+
+bench: $(STAMP) ## speed, as ratios from one run, with a table and a plot
+	$(BIN)/python -m bench.store
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) var build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/results

@@ -1,0 +1,3 @@
+"""Skyrocket: RocketMQ in Python."""
+
+__version__ = "0.1.0"

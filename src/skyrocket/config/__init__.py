@@ -1,0 +1,1 @@
+"""Settings: one declaration each, with RocketMQ's key, bounds and help."""

@@ -1,0 +1,1 @@
+"""Bytes at rest: layouts and pure functions over buffers; no file is opened here."""

@@ -1,0 +1,84 @@
+"""Message bodies: zlib, lz4 and zstd as RocketMQ's clients write them."""
+
+import zlib
+from enum import IntEnum
+
+import lz4.frame
+import zstandard
+
+from skyrocket.errors import DataError
+from skyrocket.format import sys_flag as flags
+
+DEFAULT_LEVEL = 5
+
+
+class CompressionType(IntEnum):
+    """Codes in bits 8–10 of sysFlag; 0 stands for zlib written by old clients."""
+
+    LZ4 = 1
+    ZSTD = 2
+    ZLIB = 3
+
+
+def compression_type(sys_flag: int) -> CompressionType:
+    """How the body of a record with this flag was compressed."""
+    code = (sys_flag & flags.COMPRESSION_TYPE_MASK) >> flags.COMPRESSION_TYPE_SHIFT
+    if code == 0:
+        return CompressionType.ZLIB
+    try:
+        return CompressionType(code)
+    except ValueError:
+        raise DataError(f"compression type {code} in sysFlag {sys_flag:#x} is unknown; known are 1 to 3") from None
+
+
+def compress(body: bytes, kind: CompressionType, level: int = DEFAULT_LEVEL) -> bytes:
+    """The body as a client of RocketMQ would send it."""
+    if kind is CompressionType.LZ4:
+        return bytes(lz4.frame.compress(body))
+    if kind is CompressionType.ZSTD:
+        return zstandard.ZstdCompressor(level=level).compress(body)
+    return zlib.compress(body, level)
+
+
+def compressed_flag(sys_flag: int, kind: CompressionType) -> int:
+    """The flag of a record whose body was compressed this way."""
+    return sys_flag & ~flags.COMPRESSION_TYPE_MASK | flags.COMPRESSED | kind << flags.COMPRESSION_TYPE_SHIFT
+
+
+def decompress(body: bytes, kind: CompressionType, max_size: int = 1 << 28) -> bytes:
+    """The plain body; raises DataError when the stream is damaged or inflates beyond `max_size`."""
+    try:
+        if kind is CompressionType.LZ4:
+            plain = _bounded(lz4.frame.LZ4FrameDecompressor(), body, max_size)
+        elif kind is CompressionType.ZSTD:
+            reader = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True)
+            plain = reader.read(max_size + 1)
+        else:
+            plain = _inflate(body, max_size)
+    except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError) as error:
+        raise DataError(f"body of {len(body)} bytes is not a {kind.name} stream: {error}") from error
+    if len(plain) > max_size:
+        raise DataError(f"body of {len(body)} bytes inflates beyond {max_size} bytes")
+    return plain
+
+
+def plain_body(body: bytes, sys_flag: int) -> bytes:
+    """The body as the producer's application gave it."""
+    if not sys_flag & flags.COMPRESSED:
+        return body
+    return decompress(body, compression_type(sys_flag))
+
+
+def _inflate(body: bytes, max_size: int) -> bytes:
+    inflater = zlib.decompressobj()
+    plain = inflater.decompress(body, max_size + 1)
+    if not inflater.eof and len(plain) <= max_size:
+        raise EOFError("the stream ends early")
+    return plain
+
+
+def _bounded(inflater: "lz4.frame.LZ4FrameDecompressor", body: bytes, max_size: int) -> bytes:
+    plain = bytes(inflater.decompress(body, max_length=max_size + 1))
+    if not inflater.eof and len(plain) <= max_size:
+        raise EOFError("the frame ends early")
+    return plain

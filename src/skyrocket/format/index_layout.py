@@ -1,0 +1,92 @@
+"""An IndexFile: header 40 bytes, hash slots of 4 bytes, entries of 20 bytes chained from their slot.
+
+slot s (from 0) stands at 40 + 4·s, entry k (from 1; 0 is never used) at 40 + 4·slots + 20·k.
+A slot holds the number of the newest entry of its chain, an entry that of the one before it; 0 ends the chain.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+
+from skyrocket.format.java_hash import java_hash
+
+HEADER = Struct(">qqqqii")
+HEADER_SIZE = HEADER.size
+SLOT_SIZE = 4
+ENTRY = Struct(">iqii")
+ENTRY_SIZE = ENTRY.size
+ENTRY_DTYPE = np.dtype([("key_hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
+SLOT_DTYPE = np.dtype(">i4")
+
+MAX_SECONDS = 2147483647
+
+
+class IndexHeader(NamedTuple):
+    """The first 40 bytes; `next_number` is what RocketMQ calls indexCount: the number of the next entry."""
+
+    begin_timestamp: int
+    end_timestamp: int
+    begin_physical_offset: int
+    end_physical_offset: int
+    used_slots: int
+    next_number: int
+
+
+class IndexEntry(NamedTuple):
+    """One key of one record."""
+
+    key_hash: int
+    physical_offset: int
+    seconds: int
+    previous: int
+
+
+def file_size(slots: int, entries: int) -> int:
+    """The size of an index file: 420 000 040 bytes by default."""
+    return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * entries
+
+
+def slot_position(slot: int) -> int:
+    """Where a slot stands in the file."""
+    return HEADER_SIZE + SLOT_SIZE * slot
+
+
+def entry_position(slots: int, number: int) -> int:
+    """Where an entry stands in the file."""
+    return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * number
+
+
+def decode_header(buffer: bytes | memoryview) -> IndexHeader:
+    """The header; a count of 0 or less reads as 1, as in RocketMQ."""
+    header = IndexHeader(*HEADER.unpack_from(buffer, 0))
+    return header if header.next_number > 0 else header._replace(next_number=1)
+
+
+def key_text(topic: str, key: str) -> str:
+    """The text whose hash is stored for a key (or unique key) of a message."""
+    return f"{topic}#{key}"
+
+
+def tag_text(topic: str, tags: str) -> str:
+    """The text whose hash 5.4.0 stores for the tags of a message."""
+    return f"{topic}#T#{tags}"
+
+
+def index_hash(text: str) -> int:
+    """The stored hash: absolute value of Java's hash; the one value that has none becomes 0."""
+    h = abs(java_hash(text))
+    return 0 if h == 1 << 31 else h
+
+
+def seconds_since(begin_timestamp: int, store_timestamp: int) -> int:
+    """The stored time difference, within 0 … 2^31-1."""
+    if begin_timestamp <= 0:
+        return 0
+    return min(max((store_timestamp - begin_timestamp) // 1000, 0), MAX_SECONDS)
+
+
+def overlaps(header: IndexHeader, begin: int, end: int) -> bool:
+    """Whether a file may hold entries between two times."""
+    first, last = header.begin_timestamp, header.end_timestamp
+    return (begin < first and end > last) or first <= begin <= last or first <= end <= last

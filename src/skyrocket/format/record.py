@@ -1,0 +1,339 @@
+"""A CommitLog record: its layout, encoding, decoding, and the walk through a buffer of records.
+
+    TOTALSIZE 4 | MAGIC 4 | BODYCRC 4 | QUEUEID 4 | FLAG 4 | QUEUEOFFSET 8 | PHYSICALOFFSET 8 | SYSFLAG 4 |
+    BORNTIMESTAMP 8 | BORNHOST 8 or 20 | STORETIMESTAMP 8 | STOREHOST 8 or 20 | RECONSUMETIMES 4 |
+    PREPAREDTRANSACTIONOFFSET 8 | BODYLENGTH 4 | BODY | TOPICLENGTH 1 or 2 | TOPIC | PROPERTIESLENGTH 2 | PROPERTIES
+
+All integers are big-endian and signed. V1 records have a topic length of one byte, V2 records of two. A file of
+records ends with a blank: its size up to the end of the file, a magic of its own, and bytes without meaning.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from struct import Struct
+from typing import NamedTuple
+
+from skyrocket.errors import CorruptRecord, MessageRefused
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.crc import checksum
+from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
+from skyrocket.format.properties import PROPERTY_END, decode_properties, without_property
+from skyrocket.model.message import Host, StoredMessage
+
+Buffer = bytes | bytearray | memoryview
+
+MAGIC_V1 = -626843481
+MAGIC_V2 = -626843477
+MAGIC_BLANK = -875286124
+
+BLANK = Struct(">ii")  # bytes left in the file, MAGIC_BLANK
+BLANK_SIZE = BLANK.size
+
+
+def _head(born_host_bytes: int, store_host_bytes: int) -> Struct:
+    return Struct(f">iiiiiqqiq{born_host_bytes}sq{store_host_bytes}siqi")
+
+
+# The fixed part, from TOTALSIZE to BODYLENGTH, by the two IPv6 bits of sysFlag (bits 4 and 5).
+HEADS = tuple(_head(20 if bits & 1 else 8, 20 if bits & 2 else 8) for bits in range(4))
+HOST_BITS_SHIFT = 4
+HOST_BITS_MASK = 3
+
+TOPIC_LENGTH_V1 = Struct(">b")
+TOPIC_LENGTH_V2 = Struct(">h")
+PROPERTIES_LENGTH = Struct(">h")
+
+QUEUE_OFFSET_AT = 20
+PHYSICAL_OFFSET_AT = 28
+SYS_FLAG_AT = 36
+BORN_HOST_AT = 48
+SMALLEST_RECORD = 91
+
+_I32 = Struct(">i")
+_I64 = Struct(">q")
+_PORT = Struct(">i")
+
+CRC_PROPERTY = b"__CRC32#"
+CRC_PROPERTY_BYTES = len(CRC_PROPERTY) + 1 + 10 + 1
+
+
+def head_struct(sys_flag: int) -> Struct:
+    """The layout of the fixed part for these host widths."""
+    return HEADS[sys_flag >> HOST_BITS_SHIFT & HOST_BITS_MASK]
+
+
+def pack_host(host: Host) -> bytes:
+    """Address bytes and port as stored."""
+    return host.address + _PORT.pack(host.port)
+
+
+def unpack_host(raw: bytes) -> Host:
+    """The host of 8 or 20 stored bytes."""
+    return Host(raw[:-4], _PORT.unpack_from(raw, len(raw) - 4)[0])
+
+
+def host_flags(born_host: Host, store_host: Host) -> int:
+    """The sysFlag bits that tell the width of both hosts."""
+    born = flags.BORN_HOST_V6 if len(born_host.address) == 16 else 0
+    store = flags.STORE_HOST_V6 if len(store_host.address) == 16 else 0
+    return born | store
+
+
+def topic_part(topic: bytes) -> tuple[int, bytes]:
+    """Magic, and length + name as they stand between body and properties; V2 only where V1 cannot hold it."""
+    if len(topic) <= 127:
+        return MAGIC_V1, TOPIC_LENGTH_V1.pack(len(topic)) + topic
+    if len(topic) > 32767:
+        raise MessageRefused(f"topic takes {len(topic)} bytes; the record holds 32767 at most")
+    return MAGIC_V2, TOPIC_LENGTH_V2.pack(len(topic)) + topic
+
+
+def encode_record(message: StoredMessage, properties: bytes) -> bytes:
+    """The bytes of a record; `properties` is its stored text (`message.properties` is not looked at)."""
+    if len(properties) > MAX_PROPERTIES_BYTES:
+        raise MessageRefused(f"properties take {len(properties)} bytes; the limit is {MAX_PROPERTIES_BYTES}")
+    magic, topic = topic_part(message.topic.encode())
+    hosts = host_flags(message.born_host, message.store_host)
+    sys_flag = message.sys_flag & ~(HOST_BITS_MASK << HOST_BITS_SHIFT) | hosts
+    layout = head_struct(sys_flag)
+    size = layout.size + len(message.body) + len(topic) + PROPERTIES_LENGTH.size + len(properties)
+    head = layout.pack(
+        size,
+        magic,
+        checksum(message.body),
+        message.queue_id,
+        message.flag,
+        message.queue_offset,
+        message.physical_offset,
+        sys_flag,
+        message.born_timestamp,
+        pack_host(message.born_host),
+        message.store_timestamp,
+        pack_host(message.store_host),
+        message.reconsume_times,
+        message.prepared_transaction_offset,
+        len(message.body),
+    )
+    return b"".join((head, message.body, topic, PROPERTIES_LENGTH.pack(len(properties)), properties))
+
+
+def encode_blank(size: int) -> bytes:
+    """The head of the blank that fills the last `size` bytes of a file."""
+    return BLANK.pack(size, MAGIC_BLANK)
+
+
+class RecordHead(NamedTuple):
+    """What dispatch needs of a record; topic and properties are still encoded."""
+
+    physical_offset: int
+    size: int
+    topic: bytes
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+    store_timestamp: int
+    properties: bytes
+
+
+class CrcCheck(Enum):
+    """Which checksum a walk compares."""
+
+    NONE = "none"
+    BODY = "body"
+    RECORD = "record"
+
+
+class WalkEnd(Enum):
+    """Why a walk stopped."""
+
+    LIMIT = "limit"  # exactly at the end of what may be read
+    BLANK = "blank"  # end of the file's records
+    ZERO = "zero"  # four zero bytes where a size belongs: nothing was written here
+    DAMAGED = "damaged"
+
+
+class RecordWalk:
+    """Iterates the records of one file's buffer, then says where and why it stopped.
+
+    `file_offset` is the physical offset of the buffer's first byte. A record whose stored physical offset is not
+    its place is damaged: dispatch would otherwise index a place that holds something else.
+    """
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        file_offset: int,
+        position: int = 0,
+        limit: int | None = None,
+        crc: CrcCheck = CrcCheck.BODY,
+    ) -> None:
+        self.position = position
+        self.end: WalkEnd = WalkEnd.LIMIT
+        self.reason = ""
+        self._view = memoryview(buffer)
+        self._file_offset = file_offset
+        self._limit = len(self._view) if limit is None else limit
+        self._crc = crc
+
+    def __iter__(self) -> Iterator[RecordHead]:
+        view, limit, file_offset = self._view, self._limit, self._file_offset
+        position = self.position
+        check_body = self._crc is CrcCheck.BODY
+        check_record = self._crc is CrcCheck.RECORD
+        while position < limit:
+            try:
+                head = _examine(view, position, limit, file_offset + position, check_body)
+                if check_record and head is not None:
+                    _check_record_crc(view, position, head)
+            except CorruptRecord as damage:
+                self.end, self.reason = WalkEnd.DAMAGED, damage.reason
+                if position + 4 <= limit and not any(view[position : position + 4]):
+                    self.end = WalkEnd.ZERO
+                return
+            if head is None:
+                self.end = WalkEnd.BLANK
+                return
+            yield head
+            position += head.size
+            self.position = position
+        self.end = WalkEnd.LIMIT
+
+
+def read_head(buffer: Buffer, position: int, physical_offset: int, *, check_crc: bool = False) -> RecordHead | None:
+    """The head of the record at a position, None for a blank; raises CorruptRecord otherwise."""
+    view = memoryview(buffer)
+    return _examine(view, position, len(view), physical_offset, check_crc)
+
+
+def _examine(
+    view: memoryview, position: int, limit: int, physical_offset: int, check_body_crc: bool
+) -> RecordHead | None:
+    left = limit - position
+    if left < BLANK_SIZE:
+        raise CorruptRecord(f"only {left} bytes left", physical_offset)
+    size, magic = BLANK.unpack_from(view, position)
+    if size > left:
+        raise CorruptRecord(f"size {size} passes the {left} bytes that are left", physical_offset)
+    if magic == MAGIC_BLANK:
+        if size < BLANK_SIZE:
+            raise CorruptRecord(f"a blank of {size} bytes", physical_offset)
+        return None
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise CorruptRecord(f"unknown magic {magic & 0xFFFFFFFF:08X}", physical_offset)
+    if size < SMALLEST_RECORD:
+        raise CorruptRecord(f"size {size} is less than that of an empty record", physical_offset)
+    (sys_flag,) = _I32.unpack_from(view, position + SYS_FLAG_AT)
+    layout = HEADS[sys_flag >> HOST_BITS_SHIFT & HOST_BITS_MASK]
+    topic_length = TOPIC_LENGTH_V1 if magic == MAGIC_V1 else TOPIC_LENGTH_V2
+    if size < layout.size + topic_length.size + PROPERTIES_LENGTH.size:
+        raise CorruptRecord(f"size {size} is less than that of an empty record", physical_offset)
+    fields = layout.unpack_from(view, position)
+    queue_id, queue_offset, stored_offset, store_timestamp = fields[3], fields[5], fields[6], fields[10]
+    body_length = fields[14]
+    end = position + size
+    topic_at = position + layout.size + body_length + topic_length.size
+    if body_length < 0 or topic_at + PROPERTIES_LENGTH.size > end:
+        raise CorruptRecord(f"body length {body_length} in a record of {size} bytes", physical_offset)
+    (topic_bytes,) = topic_length.unpack_from(view, topic_at - topic_length.size)
+    properties_at = topic_at + topic_bytes + PROPERTIES_LENGTH.size
+    if topic_bytes < 0 or properties_at > end:
+        raise CorruptRecord(f"topic length {topic_bytes} in a record of {size} bytes", physical_offset)
+    (properties_bytes,) = PROPERTIES_LENGTH.unpack_from(view, properties_at - PROPERTIES_LENGTH.size)
+    if properties_bytes < 0 or properties_at + properties_bytes != end:
+        raise CorruptRecord(
+            f"size {size} does not match its parts ({properties_at + properties_bytes - position})",
+            physical_offset,
+        )
+    if stored_offset != physical_offset:
+        raise CorruptRecord(f"stored physical offset {stored_offset}", physical_offset)
+    if store_timestamp <= 0:
+        raise CorruptRecord(f"store timestamp {store_timestamp}", physical_offset)
+    if check_body_crc and body_length:
+        body_at = position + layout.size
+        actual = checksum(view[body_at : body_at + body_length])
+        if actual != fields[2]:
+            raise CorruptRecord(f"body CRC {actual} differs from the stored {fields[2]}", physical_offset)
+    return RecordHead(
+        physical_offset,
+        size,
+        bytes(view[topic_at : topic_at + topic_bytes]),
+        queue_id,
+        queue_offset,
+        sys_flag,
+        store_timestamp,
+        bytes(view[properties_at:end]),
+    )
+
+
+def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = False) -> StoredMessage:
+    """One whole record; raises CorruptRecord when it is none."""
+    view = memoryview(buffer)
+    left = len(view) - position
+    if left < SMALLEST_RECORD:
+        raise CorruptRecord(f"only {left} bytes left")
+    (stored_offset,) = _I64.unpack_from(view, position + PHYSICAL_OFFSET_AT)
+    head = _examine(view, position, len(view), stored_offset, check_crc)
+    if head is None:
+        raise CorruptRecord("a blank, not a message", stored_offset)
+    layout = head_struct(head.sys_flag)
+    fields = layout.unpack_from(view, position)
+    body_at = position + layout.size
+    return StoredMessage(
+        topic=head.topic.decode("utf-8", "replace"),
+        queue_id=head.queue_id,
+        queue_offset=head.queue_offset,
+        physical_offset=stored_offset,
+        record_size=head.size,
+        flag=fields[4],
+        sys_flag=head.sys_flag,
+        born_timestamp=fields[8],
+        born_host=unpack_host(fields[9]),
+        store_timestamp=head.store_timestamp,
+        store_host=unpack_host(fields[11]),
+        reconsume_times=fields[12],
+        prepared_transaction_offset=fields[13],
+        body_crc=fields[2],
+        body=bytes(view[body_at : body_at + fields[14]]),
+        properties=decode_properties(head.properties),
+        magic=fields[1],
+    )
+
+
+def decode_records(buffer: Buffer) -> Iterator[StoredMessage]:
+    """All records of a pull answer, back to back."""
+    view = memoryview(buffer)
+    position = 0
+    while position < len(view):
+        message = decode_record(view, position)
+        yield message
+        position += message.record_size
+
+
+def store_timestamp_at(buffer: Buffer, position: int) -> int:
+    """The store time of the record at a position, without looking at the rest."""
+    (sys_flag,) = _I32.unpack_from(buffer, position + SYS_FLAG_AT)
+    born_host_bytes = 20 if sys_flag & flags.BORN_HOST_V6 else 8
+    return int(_I64.unpack_from(buffer, position + BORN_HOST_AT + born_host_bytes)[0])
+
+
+def reserve_record_crc(properties: bytes) -> bytes:
+    """Properties ready for `seal_record_crc`: an old checksum is gone, 20 bytes at the end are kept free."""
+    properties = without_property(properties, CRC_PROPERTY)
+    if properties and not properties.endswith(PROPERTY_END):
+        properties += PROPERTY_END
+    return properties + CRC_PROPERTY + b"\x01" + b"0" * 10 + PROPERTY_END
+
+
+def record_crc_property(record: Buffer) -> bytes:
+    """The last 20 bytes of a record whose properties were reserved: its digits stand least significant first."""
+    crc = checksum(memoryview(record)[: len(record) - CRC_PROPERTY_BYTES])
+    digits = f"{crc:010d}"[::-1].encode()
+    return CRC_PROPERTY + b"\x01" + digits + PROPERTY_END
+
+
+def _check_record_crc(view: memoryview, position: int, head: RecordHead) -> None:
+    if not head.properties[-CRC_PROPERTY_BYTES:].startswith(CRC_PROPERTY):
+        return
+    record = view[position : position + head.size]
+    if record_crc_property(record) != head.properties[-CRC_PROPERTY_BYTES:]:
+        raise CorruptRecord("whole-record CRC differs", head.physical_offset)

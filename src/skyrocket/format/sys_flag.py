@@ -1,0 +1,25 @@
+"""The bits of a record's sysFlag."""
+
+COMPRESSED = 0x001
+MULTI_TAGS = 0x002
+TRANSACTION_MASK = 0x00C
+TRANSACTION_NONE = 0x000
+TRANSACTION_PREPARED = 0x004
+TRANSACTION_COMMIT = 0x008
+TRANSACTION_ROLLBACK = 0x00C
+BORN_HOST_V6 = 0x010
+STORE_HOST_V6 = 0x020
+NEED_UNWRAP = 0x040
+INNER_BATCH = 0x080
+COMPRESSION_TYPE_MASK = 0x700
+COMPRESSION_TYPE_SHIFT = 8
+
+
+def transaction_type(sys_flag: int) -> int:
+    """One of TRANSACTION_NONE, _PREPARED, _COMMIT, _ROLLBACK."""
+    return sys_flag & TRANSACTION_MASK
+
+
+def enters_queue(sys_flag: int) -> bool:
+    """Whether a record with this flag gets a queue offset and a queue entry."""
+    return sys_flag & TRANSACTION_PREPARED == 0  # prepared and rollback both have this bit

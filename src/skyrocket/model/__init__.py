@@ -1,0 +1,1 @@
+"""Domain nouns; this layer imports nothing else of the system."""
