@@ -152,9 +152,6 @@ class StoreConfig:
     verify_record_crc: bool = setting(
         False, key="forceVerifyPropCRC", help="on recovery check the whole-record CRC instead of the body CRC"
     )
-    recover_max_files: int = setting(
-        10, key="commitLogRecoverMaxNum", min=1, help="commit-log files that recovery goes back at most"
-    )
     truncate_damaged_log: bool = setting(
         False,
         key="truncateDamagedCommitLog",

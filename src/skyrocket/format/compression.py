@@ -10,6 +10,7 @@ from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
 
 DEFAULT_LEVEL = 5
+_ZSTD_STEP = 1024  # a block of 4 bytes may give 128 KiB, so a step gives 32 MiB at most
 
 
 class CompressionType(IntEnum):
@@ -51,8 +52,7 @@ def decompress(body: bytes, kind: CompressionType, max_size: int = 1 << 28) -> b
         if kind is CompressionType.LZ4:
             plain = _bounded(lz4.frame.LZ4FrameDecompressor(), body, max_size)
         elif kind is CompressionType.ZSTD:
-            reader = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True)
-            plain = reader.read(max_size + 1)
+            plain = _unpack_zstd(body, max_size)
         else:
             plain = _inflate(body, max_size)
     except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError) as error:
@@ -82,3 +82,20 @@ def _bounded(inflater: "lz4.frame.LZ4FrameDecompressor", body: bytes, max_size: 
     if not inflater.eof and len(plain) <= max_size:
         raise EOFError("the frame ends early")
     return plain
+
+
+def _unpack_zstd(body: bytes, max_size: int) -> bytes:
+    # zstandard's stream reader would take a frame that was cut for a complete one; only this object tells.
+    decompressor = zstandard.ZstdDecompressor()
+    frame = decompressor.decompressobj()
+    plain = bytearray()
+    for start in range(0, len(body), _ZSTD_STEP):
+        step = body[start : start + _ZSTD_STEP]
+        while step and len(plain) <= max_size:
+            if frame.eof:
+                frame = decompressor.decompressobj()
+            plain += frame.decompress(step)
+            step = frame.unused_data
+    if not frame.eof and len(plain) <= max_size:
+        raise EOFError("the frame ends early")
+    return bytes(plain)

@@ -76,7 +76,7 @@ def parse_unique_key(text: str, now_ms: int) -> UniqueKey:
         raw = bytes.fromhex(text)
     except ValueError:
         raw = b""
-    if len(raw) not in (16, 28):
+    if len(raw) not in (16, 28) or len(text) != len(raw) * 2:
         raise DataError(f"unique key {text!r} must be 32 (IPv4) or 56 (IPv6) hexadecimal digits")
     elapsed = int.from_bytes(raw[-6:-2], "big")
     month_start, _ = _month_around(now_ms)

@@ -18,7 +18,10 @@ def encode_properties(properties: Mapping[str, str], *, trailing_separator: bool
         if "\x01" in name or "\x02" in name or "\x01" in value or "\x02" in value:
             raise MessageRefused(f"property {name!r} contains 0x01 or 0x02, which separate properties")
     text = "\x02".join(f"{name}\x01{value}" for name, value in properties.items())
-    encoded = text.encode("utf-8", "surrogatepass")
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageRefused(f"properties hold half of a surrogate pair, which is no text: {error}") from error
     if encoded and trailing_separator:
         encoded += PROPERTY_END
     if len(encoded) > MAX_BYTES:
@@ -41,17 +44,18 @@ def decode_properties(encoded: bytes) -> dict[str, str]:
 def find_property(encoded: bytes, name: bytes) -> bytes | None:
     """The value of one property without decoding the others; None when it is absent or empty.
 
-    The last occurrence counts, as in a decoded map.
+    The last occurrence that has a value counts, as in a decoded map.
     """
     marker = name + NAME_END
     at = encoded.rfind(marker)
-    while at > 0 and encoded[at - 1] != 2:  # inside another property's name or value
+    while at >= 0:
+        if at == 0 or encoded[at - 1] == 2:  # else it stands inside another property's name or value
+            start = at + len(marker)
+            end = encoded.find(PROPERTY_END, start)
+            if value := encoded[start : len(encoded) if end < 0 else end]:
+                return value
         at = encoded.rfind(marker, 0, at + len(marker) - 1)
-    if at < 0:
-        return None
-    start = at + len(marker)
-    end = encoded.find(PROPERTY_END, start)
-    return encoded[start : len(encoded) if end < 0 else end] or None
+    return None
 
 
 def without_property(encoded: bytes, name: bytes) -> bytes:

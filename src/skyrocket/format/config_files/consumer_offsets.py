@@ -1,0 +1,71 @@
+"""`consumerOffset.json`: how far each group has consumed each queue; `lmqConsumerOffset.json` with light queues too."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from skyrocket.fastjson import Dialect, dumps, loads
+from skyrocket.fastjson.bean import INTEGER, INTEGER_KEY, TEXT, TEXT_KEY, Field, bean, list_of, map_of
+from skyrocket.format.config_files.data_version import DATA_VERSION
+from skyrocket.model.data_version import DataVersion
+
+_SEPARATOR = "@"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerOffsets:
+    """Content of the file: `topic@group` → queue id → next queue offset to consume.
+
+    `topics_of_group` only repeats the keys; it is kept for the order of its names and made anew when written.
+    `light_offsets`, `topic@group` → offset, is None in the ordinary file.
+    """
+
+    data_version: DataVersion = field(default_factory=DataVersion)
+    offsets: dict[str, dict[int, int]] = field(default_factory=dict)
+    topics_of_group: dict[str, list[str]] = field(default_factory=dict)
+    light_offsets: dict[str, int] | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+_CONSUMER_OFFSETS = bean(
+    ConsumerOffsets,
+    Field("dataVersion", "data_version", DATA_VERSION, since_5=True),
+    Field("groupTopicMap", "topics_of_group", map_of(TEXT_KEY, list_of(TEXT)), since_5=True),
+    Field("lmqOffsetTable", "light_offsets", map_of(TEXT_KEY, INTEGER)),
+    Field("offsetTable", "offsets", map_of(TEXT_KEY, map_of(INTEGER_KEY, INTEGER))),
+)
+
+
+def offset_key(topic: str, group: str) -> str:
+    """The outer key of the table."""
+    return f"{topic}{_SEPARATOR}{group}"
+
+
+def split_offset_key(key: str) -> tuple[str, str] | None:
+    """Topic and group of a key; None when it is no such key."""
+    parts = key.split(_SEPARATOR)
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+def topics_by_group(keys: Iterable[str], like: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Which topics each group has offsets of; names that are in `like` keep its order and lead."""
+    found: dict[str, dict[str, None]] = {}
+    for topic, group in filter(None, map(split_offset_key, keys)):
+        found.setdefault(group, {})[topic] = None
+    ordered: dict[str, list[str]] = {}
+    for group in [*(group for group in like if group in found), *found]:
+        if group not in ordered:
+            known = [topic for topic in like.get(group, ()) if topic in found[group]]
+            ordered[group] = list(dict.fromkeys([*known, *found[group]]))
+    return ordered
+
+
+def decode(data: bytes) -> ConsumerOffsets:
+    """The content of the file; raises DataError where it is not."""
+    return _CONSUMER_OFFSETS.read(loads(data))
+
+
+def encode(offsets: ConsumerOffsets, dialect: Dialect) -> bytes:
+    """The bytes of the file."""
+    repeated = {} if dialect is Dialect.V4_9 else topics_by_group(offsets.offsets, offsets.topics_of_group)
+    return dumps(_CONSUMER_OFFSETS.write(replace(offsets, topics_of_group=repeated), dialect), dialect)

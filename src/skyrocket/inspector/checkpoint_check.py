@@ -1,0 +1,36 @@
+"""The checkpoint: its page, its seal, and times that no record has."""
+
+from skyrocket.format.checkpoint import SIZE, decode_checkpoint
+from skyrocket.inspector.findings import FindingKind, Findings, Severity
+from skyrocket.inspector.log_extent import LogExtent
+from skyrocket.inspector.offset_files import read_at
+from skyrocket.inspector.store_directory import StoreDirectory
+
+
+def check_checkpoint(store: StoreDirectory, extent: LogExtent, findings: Findings) -> None:
+    """Report a checkpoint that claims more than the log holds: recovery would begin too late."""
+    if not store.checkpoint.exists():
+        if extent.records:
+            what = "there is no checkpoint"
+            findings.add(FindingKind.CHECKPOINT_MISSING, Severity.WARNING, "checkpoint", what)
+        return
+    page = read_at(store.checkpoint, 0, SIZE + 1)
+    checkpoint, trusted = decode_checkpoint(page)
+
+    def wrong(what: str, position: int) -> None:
+        findings.add(FindingKind.CHECKPOINT_WRONG, Severity.ERROR, "checkpoint", what, position=position)
+
+    if len(page) != SIZE:
+        wrong(f"the file has {store.checkpoint.stat().st_size} bytes instead of {SIZE}", 0)
+    if not trusted:
+        wrong("a value is below zero, or the seal does not fit the values", 0)
+        return
+    times = (checkpoint.physic_timestamp, checkpoint.logics_timestamp, checkpoint.index_timestamp)
+    for at, (name, time) in enumerate(zip(("log", "queue", "index"), times, strict=True)):
+        if time > extent.last_store_timestamp:
+            what = f"the {name} time {time} is later than the last record's {extent.last_store_timestamp}"
+            wrong(what, 8 * at)
+    offsets = (checkpoint.master_flushed_offset, checkpoint.confirm_offset)
+    for at, (name, offset) in enumerate(zip(("master flushed", "confirm"), offsets, strict=True)):
+        if offset > extent.end:
+            wrong(f"the {name} offset {offset} lies behind the end of the log ({extent.end})", 24 + 8 * at)

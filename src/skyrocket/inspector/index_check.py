@@ -1,0 +1,359 @@
+"""Log ↔ index files: chains, headers, and every key of every record.
+
+An index file can be replayed: the hashes in their order decide every slot and every previous-entry number, so
+comparing with the replay finds wrong pointers, loops and ranges at once. While the log goes by, the keys of its
+records are compared, as a multiset, with the entries that point into the same range of the log.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyrocket.format import index_layout as layout
+from skyrocket.inspector.dispatch_rules import IndexKeys
+from skyrocket.inspector.findings import FindingKind, Findings, Severity
+from skyrocket.inspector.index_file import IndexFile, IndexShape, expected_chains, infer_shape, read_index_file
+from skyrocket.inspector.log_extent import LogExtent
+from skyrocket.inspector.log_reader import LogReader
+from skyrocket.inspector.record_columns import Int64s
+from skyrocket.inspector.recovery_view import RecoveryView
+from skyrocket.inspector.store_directory import INDEX, StoreDirectory
+
+_FILES_AT_HAND = 3
+_HASH_BITS = 31
+
+
+@dataclass(frozen=True, slots=True)
+class _FileRange:
+    """What stays in memory of an index file between two looks at it."""
+
+    path: Path
+    shape: IndexShape
+    header: layout.IndexHeader
+    lowest: int
+    highest: int
+    count: int
+    replaced: bool  # recovery deletes this file and builds it anew
+
+
+@dataclass(slots=True)
+class _Missing:
+    """Keys of records that are in no index file."""
+
+    keys: int = 0
+    first: int = -1
+    last: int = -1
+
+    def add(self, physical_offsets: Int64s) -> None:
+        if len(physical_offsets):
+            self.first = int(physical_offsets[0]) if self.first < 0 else self.first
+            self.last = int(physical_offsets[-1])
+            self.keys += len(physical_offsets)
+
+
+@dataclass(slots=True)
+class _Offsets:
+    """Entries of one file in the order of their physical offset."""
+
+    file: IndexFile
+    sorted_offsets: Int64s
+    order: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def between(self, low: int, high: int) -> Int64s:
+        """Places of the entries that point into a range of the log."""
+        first, last = np.searchsorted(self.sorted_offsets, [low, high])
+        return self.order[first:last]
+
+
+class IndexCheck:
+    """Checks each file for itself, then all of them against the log."""
+
+    def __init__(
+        self,
+        store: StoreDirectory,
+        reader: LogReader,
+        recovery: RecoveryView,
+        findings: Findings,
+        configured: IndexShape,
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._recovery = recovery
+        self._findings = findings
+        self._at_hand: OrderedDict[Path, _Offsets] = OrderedDict()
+        self._files: list[_FileRange] = []
+        self._missing = _Missing()
+        self._behind = _Missing()
+        self._tags_indexed = False
+        self._missing_tags = _Missing()
+        self._last_end = 0
+        for paths in _by_size(store.index_files).values():
+            shape, inferred = infer_shape(paths, configured)
+            for path in paths:
+                self._check_file(path, shape, inferred)
+        self._files.sort(key=lambda file: file.path.name)
+        self._check_seeds()
+
+    @property
+    def highest_offset(self) -> int:
+        """The last physical offset that some kept entry points to; -1 without entries."""
+        return max((file.highest for file in self._files if not file.replaced), default=-1)
+
+    def add(self, low: int, keys: IndexKeys, high: int) -> None:
+        """Compare the keys of the records in [low, high) with the entries that point there."""
+        if not self._files:
+            return
+        found = [(file, self._offsets_of(file)) for file in self._files if file.lowest < high and file.highest >= low]
+        places = [(file, offsets, offsets.between(low, high)) for file, offsets in found]
+        present = _joined([_pair(o.file.entries[at], low) for _, o, at in places])
+        expected = (keys.physical_offsets - low) << _HASH_BITS | keys.hashes
+        self._report_missing(keys, expected, present)
+        record_offsets, first_rows = np.unique(keys.physical_offsets, return_index=True)
+        times = keys.store_timestamps[first_rows]
+        known = np.sort(expected)
+        for file, offsets, at in places:
+            self._compare_entries(file, offsets.file, at, low, known, record_offsets, times)
+        self._report_twice(expected, present, low)
+
+    def finish(self, extent: LogExtent) -> None:
+        """Judge what lies outside the log, and what was missing."""
+        for file in self._files:
+            self._judge_outside(file, extent)
+            self._check_header_times(file)
+        if not self._files:
+            if extent.records:
+                what = "there is no index file: keys are not indexed, or the files were lost"
+                self._findings.add(FindingKind.INDEX_ABSENT, Severity.WARNING, INDEX, what)
+            return
+        self._report("", self._missing, FindingKind.INDEX_KEY_MISSING, Severity.ERROR)
+        self._report("", self._behind, FindingKind.INDEX_BEHIND, Severity.WARNING)
+
+    def _report(self, which: str, missing: _Missing, kind: FindingKind, severity: Severity) -> None:
+        if missing.keys:
+            where = f"from physical offset {missing.first} to {missing.last}"
+            what = f"{missing.keys} {which}keys of records {where} are in no index file"
+            self._findings.add(kind, severity, self._file_for(missing.first), what)
+
+    def _file_for(self, physical_offset: int) -> str:
+        """The index file in which a record of this offset should be found."""
+        before = [file for file in self._files if file.lowest <= physical_offset]
+        return self._store.name_of((before[-1] if before else self._files[0]).path)
+
+    def _check_file(self, path: Path, shape: IndexShape | None, inferred: bool) -> None:
+        name = self._store.name_of(path)
+        if shape is None:
+            what = f"no number of slots fits this file of {path.stat().st_size} bytes"
+            self._findings.add(FindingKind.INDEX_SHAPE, Severity.ERROR, name, what)
+            return
+        if inferred and not self._files:
+            what = (
+                f"slots and entries inferred from the file: maxHashSlotNum={shape.slots}, maxIndexNum={shape.entries}"
+            )
+            self._findings.add(FindingKind.INDEX_SHAPE, Severity.NOTE, INDEX, what, remedy="Nothing to do.")
+        file = read_index_file(path, shape)
+        self._check_chains(file, name)
+        self._check_header(file, name)
+        offsets = file.physical_offsets
+        if (np.diff(offsets) < 0).any():
+            at = int(np.argmax(np.diff(offsets) < 0)) + 2
+            what = f"entry {at} points to {offsets[at - 1]}, before its predecessor's {offsets[at - 2]}"
+            self._wrong(file, at, FindingKind.INDEX_ENTRY_WRONG, what)
+        if len(offsets):
+            replaced = self._recovery.unclean and file.header.end_timestamp > self._recovery.checkpoint.index_timestamp
+            lowest, highest = int(offsets.min()), int(offsets.max())
+            self._files.append(_FileRange(path, shape, file.header, lowest, highest, len(offsets), replaced))
+
+    def _check_chains(self, file: IndexFile, name: str) -> None:
+        hashes = file.hashes
+        for at in np.flatnonzero(hashes < 0):
+            self._wrong(file, int(at) + 1, FindingKind.INDEX_ENTRY_WRONG, f"entry {at + 1} has a negative hash")
+        expected = expected_chains(np.abs(hashes), file.shape.slots)
+        in_flight = len(file.entries) + 1 if self._recovery.unclean else 0
+        for slot in np.flatnonzero(file.slots != expected.slots):
+            if int(file.slots[slot]) == in_flight:
+                continue  # killed between writing the slot and counting the entry
+            what = f"slot {slot} names entry {file.slots[slot]}; the newest of its chain is {expected.slots[slot]}"
+            position = layout.slot_position(int(slot))
+            self._findings.add(FindingKind.INDEX_CHAIN, Severity.ERROR, name, what, position=position)
+        previous = file.entries["previous"].astype(np.int64)
+        for at in np.flatnonzero(previous != expected.previous):
+            what = f"entry {at + 1} is chained to entry {previous[at]} instead of {expected.previous[at]}"
+            self._wrong(file, int(at) + 1, FindingKind.INDEX_CHAIN, what)
+        if file.header.used_slots != expected.used_slots:
+            what = f"the header counts {file.header.used_slots} used slots, there are {expected.used_slots}"
+            self._header(name, what)
+
+    def _check_header(self, file: IndexFile, name: str) -> None:
+        header, offsets = file.header, file.physical_offsets
+        if header.next_number != len(offsets) + 1:
+            what = f"the header names {header.next_number} as the next entry, there are {len(offsets)} entries"
+            self._header(name, what)
+        if not len(offsets):
+            return
+        if header.begin_physical_offset != offsets[0]:
+            self._header(name, f"begin offset {header.begin_physical_offset}; the first entry has {offsets[0]}")
+        if header.end_physical_offset != offsets[-1]:
+            self._header(name, f"end offset {header.end_physical_offset}; the last entry has {offsets[-1]}")
+
+    def _check_header_times(self, file: _FileRange) -> None:
+        name = self._store.name_of(file.path)
+        times = {
+            "begin": (file.header.begin_timestamp, file.header.begin_physical_offset),
+            "end": (file.header.end_timestamp, file.header.end_physical_offset),
+        }
+        for which, (stored, physical_offset) in times.items():
+            actual = self._reader.store_timestamp_at(physical_offset)
+            if actual is not None and actual != stored:
+                what = f"{which} time {stored}; the record at {physical_offset} was stored at {actual}"
+                self._header(name, what)
+        if file.header.begin_timestamp > file.header.end_timestamp:
+            self._header(
+                name, f"begin time {file.header.begin_timestamp} is after end time {file.header.end_timestamp}"
+            )
+
+    def _check_seeds(self) -> None:
+        """Files follow each other in the log."""
+        for left, right in zip(self._files, self._files[1:], strict=False):
+            if left.header.end_physical_offset > right.header.begin_physical_offset >= 0 and not right.replaced:
+                what = f"begins at physical offset {right.lowest}, before the end of {left.path.name} ({left.highest})"
+                self._findings.add(FindingKind.INDEX_HEADER, Severity.WARNING, self._store.name_of(right.path), what)
+
+    def _offsets_of(self, file: _FileRange) -> _Offsets:
+        found = self._at_hand.get(file.path)
+        if found is None:
+            opened = read_index_file(file.path, file.shape)
+            order = np.argsort(opened.physical_offsets, kind="stable")
+            found = self._at_hand[file.path] = _Offsets(opened, opened.physical_offsets[order], order)
+            if len(self._at_hand) > _FILES_AT_HAND:
+                self._at_hand.popitem(last=False)
+        self._at_hand.move_to_end(file.path)
+        return found
+
+    def _report_missing(self, keys: IndexKeys, expected: Int64s, present: Int64s) -> None:
+        absent = ~np.isin(expected, present)
+        plain = absent & ~keys.are_tags
+        severities = keys.physical_offsets >= self._recovery.redispatch_from
+        repaired = severities & self._recovery.unclean & (keys.physical_offsets >= self._replaced_from)
+        self._missing.add(keys.physical_offsets[plain & ~repaired])
+        self._behind.add(keys.physical_offsets[plain & repaired])
+        self._report_missing_tags(keys, absent & ~repaired)
+
+    @property
+    def _replaced_from(self) -> int:
+        """From where on recovery indexes again: behind the last file that it keeps."""
+        return max((file.highest for file in self._files if not file.replaced), default=0)
+
+    def _report_missing_tags(self, keys: IndexKeys, absent: NDArray[np.bool_]) -> None:
+        """Tags are indexed by 5.4.0 only: an absent entry counts between two that are there."""
+        rows = np.flatnonzero(keys.are_tags)
+        present = rows[~absent[rows]]
+        if not len(present):
+            if self._tags_indexed:
+                self._missing_tags.add(keys.physical_offsets[rows])
+            return
+        begin = rows[0] if self._tags_indexed else present[0]
+        self._missing.add(keys.physical_offsets[rows[(rows >= begin) & (rows < present[-1]) & absent[rows]]])
+        if self._missing_tags.keys:
+            self._missing.add(np.array([self._missing_tags.first] * self._missing_tags.keys, dtype=np.int64))
+        self._missing_tags = _Missing()
+        self._missing_tags.add(keys.physical_offsets[rows[rows > present[-1]]])
+        self._tags_indexed = True
+
+    def _compare_entries(
+        self,
+        range_: _FileRange,
+        file: IndexFile,
+        at: Int64s,
+        low: int,
+        known: Int64s,
+        record_offsets: Int64s,
+        times: Int64s,
+    ) -> None:
+        entries = file.entries[at]
+        fits = np.isin(_pair(entries, low), known)
+        offsets = entries["physical_offset"].astype(np.int64)
+        for place in at[~fits]:
+            entry = file.entries[place]
+            offset = int(entry["physical_offset"])
+            head = self._reader.head_at(offset)
+            what = "no record begins" if head is None else f"the record has no key with hash {int(entry['key_hash'])}"
+            self._wrong(
+                file,
+                int(place) + 1,
+                FindingKind.INDEX_ENTRY_WRONG,
+                f"entry {place + 1} points to physical offset {offset}, where {what}",
+            )
+        stored = times[np.searchsorted(record_offsets, offsets[fits])]
+        begin = self._begin_time(range_, file)
+        seconds = np.clip((stored - begin) // 1000, 0, layout.MAX_SECONDS)
+        wrong = entries["seconds"][fits] != seconds
+        wrong &= at[fits] != 0  # RocketMQ: the first entry counts from the end of the file before
+        for place, right in zip(at[fits][wrong], seconds[wrong], strict=True):
+            what = f"entry {place + 1} says {file.entries[place]['seconds']} s after the file's begin; right is {right}"
+            self._wrong(file, int(place) + 1, FindingKind.INDEX_ENTRY_WRONG, what)
+
+    def _begin_time(self, range_: _FileRange, file: IndexFile) -> int:
+        """The begin time as the first record says it: a damaged header is reported once, not for each entry."""
+        first = self._reader.store_timestamp_at(int(file.physical_offsets[0]))
+        return first if first is not None else range_.header.begin_timestamp
+
+    def _report_twice(self, expected: Int64s, present: Int64s, low: int) -> None:
+        values, counts = np.unique(present, return_counts=True)
+        wanted, wanted_counts = np.unique(expected, return_counts=True)
+        both = np.isin(values, wanted)
+        extra = counts[both] > wanted_counts[np.isin(wanted, values)]
+        offsets = np.unique((values[both][extra] >> _HASH_BITS) + low)
+        for offset in offsets.tolist():
+            what = f"keys of the record at physical offset {offset} are indexed more than once"
+            self._findings.add(FindingKind.INDEX_KEY_TWICE, Severity.NOTE, self._file_for(offset), what)
+
+    def _judge_outside(self, file: _FileRange, extent: LogExtent) -> None:
+        if file.lowest >= extent.start and file.highest < extent.end:
+            return
+        name = self._store.name_of(file.path)
+        offsets = self._offsets_of(file).sorted_offsets
+        expired = int(np.searchsorted(offsets, extent.start))
+        negative = int(np.searchsorted(offsets, 0))
+        beyond = len(offsets) - int(np.searchsorted(offsets, extent.end))
+        if negative:
+            self._findings.add(
+                FindingKind.INDEX_ENTRY_WRONG, Severity.ERROR, name, f"{negative} entries point to negative offsets"
+            )
+        if expired > negative:
+            what = f"{expired - negative} entries point below the start of the log ({extent.start}): deleted records"
+            self._findings.add(FindingKind.INDEX_ENTRY_EXPIRED, Severity.NOTE, name, what)
+        if beyond:
+            lost = extent.tail_lost and not self._recovery.unclean
+            kind = FindingKind.INDEX_ENTRY_WRONG if lost else FindingKind.INDEX_ENTRY_STALE
+            severity = Severity.ERROR if lost else Severity.WARNING
+            what = f"{beyond} entries point behind the end of the log ({extent.end})"
+            self._findings.add(kind, severity, name, what)
+
+    def _wrong(self, file: IndexFile, number: int, kind: FindingKind, what: str) -> None:
+        position = layout.entry_position(file.shape.slots, number)
+        name = self._store.name_of(file.path)
+        self._findings.add(kind, Severity.ERROR, name, what, position=position)
+
+    def _header(self, name: str, what: str) -> None:
+        severity = Severity.WARNING if self._recovery.unclean else Severity.ERROR
+        self._findings.add(FindingKind.INDEX_HEADER, severity, name, what, position=0)
+
+
+def _by_size(paths: list[Path]) -> dict[int, list[Path]]:
+    groups: dict[int, list[Path]] = {}
+    for path in paths:
+        groups.setdefault(path.stat().st_size, []).append(path)
+    return groups
+
+
+def _pair(entries: NDArray[np.void], low: int) -> Int64s:
+    """Offset and hash of an entry in one number: offsets of one chunk differ by less than 2^31."""
+    relative = entries["physical_offset"].astype(np.int64) - low
+    return relative << _HASH_BITS | entries["key_hash"].astype(np.int64)
+
+
+def _joined(parts: list[Int64s]) -> Int64s:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

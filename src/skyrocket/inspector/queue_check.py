@@ -1,0 +1,302 @@
+"""Log ↔ consume queues: every record has its entry, every entry has its record.
+
+The log is read once. Each record claims one entry (light queues: more); a claim that finds its entry marks it.
+What is left unmarked when the log is through points to nothing that claims it.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyrocket.format.queue_entry import PREFILL_SIZE, is_ext_address
+from skyrocket.inspector.dispatch_rules import Claims, DispatchRules
+from skyrocket.inspector.findings import FindingKind, Findings, Severity
+from skyrocket.inspector.log_extent import LogExtent
+from skyrocket.inspector.log_reader import LogReader
+from skyrocket.inspector.offset_files import NAME_DIGITS
+from skyrocket.inspector.queue_files import BatchQueue, Entries, QueueExtension, SimpleQueue, is_used
+from skyrocket.inspector.record_columns import Int64s
+from skyrocket.inspector.recovery_view import RecoveryView
+from skyrocket.inspector.store_directory import BATCH_QUEUES, QUEUES, QueueName, StoreDirectory
+from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
+
+_PIECE = 1 << 18  # entries looked at together
+
+
+@dataclass(slots=True)
+class _MissingRun:
+    """Neighbouring queue offsets of records that have no entry."""
+
+    first: int
+    last: int
+    physical_offset: int  # of the first record
+
+
+@dataclass(slots=True)
+class _Queue:
+    """One queue during the check."""
+
+    name: QueueName
+    entries: SimpleQueue | None
+    extension: QueueExtension
+    directory: str
+    marked: NDArray[np.bool_]  # a record claims this entry and it is right
+    handled: NDArray[np.bool_]  # the same, or already reported
+    missing: list[_MissingRun] = field(default_factory=list)
+
+    def file_of(self, number: int) -> str:
+        """The file in which an entry stands, or should stand."""
+        if self.entries is None or not self.entries.files.file_size:
+            return self.directory
+        size = self.entries.files.file_size
+        position = number * self.entries.dtype.itemsize
+        return f"{self.directory}/{position - position % size:0{NAME_DIGITS}d}"
+
+    def position_of(self, number: int) -> int:
+        """The byte of an entry in its file."""
+        assert self.entries is not None
+        return number * self.entries.dtype.itemsize % max(1, self.entries.files.file_size)
+
+    def is_missing(self, queue_offset: int, physical_offset: int) -> None:
+        """A record has no entry here."""
+        if self.missing and self.missing[-1].last + 1 == queue_offset:
+            self.missing[-1].last = queue_offset
+        else:
+            self.missing.append(_MissingRun(queue_offset, queue_offset, physical_offset))
+
+
+class QueueCheck:
+    """Compares claims with entries while the log goes by, then judges what is left."""
+
+    def __init__(
+        self, store: StoreDirectory, rules: DispatchRules, reader: LogReader, recovery: RecoveryView, findings: Findings
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._reader = reader
+        self._recovery = recovery
+        self._findings = findings
+        self._queues: dict[QueueName, _Queue] = {}
+        for name in [*store.queues, *store.batch_queues]:
+            self._queue(name)
+
+    def add(self, claims: Claims) -> None:
+        """Look for the entries that a chunk of the log claims."""
+        order = np.argsort(claims.queue_numbers, kind="stable")
+        numbers = claims.queue_numbers[order]
+        edges = np.flatnonzero(np.diff(numbers)) + 1
+        for rows in np.split(order, edges) if len(order) else []:
+            queue = self._queue(self._rules.queue_names[int(claims.queue_numbers[rows[0]])])
+            if isinstance(queue.entries, BatchQueue):
+                self._compare_batch(queue, claims, rows)
+                continue
+            offsets = claims.queue_offsets[rows]
+            for run in np.split(rows, np.flatnonzero(np.diff(offsets) != 1) + 1):
+                self._compare(queue, claims, run)
+
+    def finish(self, extent: LogExtent, listed_topics: set[str] | None) -> None:
+        """Judge the entries that no record claimed, and the records that found none."""
+        behind: list[_MissingRun] = []
+        expired: list[int] = []
+        for queue in self._queues.values():
+            if queue.entries is not None:
+                expired.append(self._judge_unclaimed(queue, queue.entries, extent))
+            behind += self._judge_missing(queue, listed_topics)
+        if any(expired):
+            what = f"{sum(expired)} entries of {sum(map(bool, expired))} queues point below the start of the log "
+            what += f"({extent.start}): their records were deleted"
+            self._findings.add(FindingKind.ENTRY_EXPIRED, Severity.NOTE, QUEUES, what)
+        if behind:
+            records = sum(run.last - run.first + 1 for run in behind)
+            first = min(run.physical_offset for run in behind)
+            what = f"{records} records from physical offset {first} on have no queue entry yet"
+            self._findings.add(FindingKind.QUEUES_BEHIND, Severity.WARNING, QUEUES, what)
+
+    def points_at(self, physical_offset: int) -> bool:
+        """Whether some entry that no intact record claims points exactly here."""
+        for queue in self._queues.values():
+            if queue.entries is None:
+                continue
+            first, end = queue.entries.written()
+            last = queue.entries.read(max(first, end - _PIECE), _PIECE)
+            if (last["physical_offset"] == physical_offset).any():
+                return True
+        return False
+
+    def _queue(self, name: QueueName) -> _Queue:
+        queue = self._queues.get(name)
+        if queue is None:
+            batch = self._store.batch_queues.get(name)
+            simple = self._store.queues.get(name)
+            entries = BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple is not None else None
+            count = max(0, len(entries)) if entries is not None else 0
+            queue = self._queues[name] = _Queue(
+                name,
+                entries,
+                QueueExtension(self._store.extensions.get(name)),
+                f"{BATCH_QUEUES if batch is not None else QUEUES}/{name}",
+                np.zeros(count, dtype=np.bool_),
+                np.zeros(count, dtype=np.bool_),
+            )
+        return queue
+
+    def _compare(self, queue: _Queue, claims: Claims, rows: Int64s) -> None:
+        """One run of claims with consecutive queue offsets."""
+        first = int(claims.queue_offsets[rows[0]])
+        found = queue.entries.read(first, len(rows)) if queue.entries is not None and first >= 0 else _NO_ENTRIES
+        for row in rows[len(found) :]:
+            queue.is_missing(int(claims.queue_offsets[row]), int(claims.physical_offsets[row]))
+        if queue.entries is None or not len(found):
+            return
+        rows = rows[: len(found)]
+        same = (
+            (found["physical_offset"] == claims.physical_offsets[rows])
+            & (found["size"] == claims.sizes[rows])
+            & (found["tags_code"] == claims.tags_codes[rows])
+        )
+        at = first - queue.entries.first_number
+        for i in np.flatnonzero(~same):
+            same[i] = self._explain(queue, first + int(i), found[i], claims, int(rows[i]))
+        queue.marked[at : at + len(found)] |= same
+        queue.handled[at : at + len(found)] = True
+
+    def _explain(self, queue: _Queue, number: int, entry: Entries, claims: Claims, row: int) -> bool:
+        """Say what is wrong with an entry; true when it is right after all."""
+        physical_offset, size, tags_code = (int(entry[name]) for name in ("physical_offset", "size", "tags_code"))
+        claimed = int(claims.physical_offsets[row])
+        if physical_offset == size == tags_code == 0:
+            queue.is_missing(number, claimed)
+            return False
+        expected_code = int(claims.tags_codes[row])
+        here = f"entry {number} of {queue.name}"
+        if physical_offset != claimed:
+            head = self._reader.head_at(physical_offset)
+            owner = (head.topic.decode("utf-8", "replace"), head.queue_id, head.queue_offset) if head else None
+            if owner == (*queue.name, number) and physical_offset > claimed:
+                what = f"record at {claimed} belongs to an earlier topic of this name: {here} is a newer record's"
+                self._add(queue, number, FindingKind.RECORD_SUPERSEDED, Severity.WARNING, what)
+                return True
+            what = f"{here} points to physical offset {physical_offset}; its record is at {claimed}"
+        elif size != int(claims.sizes[row]):
+            what = f"{here} says size {size}; the record at {claimed} has {int(claims.sizes[row])}"
+        elif is_ext_address(tags_code):
+            unit = queue.extension.unit(tags_code)
+            if unit is not None and unit.tags_code == expected_code:
+                return True
+            held = "no unit" if unit is None else f"tags code {unit.tags_code}"
+            what = f"{here} points to an extension unit that is not its own: {held} there instead of {expected_code}"
+            self._add(queue, number, FindingKind.EXT_UNIT_MISSING, Severity.ERROR, what)
+            return False
+        else:
+            what = f"{here} has tags code {tags_code}; the record at {claimed} gives {expected_code}"
+        self._add(queue, number, FindingKind.ENTRY_WRONG, Severity.ERROR, what)
+        return False
+
+    def _compare_batch(self, queue: _Queue, claims: Claims, rows: Int64s) -> None:
+        assert isinstance(queue.entries, BatchQueue)
+        for row in rows:
+            base, claimed = int(claims.queue_offsets[row]), int(claims.physical_offsets[row])
+            number = queue.entries.number_of_base.get(base)
+            found = queue.entries.read(number, 1) if number is not None else _NO_ENTRIES
+            if number is None or not len(found):
+                queue.is_missing(base, claimed)
+                continue
+            expected = [claimed, int(claims.sizes[row]), int(claims.tags_codes[row])]
+            expected += [int(claims.store_timestamps[row]), base, int(claims.messages[row])]
+            actual = [int(value) for value in found[0].item()[: len(expected)]]
+            right = actual == expected
+            if not right:
+                what = f"batch entry {number} of {queue.name} is {actual}; its record at {claimed} gives {expected}"
+                self._add(queue, number, FindingKind.ENTRY_WRONG, Severity.ERROR, what)
+            at = number - queue.entries.first_number
+            queue.marked[at] |= right
+            queue.handled[at] = True
+
+    def _judge_unclaimed(self, queue: _Queue, entries: SimpleQueue, extent: LogExtent) -> int:
+        """Report entries that no record claims; returns how many belong to records that were deleted in order."""
+        first, end = entries.written()
+        marked = np.flatnonzero(queue.marked)
+        first_marked = first + int(marked[0]) if len(marked) else end
+        expired = 0
+        for number in range(first, end, _PIECE):
+            piece = entries.read(number, min(_PIECE, end - number))
+            handled = queue.handled[number - first : number - first + len(piece)]
+            for i in np.flatnonzero(~handled):
+                expired += self._judge_entry(queue, number + int(i), piece[i], first_marked, extent)
+        return expired
+
+    def _judge_entry(self, queue: _Queue, number: int, entry: Entries, first_marked: int, extent: LogExtent) -> bool:
+        """Report an entry that no record claims; true when its record has merely been deleted in order."""
+        physical_offset, size = int(entry["physical_offset"]), int(entry["size"])
+        here = f"entry {number} of {queue.name}"
+        if size == PREFILL_SIZE and number < first_marked:
+            return False  # RocketMQ: fills the queue up to its first real entry
+        if 0 <= physical_offset < extent.start and size > 0 and number < first_marked:
+            return True
+        if extent.is_damaged(physical_offset):
+            return False
+        if not is_used(entry):
+            self._add(queue, number, FindingKind.ENTRY_WRONG, Severity.ERROR, f"{here} is empty, though entries follow")
+        elif physical_offset >= extent.end:
+            lost = extent.tail_lost and not self._recovery.unclean
+            severity = Severity.ERROR if lost else Severity.WARNING
+            kind = FindingKind.ENTRY_ORPHAN if lost else FindingKind.ENTRY_STALE
+            what = f"{here} points to physical offset {physical_offset}; the log ends at {extent.end}"
+            self._add(queue, number, kind, severity, what)
+        else:
+            what = f"{here} points to physical offset {physical_offset}, where {self._stands_at(physical_offset)}"
+            self._add(queue, number, FindingKind.ENTRY_ORPHAN, Severity.ERROR, what)
+        return False
+
+    def _stands_at(self, physical_offset: int) -> str:
+        head = self._reader.head_at(physical_offset)
+        if head is None:
+            return "no record begins"
+        return f"record {head.queue_offset} of {head.topic.decode('utf-8', 'replace')}/{head.queue_id} stands"
+
+    def _judge_missing(self, queue: _Queue, listed_topics: set[str] | None) -> list[_MissingRun]:
+        """Report records without an entry; return those that the next start will dispatch."""
+        behind = []
+        marked = np.flatnonzero(queue.marked)
+        first_number = queue.entries.first_number if queue.entries is not None else 0
+        last_marked = first_number + int(marked[-1]) if len(marked) else -1
+        oldest_claimed = self._oldest_claimed(queue, marked)
+        for run in queue.missing:
+            count = run.last - run.first + 1
+            numbers = f"{run.first}" if count == 1 else f"{run.first} to {run.last}"
+            what = (
+                f"no entry for {count} record{'s' * (count > 1)} of {queue.name} (queue offset {numbers}), "
+                f"the first at physical offset {run.physical_offset}"
+            )
+            kind, severity = FindingKind.ENTRY_MISSING, Severity.ERROR
+            if queue.entries is None and not _belongs(queue.name.topic, listed_topics):
+                kind, severity = FindingKind.TOPIC_DELETED, Severity.NOTE
+            elif run.physical_offset < oldest_claimed and run.first > first_number:
+                kind, severity = FindingKind.RECORD_SUPERSEDED, Severity.WARNING
+            elif run.first > last_marked:
+                severity = self._recovery.severity_of_missing(run.physical_offset)
+            if severity is Severity.WARNING and kind is FindingKind.ENTRY_MISSING:
+                behind.append(run)
+            else:
+                self._findings.add(kind, severity, queue.file_of(run.first), what)
+        return behind
+
+    def _oldest_claimed(self, queue: _Queue, marked: NDArray[np.int64]) -> int:
+        if queue.entries is None or not len(marked):
+            return -1
+        entry = queue.entries.read(queue.entries.first_number + int(marked[0]), 1)
+        return int(entry[0]["physical_offset"]) if len(entry) else -1
+
+    def _add(self, queue: _Queue, number: int, kind: FindingKind, severity: Severity, what: str) -> None:
+        self._findings.add(kind, severity, queue.file_of(number), what, position=queue.position_of(number))
+
+
+_NO_ENTRIES = np.empty(0, dtype=SimpleQueue.dtype)
+
+
+def _belongs(topic: str, listed_topics: set[str] | None) -> bool:
+    """Whether a topic should have queues: it is listed, or never listed at all."""
+    if listed_topics is None or topic.startswith(LMQ_PREFIX) or is_system_topic(topic):
+        return True
+    return topic in listed_topics

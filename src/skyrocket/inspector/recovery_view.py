@@ -1,0 +1,45 @@
+"""What the next start would repair by itself.
+
+After an unclean stop recovery goes back to a log file that the checkpoint covers, scans from there and dispatches
+every record again. What is missing or half-written behind that point is expected; the same in a store that was
+closed in order, or before that point, is damage.
+"""
+
+from dataclasses import dataclass
+
+from skyrocket.format.checkpoint import Checkpoint, decode_checkpoint
+from skyrocket.inspector.findings import Severity
+from skyrocket.inspector.log_reader import LogReader
+from skyrocket.inspector.offset_files import read_at
+from skyrocket.inspector.store_directory import StoreDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryView:
+    """Whether recovery will run, and from which physical offset on it dispatches again."""
+
+    unclean: bool
+    redispatch_from: int
+    checkpoint: Checkpoint
+
+    def severity_of_missing(self, physical_offset: int) -> Severity:
+        """How bad it is that something which dispatch makes is not there for this record."""
+        repaired = self.unclean and physical_offset >= self.redispatch_from
+        return Severity.WARNING if repaired else Severity.ERROR
+
+    @property
+    def severity_of_tail(self) -> Severity:
+        """How bad it is that the end of the log is not as it should be."""
+        return Severity.WARNING if self.unclean else Severity.ERROR
+
+
+def recovery_view(store: StoreDirectory, reader: LogReader) -> RecoveryView:
+    """Decide as RocketMQ does: the newest file whose first record is older than the checkpoint says."""
+    checkpoint, trusted = decode_checkpoint(read_at(store.checkpoint, 0, 4096))
+    limit = min(checkpoint.min_timestamp, checkpoint.min_timestamp_index) if trusted else 0
+    start = store.commit_log.start
+    for file in store.commit_log.files:
+        first = reader.store_timestamp_at(file.offset)
+        if first is not None and first <= limit:
+            start = file.offset
+    return RecoveryView(store.unclean, start, checkpoint)

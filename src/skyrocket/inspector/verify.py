@@ -1,0 +1,84 @@
+"""Compares everything in a store with everything else; the log is the truth, and is read once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skyrocket.inspector.checkpoint_check import check_checkpoint
+from skyrocket.inspector.config_check import ConfigCheck, load_config
+from skyrocket.inspector.dispatch_rules import DispatchRules
+from skyrocket.inspector.file_check import check_files
+from skyrocket.inspector.findings import FindingKind, Findings, Severity
+from skyrocket.inspector.index_check import IndexCheck
+from skyrocket.inspector.lock_probe import lock_holder
+from skyrocket.inspector.log_check import LogCheck
+from skyrocket.inspector.log_extent import LogExtent
+from skyrocket.inspector.log_reader import LogReader
+from skyrocket.inspector.log_walk import LogWalk
+from skyrocket.inspector.queue_check import QueueCheck
+from skyrocket.inspector.recovery_view import RecoveryView, recovery_view
+from skyrocket.inspector.settings import InspectionSettings
+from skyrocket.inspector.store_directory import StoreDirectory
+from skyrocket.inspector.timer_check import TimerCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a verification found."""
+
+    findings: Findings
+    extent: LogExtent
+
+    def has_problems(self, *, strict: bool = False) -> bool:
+        """Whether there are errors; strictly: or warnings."""
+        warnings = self.findings.count(Severity.WARNING) if strict else 0
+        return self.findings.count(Severity.ERROR) + warnings > 0
+
+
+def verify(
+    store: StoreDirectory, settings: InspectionSettings, advance: Callable[[int], None] = lambda _: None
+) -> Verification:
+    """Check a store; `advance` hears how many bytes of the log were read."""
+    findings = Findings()
+    reader = LogReader(store.commit_log)
+    recovery = recovery_view(store, reader)
+    _describe_state(store, recovery, findings)
+    check_files(store, findings, settings.file_sizes)
+
+    rules = DispatchRules(settings.config.message_delay_levels)
+    walk = LogWalk(store.commit_log, advance)
+    log = LogCheck(store, walk, recovery, findings)
+    queues = QueueCheck(store, rules, reader, recovery, findings)
+    index = IndexCheck(store, reader, recovery, findings, settings.index_shape)
+    for run in walk:
+        chunk = rules.chunk(run)
+        log.add(chunk)
+        queues.add(chunk.claims)
+        index.add(run.physical_offset, chunk.keys, run.physical_offset + run.stop)
+
+    extent = log.extent_known()
+    extent.tail_lost = not recovery.unclean and _is_tail_lost(recovery, extent, index)
+    log.finish(queues.points_at(extent.end))
+    topics = load_config(store, "topics.json")
+    queues.finish(extent, set(topics.topics) if topics is not None else None)
+    index.finish(extent)
+    check_checkpoint(store, extent, findings)
+    ConfigCheck(store, findings, extent.start).check()
+    TimerCheck(store, reader, recovery, findings).check(extent)
+    return Verification(findings, extent)
+
+
+def _is_tail_lost(recovery: RecoveryView, extent: LogExtent, index: IndexCheck) -> bool:
+    """Whether checkpoint or index remember records that the log does not have."""
+    checkpoint = recovery.checkpoint
+    remembered = max(checkpoint.physic_timestamp, checkpoint.logics_timestamp)
+    return remembered > extent.last_store_timestamp or index.highest_offset >= extent.end
+
+
+def _describe_state(store: StoreDirectory, recovery: RecoveryView, findings: Findings) -> None:
+    holder = lock_holder(store.lock)
+    if holder is not None:
+        what = f"process {holder} holds the store"
+        findings.add(FindingKind.LOCK_HELD, Severity.WARNING, "lock", what)
+    if recovery.unclean:
+        what = f"the last process did not stop in order; recovery begins at physical offset {recovery.redispatch_from}"
+        findings.add(FindingKind.UNCLEAN_STOP, Severity.NOTE, "abort", what)

@@ -1,0 +1,79 @@
+"""Index files, and what they know about one key."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from skyrocket.format.index_layout import index_hash, key_text
+from skyrocket.inspector.index_file import IndexShape, infer_shape, read_header, read_index_file
+from skyrocket.inspector.store_directory import StoreDirectory
+from skyrocket.inspector.views.view import Column, Row, View
+
+_FILES = (
+    Column("file", "file"),
+    Column("entries", "entries", "number"),
+    Column("usedSlots", "used slots", "number"),
+    Column("beginTimestamp", "from", "time"),
+    Column("endTimestamp", "to", "time"),
+    Column("beginPhysicalOffset", "first record", "number"),
+    Column("endPhysicalOffset", "last record", "number"),
+    Column("shape", "slots × entries"),
+)
+_HITS = (
+    Column("file", "file"),
+    Column("entry", "entry", "number"),
+    Column("physicalOffset", "physical offset", "number"),
+    Column("timestamp", "stored (to the second)", "time"),
+)
+
+
+def index_files(store: StoreDirectory, configured: IndexShape) -> View:
+    """The headers of all files."""
+    return View("index-file", "Index files", _FILES, list(_file_rows(store, configured)), when_empty="none")
+
+
+def lookup(store: StoreDirectory, configured: IndexShape, topic: str, key: str, limit: int) -> View:
+    """Where the index finds a key of a topic, newest first; another key may have the same hash."""
+    rows = _hits(store, configured, index_hash(key_text(topic, key)))
+    rows = islice(rows, limit) if limit else rows
+    return View("index-hit", f"Index entries for {key!r} of {topic}", _HITS, rows, when_empty="none")
+
+
+def _shapes(store: StoreDirectory, configured: IndexShape) -> dict[int, IndexShape | None]:
+    sizes = {path.stat().st_size for path in store.index_files}
+    groups = {size: [path for path in store.index_files if path.stat().st_size == size] for size in sizes}
+    return {size: infer_shape(paths, configured)[0] for size, paths in groups.items()}
+
+
+def _file_rows(store: StoreDirectory, configured: IndexShape) -> Iterator[Row]:
+    shapes = _shapes(store, configured)
+    for path in store.index_files:
+        header, shape = read_header(path), shapes[path.stat().st_size]
+        yield {
+            "file": path.name,
+            "entries": header.next_number - 1,
+            "usedSlots": header.used_slots,
+            "beginTimestamp": header.begin_timestamp,
+            "endTimestamp": header.end_timestamp,
+            "beginPhysicalOffset": header.begin_physical_offset,
+            "endPhysicalOffset": header.end_physical_offset,
+            "shape": f"{shape.slots} × {shape.entries}" if shape is not None else "unknown",
+        }
+
+
+def _hits(store: StoreDirectory, configured: IndexShape, wanted: int) -> Iterator[Row]:
+    shapes = _shapes(store, configured)
+    for path in reversed(store.index_files):
+        shape = shapes[path.stat().st_size]
+        if shape is None:
+            continue
+        file = read_index_file(path, shape)
+        for at in reversed(np.flatnonzero(file.hashes == wanted)):
+            entry = file.entries[at]
+            yield {
+                "file": path.name,
+                "entry": int(at) + 1,
+                "physicalOffset": int(entry["physical_offset"]),
+                "timestamp": file.header.begin_timestamp + 1000 * int(entry["seconds"]),
+            }

@@ -1,0 +1,93 @@
+"""What a broker knows about a consumer group: what it may do, and how often and when it is given a message again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
+
+CUSTOMIZED = "CUSTOMIZED"
+EXPONENTIAL = "EXPONENTIAL"
+MASTER_BROKER_ID = 0
+
+_STANDARD_DELAYS = parse_delay_levels(DEFAULT_DELAY_LEVELS)
+_LARGEST_EXPONENT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CustomizedRetry:
+    """A list of delays; the last one serves for all further attempts."""
+
+    delays_ms: tuple[int, ...] = _STANDARD_DELAYS
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def next_delay_ms(self, reconsume_times: int) -> int:
+        """How long a message rests that was consumed in vain so many times before."""
+        # RocketMQ: the first two levels (1 s, 5 s) are left out.
+        delays_ms = self.delays_ms or _STANDARD_DELAYS
+        return delays_ms[min(max(reconsume_times, 0) + 2, len(delays_ms) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialRetry:
+    """Delays that grow by a factor up to a limit."""
+
+    initial_ms: int = 5000
+    max_ms: int = 7_200_000
+    multiplier: int = 2
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def next_delay_ms(self, reconsume_times: int) -> int:
+        """How long a message rests that was consumed in vain so many times before."""
+        exponent = min(max(reconsume_times, 0), _LARGEST_EXPONENT)
+        factor: int = self.multiplier**exponent
+        return min(self.max_ms, self.initial_ms * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRetryPolicy:
+    """Which of the two kinds counts; either may be left out and then has its defaults."""
+
+    kind: str = CUSTOMIZED
+    customized: CustomizedRetry | None = None
+    exponential: ExponentialRetry | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def next_delay_ms(self, reconsume_times: int) -> int:
+        """How long a message rests that was consumed in vain so many times before."""
+        if self.kind == EXPONENTIAL:
+            return (self.exponential or ExponentialRetry()).next_delay_ms(reconsume_times)
+        return (self.customized or CustomizedRetry()).next_delay_ms(reconsume_times)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSubscription:
+    """A subscription that an operator gave to a group; clients do not need to announce it."""
+
+    topic: str
+    expression_type: str = "TAG"
+    expression: str = "*"
+    version: int = 0
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionGroup:
+    """One consumer group on one broker."""
+
+    name: str
+    may_consume: bool = True
+    may_consume_from_min: bool = True
+    may_consume_broadcast: bool = True
+    consumes_orderly: bool = False
+    retry_queues: int = 1
+    retry_max_times: int = 16
+    retry_policy: GroupRetryPolicy = field(default_factory=GroupRetryPolicy)
+    broker_id: int = MASTER_BROKER_ID
+    broker_id_when_slow: int = 1
+    notifies_of_members: bool = True  # tell the consumers when one of them comes or goes
+    sys_flag: int = 0
+    consume_timeout_minutes: int = 15
+    subscriptions: tuple[FixedSubscription, ...] | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)

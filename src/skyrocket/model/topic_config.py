@@ -1,0 +1,75 @@
+"""What a broker knows about a topic: its queues, who may read and write, and its attributes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PERM_PRIORITY = 8  # RocketMQ: reserved, never valid in a topic
+PERM_READ = 4
+PERM_WRITE = 2
+PERM_INHERIT = 1  # a template: topics created on first use copy it
+
+SINGLE_TAG = "SINGLE_TAG"
+MULTI_TAG = "MULTI_TAG"
+
+SYS_FLAG_UNIT = 1
+SYS_FLAG_UNIT_SUBSCRIPTION = 2
+
+_LETTERS = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
+
+
+def is_valid_permission(permission: int) -> bool:
+    """Whether a topic may have this permission."""
+    return 0 <= permission < PERM_PRIORITY
+
+
+def permission_text(permission: int) -> str:
+    """As operators see it: 6 → `RW-`."""
+    return "".join(letter if permission & bit else "-" for bit, letter in _LETTERS)
+
+
+def parse_permission(text: str) -> int:
+    """The opposite: `RW-` → 6; raises ValueError for anything else than such three signs."""
+    permission = sum(bit for (bit, letter), sign in zip(_LETTERS, text, strict=False) if sign == letter)
+    if permission_text(permission) != text:
+        raise ValueError(f"{text!r} is no permission; one looks like RW- or RWX")
+    return permission
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """One topic on one broker."""
+
+    name: str
+    read_queues: int = 16
+    write_queues: int = 16
+    permission: int = PERM_READ | PERM_WRITE
+    filter_type: str = SINGLE_TAG
+    sys_flag: int = 0
+    ordered: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_readable(self) -> bool:
+        return self.permission & PERM_READ != 0
+
+    @property
+    def is_writable(self) -> bool:
+        return self.permission & PERM_WRITE != 0
+
+    @property
+    def is_template(self) -> bool:
+        return self.permission & PERM_INHERIT != 0
+
+    @property
+    def message_type(self) -> str:
+        return self.attributes.get("message.type", "NORMAL")
+
+    @property
+    def queue_type(self) -> str:
+        return self.attributes.get("queue.type", "SimpleCQ")
+
+    @property
+    def cleanup_policy(self) -> str:
+        return self.attributes.get("cleanup.policy", "DELETE")

@@ -1,0 +1,1 @@
+"""The log-structured store: synchronous, one writer, no asyncio and no sockets."""

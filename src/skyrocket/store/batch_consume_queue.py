@@ -1,0 +1,110 @@
+"""A batch consume queue (5.x topics with `queue.type=BatchCQ`): one 46-byte entry for a record of several messages.
+
+Entries are not numbered by queue offset: each says its base offset and its number of messages, and is found by
+binary search.
+"""
+
+import numpy as np
+
+from skyrocket.format.queue_entry import BATCH_ENTRY, BATCH_ENTRY_DTYPE, BATCH_ENTRY_SIZE, BatchQueueEntry
+from skyrocket.store.topic_queue import TopicQueue
+
+_SCAN_BYTES = 1424 * BATCH_ENTRY_SIZE
+_RECOVERED_FILES = 3
+
+
+class BatchConsumeQueue(TopicQueue):
+    """The entries of one queue of a batch topic."""
+
+    __slots__ = ()
+
+    @property
+    def first_entry(self) -> int:
+        return self.entries.first_byte // BATCH_ENTRY_SIZE
+
+    @property
+    def end_entry(self) -> int:
+        return self.entries.end // BATCH_ENTRY_SIZE
+
+    def append(
+        self, physical_offset: int, size: int, tags_code: int, queue_offset: int, timestamp: int, messages: int
+    ) -> None:
+        if physical_offset + size <= self.max_physical_offset:
+            return
+        if not self.entries.starts and not self.entries.tail[1]:
+            self.min_offset = queue_offset
+        entry = BATCH_ENTRY.pack(physical_offset, size, tags_code, timestamp, queue_offset, messages, -1, 0)
+        self.entries.tail[1].extend(entry)
+        self.max_offset = queue_offset + messages
+        self.max_physical_offset = physical_offset + size
+
+    def entry_at(self, number: int) -> BatchQueueEntry:
+        """The entry at a place, counted from the queue's beginning."""
+        data = self.entries.read(number * BATCH_ENTRY_SIZE, BATCH_ENTRY_SIZE)
+        return BatchQueueEntry._make(BATCH_ENTRY.unpack(data))
+
+    def locate(self, queue_offset: int) -> int | None:
+        """The place of the entry whose messages include a queue offset."""
+        low, high = self.first_entry, self.end_entry
+        while low < high:
+            middle = (low + high) // 2
+            entry = self.entry_at(middle)
+            if entry.base_offset + entry.messages <= queue_offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low >= self.end_entry or self.entry_at(low).base_offset > queue_offset:
+            return None
+        return low
+
+    # -- recovery and retention ----------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        files = self.entries
+        position = files.starts[-_RECOVERED_FILES:][0] if files.starts else files.tail[0]
+        while position < files.files_end:
+            data = files.read(position, _SCAN_BYTES)
+            table = np.frombuffer(data, dtype=BATCH_ENTRY_DTYPE, count=len(data) // BATCH_ENTRY_SIZE)
+            valid = (
+                (table["physical_offset"] >= 0)
+                & (table["size"] > 0)
+                & (table["base_offset"] >= 0)
+                & (table["messages"] > 0)
+            )
+            count = len(table) if valid.all() else int(np.argmin(valid))
+            position += count * BATCH_ENTRY_SIZE
+            if count < len(table) or not count:
+                break
+        files.truncate(position)
+        self._take_end()
+
+    def truncate_to(self, log_end: int) -> None:
+        end = self.end_entry
+        while end > self.first_entry and self.entry_at(end - 1).physical_offset >= log_end:
+            end -= 1
+        self.entries.truncate(end * BATCH_ENTRY_SIZE)
+        self._take_end()
+
+    def _take_end(self) -> None:
+        if self.end_entry == self.first_entry:
+            self.min_offset = self.max_offset = self.next_offset = 0
+            self.max_physical_offset = -1
+            return
+        last = self.entry_at(self.end_entry - 1)
+        self.min_offset = self.entry_at(self.first_entry).base_offset
+        self.max_offset = self.next_offset = last.base_offset + last.messages
+        self.max_physical_offset = last.physical_offset + last.size
+
+    def correct_min_offset(self, log_start: int) -> None:
+        low, high = self.first_entry, self.end_entry
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry_at(middle).physical_offset < log_start:
+                low = middle + 1
+            else:
+                high = middle
+        self.min_offset = self.entry_at(low).base_offset if low < self.end_entry else self.max_offset
+
+    def last_physical_offset(self, file_start: int) -> int:
+        position = min(file_start + self.entries.file_size, self.entries.end) - BATCH_ENTRY_SIZE
+        return self.entry_at(position // BATCH_ENTRY_SIZE).physical_offset if position >= file_start else -1

@@ -1,0 +1,407 @@
+"""The CommitLog: one stream of records for all topics, in files of fixed size.
+
+One writer appends under a lock; everyone else reads up to `readable_offset`. A record never crosses files: when it
+does not fit (with 8 bytes to spare) the rest of the file becomes a blank and the record opens the next file.
+
+    flushed_offset ≤ readable_offset ≤ written_offset
+    on disk          in the page cache  in the writer's hands (differs only with the transient pool)
+
+`append` is the hottest function of the system: names are bound once, the record is built by one pack and one join,
+and copied by one slice assignment.
+"""
+
+import mmap
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from skyrocket.clock import Clock
+from skyrocket.config.sections import StoreConfig
+from skyrocket.errors import StoreError
+from skyrocket.format.batch import BatchElement
+from skyrocket.format.crc import crc32
+from skyrocket.format.record import (
+    BLANK_SIZE,
+    CRC_PROPERTY_BYTES,
+    HEADS,
+    PROPERTIES_LENGTH,
+    CrcCheck,
+    RecordWalk,
+    encode_blank,
+    record_crc_property,
+)
+from skyrocket.store.allocator import FileAllocator
+from skyrocket.store.disk import Disk
+from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
+from skyrocket.store.topic_queue import TopicQueue
+from skyrocket.store.transient_pool import TransientPool
+
+_HEAD_V4 = HEADS[0]
+_pack_head_v4 = _HEAD_V4.pack
+_pack_length = PROPERTIES_LENGTH.pack
+_join = b"".join
+_V4_FIXED = _HEAD_V4.size + PROPERTIES_LENGTH.size
+_NOT_HOST_BITS = ~0x30
+_UNCOUNTED = 0x04  # set for prepared and rollback records: they get no queue offset
+
+
+@dataclass(slots=True)
+class PutMessage:
+    """A message on its way into the store; hosts are packed (`format.record.pack_host`), properties encoded."""
+
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: bytes = b""
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    born_host: bytes = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    store_host: bytes | None = None  # the broker's own when None
+
+
+# What queues and index need to know of a record: queue, physical offset, size, store timestamp, queue offset,
+# properties, sysFlag. A plain tuple: one is made for every message.
+DispatchItem = tuple[TopicQueue, int, int, int, int, bytes, int]
+
+
+class CommitLog:
+    """Appends and reads records."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        config: StoreConfig,
+        clock: Clock,
+        store_host: bytes,
+        pool: TransientPool | None = None,
+    ) -> None:
+        self.files = MappedFileQueue(disk, directory, config.commit_log_file_size, config.max_mapped_log_files)
+        self.file_size = config.commit_log_file_size
+        self.written_offset = 0
+        self.flushed_offset = 0
+        self.last_store_timestamp = 0
+        self.append_began_ms = 0  # 0 while nobody appends
+        self.pending: list[DispatchItem] = []  # appended, not yet dispatched; the dispatcher takes from its head
+        self.raw_end = 0  # bytes before it may have come from a master: dispatch must read them from the log
+        self._disk = disk
+        self._now_ms = clock.now_ms
+        self._store_host = store_host
+        self._seal_records = config.append_record_crc
+        self._allocator = FileAllocator(disk)
+        self._allocate_step = min(config.preallocate_bytes, self.file_size)
+        self._lock = threading.RLock()
+        self._pool = pool
+        self._buffers: list[_Buffered] = []  # files of which a part is still only in a buffer of the pool
+        self._committed_offset = 0
+        self._file: MappedFile | None = None
+        self._target: mmap.mmap | None = None  # where records are copied: the file's map, or a buffer of the pool
+        self._base = 0  # physical offset of the target's first byte
+        self._soft_end = 0  # a record that ends here or before needs no further thought
+        self._allocated_end = 0  # the file has disk blocks up to here
+        self._new_names = False  # a file was created since the directory was forced to disk
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the directory; recovery then calls `resume`."""
+        self.files.load()
+
+    def resume(self, end_offset: int) -> None:
+        """Continue behind the last record; everything after it is dropped."""
+        self.files.truncate(end_offset)
+        self.written_offset = self._committed_offset = self.flushed_offset = end_offset
+        self._soft_end = 0
+        self._file = self._target = None
+        last = self.files.pin_last()
+        if last is not None and end_offset < self.files.end_offset:
+            self._use(last, last.map, allocated=end_offset - last.start_offset)
+
+    def start(self) -> None:
+        self._allocator.start()
+        if self._file is not None:
+            self._prepare_next()
+
+    def stop(self) -> None:
+        """Stop preparing files and forget the maps; the flusher must have stopped before."""
+        self._allocator.stop()
+        self._file = self._target = None
+        self._soft_end = 0
+        self.files.close()
+
+    @property
+    def readable_offset(self) -> int:
+        """Readers, dispatch and replication see what lies before it."""
+        return self._committed_offset if self._buffers else self.written_offset
+
+    @property
+    def min_offset(self) -> int:
+        return self.files.min_offset
+
+    @property
+    def buffered(self) -> bool:
+        """Whether records go to the transient pool first."""
+        return bool(self._buffers)
+
+    # -- appending ----------------------------------------------------------------------------------------
+
+    def append(self, queue: TopicQueue, message: PutMessage, messages: int = 1) -> DispatchItem:
+        """Store one record at the end of the log under the next offset of its queue, which `messages` are counted in.
+
+        The caller has checked sizes. Raises OSError when no file can be made.
+        """
+        body = message.body
+        properties = message.properties
+        born_host = message.born_host
+        store_host = message.store_host or self._store_host
+        sys_flag = message.sys_flag & _NOT_HOST_BITS
+        body_length = len(body)
+        topic_part = queue.topic_part
+        if len(born_host) == 8 and len(store_host) == 8:
+            size = _V4_FIXED + body_length + len(topic_part) + len(properties)
+            pack_head = _pack_head_v4
+        else:
+            sys_flag |= (len(born_host) == 20) << 4 | (len(store_host) == 20) << 5
+            head = HEADS[sys_flag >> 4 & 3]
+            size = head.size + PROPERTIES_LENGTH.size + body_length + len(topic_part) + len(properties)
+            pack_head = head.pack
+        crc = crc32(body) & 0x7FFFFFFF
+        with self._lock:
+            now = self._now_ms()
+            if now < self.last_store_timestamp:  # the clock was set back: store times never are
+                now = self.last_store_timestamp
+            else:
+                self.last_store_timestamp = now
+            self.append_began_ms = now
+            start = self.written_offset
+            if start + size > self._soft_end:
+                start = self._make_room(size)
+            queue_offset = 0 if sys_flag & _UNCOUNTED else queue.next_offset
+            at = start - self._base
+            record = _join(
+                (
+                    pack_head(
+                        size,
+                        queue.record_magic,
+                        crc,
+                        queue.queue_id,
+                        message.flag,
+                        queue_offset,
+                        start,
+                        sys_flag,
+                        message.born_timestamp,
+                        born_host,
+                        now,
+                        store_host,
+                        message.reconsume_times,
+                        message.prepared_transaction_offset,
+                        body_length,
+                    ),
+                    body,
+                    topic_part,
+                    _pack_length(len(properties)),
+                    properties,
+                )
+            )
+            if self._seal_records:
+                record = record[:-CRC_PROPERTY_BYTES] + record_crc_property(record)
+            self._target[at : at + size] = record  # type: ignore[index]
+            if not sys_flag & _UNCOUNTED:
+                queue.next_offset = queue_offset + messages
+            self.written_offset = start + size
+            item = (queue, start, size, now, queue_offset, properties, sys_flag)
+            self.pending.append(item)
+            self.append_began_ms = 0
+        return item
+
+    def append_batch(
+        self, queue: TopicQueue, message: PutMessage, elements: Sequence[BatchElement]
+    ) -> list[DispatchItem]:
+        """Store the elements of a client batch as records back to back in one file, with consecutive queue offsets."""
+        head = HEADS[(len(message.born_host) == 20) | (len(message.store_host or self._store_host) == 20) << 1]
+        fixed = head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size
+        total = sum(fixed + len(element.body) + len(element.properties) for element in elements)
+        single = replace(message, prepared_transaction_offset=0)
+        appended = []
+        with self._lock:
+            if self.written_offset + total > self._soft_end:
+                self._make_room(total)
+            for single.flag, single.body, single.properties in elements:
+                appended.append(self.append(queue, single))
+        return appended
+
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Append log bytes as a master sent them; they begin where this log ends, and may cut a record anywhere."""
+        view = memoryview(data)
+        with self._lock:
+            if not self.files.starts:
+                self.written_offset = self._committed_offset = self.flushed_offset = offset
+            if offset != self.written_offset:
+                raise StoreError(f"replicated bytes begin at {offset}, the log ends at {self.written_offset}")
+            while view:
+                if self._file is None or self.written_offset == self.files.end_offset:
+                    self._roll()
+                start = self.written_offset
+                piece = bytes(view[: self.files.end_offset - start])
+                self._reserve(start + len(piece))
+                at = start - self._base
+                self._target[at : at + len(piece)] = piece  # type: ignore[index]
+                if self._buffers:
+                    self._buffers[-1].data_end = start + len(piece)
+                self.written_offset = start + len(piece)
+                view = view[len(piece) :]
+            self.raw_end = self.written_offset
+
+    def _make_room(self, size: int) -> int:
+        """The place for so many bytes: reserve disk blocks, or end this file with a blank and open the next."""
+        if size + BLANK_SIZE > self.file_size:
+            raise StoreError(f"{size} bytes do not fit into a log file of {self.file_size} bytes")
+        if self._file is None or self.written_offset + size + BLANK_SIZE > self.files.end_offset:
+            self._roll()
+        self._reserve(self.written_offset + size)
+        return self.written_offset
+
+    def _roll(self) -> None:
+        """Open the next file. Nothing changes when it cannot be made: then the disk is full."""
+        start = self.files.end_offset
+        if not self.files.starts:  # a new log, or an empty slave that begins in the middle of its master's
+            start = self.written_offset - self.written_offset % self.file_size
+        buffer = self._pool.borrow() if self._pool is not None else None
+        try:
+            prepared = self._allocator.take(start, self.files.path_of(start), self.file_size, self._allocate_step)
+        except OSError:
+            if self._pool is not None and buffer is not None:
+                self._pool.give_back(buffer)
+            raise
+        if self._file is not None and self.written_offset < start:
+            self._write_blank(start)
+        file = self.files.append_file(start, prepared.fd)
+        if buffer is not None:
+            if not self._buffers:
+                self._committed_offset = self.written_offset
+            self._buffers.append(_Buffered(file, buffer, data_end=start))
+        self._use(file, file.map if buffer is None else buffer, prepared.allocated)
+        self._new_names = True
+        self._prepare_next()
+
+    def _write_blank(self, file_end: int) -> None:
+        left = file_end - self.written_offset
+        self._reserve(self.written_offset + BLANK_SIZE)
+        at = self.written_offset - self._base
+        self._target[at : at + BLANK_SIZE] = encode_blank(left)  # type: ignore[index]
+        if self._buffers:
+            self._buffers[-1].data_end = self.written_offset + BLANK_SIZE
+        self.written_offset = file_end
+
+    def _use(self, file: MappedFile, target: mmap.mmap, allocated: int) -> None:
+        self._file = file
+        self._target = target
+        self._base = file.start_offset
+        self._allocated_end = file.start_offset + allocated
+        self._soft_end = min(self._allocated_end, file.start_offset + self.file_size - BLANK_SIZE)
+
+    def _reserve(self, end_offset: int) -> None:
+        """Give the file disk blocks up to an offset and some more: a full disk is then an error, not a SIGBUS."""
+        file = self._file
+        assert file is not None
+        file_end = file.start_offset + self.file_size
+        if end_offset > self._allocated_end:
+            wanted = min(max(end_offset, self._allocated_end + self._allocate_step), file_end)
+            position = self._allocated_end - file.start_offset
+            self._disk.allocate(file.fd, position, wanted - self._allocated_end)
+            self._allocated_end = wanted
+        self._soft_end = min(self._allocated_end, file_end - BLANK_SIZE)
+
+    def _prepare_next(self) -> None:
+        start = self.files.end_offset
+        self._allocator.prepare(start, self.files.path_of(start), self.file_size, self._allocate_step)
+
+    # -- the transient pool ---------------------------------------------------------------------------------
+
+    def commit(self, least_pages: int = 0) -> bool:
+        """Copy what is only in buffers to the page cache; returns whether anything moved."""
+        moved = False
+        while self._buffers:
+            first = self._buffers[0]
+            with self._lock:
+                last = len(self._buffers) == 1
+                data_end = self.written_offset if last else first.data_end
+                file_end = first.file.start_offset + self.file_size
+            start = max(self._committed_offset, first.file.start_offset)
+            if data_end > start:
+                if last and data_end // 4096 - start // 4096 < least_pages:
+                    return moved
+                at = start - first.file.start_offset
+                length = data_end - start
+                self._disk.write_at(first.file.fd, memoryview(first.buffer)[at : at + length], at)
+                self._committed_offset = data_end
+                moved = True
+            if last:
+                return moved
+            assert self._pool is not None
+            self._committed_offset = file_end
+            self._buffers.pop(0)
+            self._pool.give_back(first.buffer)
+        return moved
+
+    # -- flushing -------------------------------------------------------------------------------------------
+
+    def flush(self) -> tuple[int, int]:
+        """Force everything readable to disk; returns the flushed offset and a store time that it covers."""
+        covered = self.last_store_timestamp  # read before the offset: never newer than what is flushed
+        target = self.readable_offset
+        if target > self.flushed_offset:
+            if self._new_names:
+                self._new_names = False
+                self._disk.sync_directory(self.files.directory)
+            offset = self.flushed_offset
+            while offset < target:
+                file = self.files.find(offset)
+                assert file is not None, f"no log file at {offset}"
+                file.sync()
+                offset = file.start_offset + self.file_size
+            self.flushed_offset = target
+        return self.flushed_offset, covered
+
+    # -- reading --------------------------------------------------------------------------------------------
+
+    def slice(self, physical_offset: int, size: int) -> memoryview | None:
+        """Bytes of the log as they are; None when they are gone, not yet there, or cross a file."""
+        if physical_offset + size > self.readable_offset:
+            return None
+        file = self.files.find(physical_offset)
+        if file is None:
+            return None
+        at = physical_offset - file.start_offset
+        return file.view[at : at + size] if at + size <= self.file_size else None
+
+    def raw(self, physical_offset: int, max_bytes: int) -> memoryview | None:
+        """Log bytes for a replica: at most to the end of the file, records may be cut."""
+        readable = self.readable_offset
+        file = self.files.find(physical_offset)
+        if file is None or physical_offset >= readable:
+            return None
+        at = physical_offset - file.start_offset
+        end = min(at + max_bytes, self.file_size, readable - file.start_offset)
+        return file.view[at:end]
+
+    def walk(self, physical_offset: int, crc: CrcCheck = CrcCheck.NONE) -> tuple[RecordWalk, int] | None:
+        """A walk through the records from an offset to the end of its file, and the offset that follows the file."""
+        file = self.files.find(physical_offset)
+        if file is None:
+            return None
+        readable = min(self.readable_offset - file.start_offset, self.file_size)
+        walk = RecordWalk(file.view, file.start_offset, physical_offset - file.start_offset, readable, crc)
+        return walk, file.start_offset + self.file_size
+
+
+@dataclass(slots=True)
+class _Buffered:
+    """A file whose newest bytes are still in a buffer."""
+
+    file: MappedFile
+    buffer: mmap.mmap
+    data_end: int  # where its records end; the rest of the file stays zero

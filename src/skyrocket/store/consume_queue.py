@@ -1,0 +1,168 @@
+"""A ConsumeQueue: queue offset → physical offset, size and tags code, 20 bytes each, numbered without gaps."""
+
+import logging
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyrocket.format.queue_entry import ENTRY, ENTRY_DTYPE, ENTRY_SIZE, PREFILL_ENTRY, PREFILL_SIZE, QueueEntry
+from skyrocket.store.topic_queue import TopicQueue
+
+log = logging.getLogger(__name__)
+
+_SCAN_BYTES = 3276 * ENTRY_SIZE  # about 64 KiB
+_RECOVERED_FILES = 3
+
+
+class ConsumeQueue(TopicQueue):
+    """The entries of one queue of an ordinary topic."""
+
+    __slots__ = ()
+    simple = True
+
+    # -- building --------------------------------------------------------------------------------------
+
+    def append(
+        self, physical_offset: int, size: int, tags_code: int, queue_offset: int, timestamp: int, messages: int
+    ) -> None:
+        entry = ENTRY.pack(physical_offset, size, tags_code)
+        if queue_offset < self.max_offset:
+            self._mend(queue_offset, entry)
+            return
+        if queue_offset > self.max_offset:
+            self._skip_to(queue_offset)
+        self.entries.tail[1].extend(entry)
+        self.max_offset = queue_offset + 1
+        self.max_physical_offset = physical_offset + size
+
+    def _mend(self, queue_offset: int, entry: bytes) -> None:
+        """Compare an entry that was built before with what the log says; the log is right."""
+        if queue_offset * ENTRY_SIZE < self.entries.first_byte:
+            self.damaged = True  # retention never deletes the entry of a record that is still there: a file was lost
+            return
+        stored = self.entries.read(queue_offset * ENTRY_SIZE, ENTRY_SIZE)
+        if stored != entry and not _means_the_same(stored, entry):
+            log.warning("queue entry mended topic=%s queue=%d offset=%d", self.topic, self.queue_id, queue_offset)
+            self.entries.overwrite(queue_offset * ENTRY_SIZE, entry)
+
+    def _skip_to(self, queue_offset: int) -> None:
+        """Continue at a higher number: the records in between left the log before their entries could be built."""
+        if not self.entries.starts and not self.entries.tail[1]:
+            position = queue_offset * ENTRY_SIZE
+            self.entries.begin_at(position - position % self.entries.file_size)
+            self.min_offset = queue_offset
+        self.has_gap = True
+        missing = queue_offset - self.entries.end // ENTRY_SIZE
+        self.entries.tail[1].extend(PREFILL_ENTRY * missing)
+        self.max_offset = queue_offset
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def read(self, queue_offset: int, count: int) -> bytes:
+        """Up to `count` entries from an offset, packed; fewer at the end of a file or of the queue."""
+        return self.entries.read(queue_offset * ENTRY_SIZE, count * ENTRY_SIZE)
+
+    def entry(self, queue_offset: int) -> QueueEntry | None:
+        """One entry; None where the queue has none."""
+        if not self.min_offset <= queue_offset < self.max_offset:
+            return None
+        data = self.read(queue_offset, 1)
+        return QueueEntry._make(ENTRY.unpack(data)) if len(data) == ENTRY_SIZE else None
+
+    # -- recovery and retention ----------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Find the end: entries are valid up to the first zero, or up to the first that goes back in the log."""
+        files = self.entries
+        first = files.starts[-_RECOVERED_FILES:][0] if files.starts else files.tail[0]
+        position, previous_end = first, -1
+        while position < files.files_end:
+            table = self._table(position, _SCAN_BYTES)
+            valid, previous_end = _valid_prefix(table, previous_end)
+            position += valid * ENTRY_SIZE
+            if valid < len(table) or not len(table):
+                break
+        if position == first and first:
+            # RocketMQ: a last file without a single entry; the end is in the file before, which was full.
+            self.damaged = True
+        files.truncate(position)
+        self._take_end(previous_end)
+        self.min_offset = self._first_real_entry()
+
+    def _first_real_entry(self) -> int:
+        """The first entry that was not pre-filled."""
+        position = self.entries.first_byte
+        while position < self.entries.end:
+            table = self._table(position, _SCAN_BYTES)
+            real = np.flatnonzero(table["size"] != PREFILL_SIZE)
+            if len(real):
+                return position // ENTRY_SIZE + int(real[0])
+            position += len(table) * ENTRY_SIZE
+        return self.entries.end // ENTRY_SIZE
+
+    def truncate_to(self, log_end: int) -> None:
+        """Drop entries of records at or behind the log's end."""
+        if self.max_physical_offset <= log_end:
+            return
+        low, high = self.min_offset, self.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            if self._offset_at(middle) < log_end:
+                low = middle + 1
+            else:
+                high = middle
+        self.entries.truncate(low * ENTRY_SIZE)
+        last = ENTRY.unpack(self.read(low - 1, 1)) if low > self.min_offset else None
+        self._take_end(last[0] + last[1] if last else -1)
+
+    def _take_end(self, max_physical_offset: int) -> None:
+        self.max_offset = self.next_offset = self.entries.end // ENTRY_SIZE
+        self.max_physical_offset = max_physical_offset
+
+    def correct_min_offset(self, log_start: int) -> None:
+        """The first entry whose record is still in the log; the end of the queue when none is."""
+        low, high = max(self.min_offset, self.entries.first_byte // ENTRY_SIZE), self.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            if self._offset_at(middle) < log_start:
+                low = middle + 1
+            else:
+                high = middle
+        self.min_offset = low
+
+    def last_physical_offset(self, file_start: int) -> int:
+        position = min(file_start + self.entries.file_size, self.entries.end) - ENTRY_SIZE
+        if position < file_start:
+            return -1
+        return int(ENTRY.unpack(self.entries.read(position, ENTRY_SIZE))[0])
+
+    def _offset_at(self, queue_offset: int) -> int:
+        """Physical offset of an entry; pre-filled ones lie before everything."""
+        physical_offset, size, _ = ENTRY.unpack(self.read(queue_offset, 1))
+        return -1 if size == PREFILL_SIZE else int(physical_offset)
+
+    def _table(self, position: int, length: int) -> NDArray[np.void]:
+        data = self.entries.read(position, length)
+        return np.frombuffer(data, dtype=ENTRY_DTYPE, count=len(data) // ENTRY_SIZE)
+
+
+def _valid_prefix(table: NDArray[np.void], previous_end: int) -> tuple[int, int]:
+    """How many entries from the first on are valid and in log order, and where the record of the last one ends."""
+    offsets = table["physical_offset"].astype(np.int64)
+    sizes = table["size"].astype(np.int64)
+    filled = sizes == PREFILL_SIZE
+    ends = np.where(filled, -1, offsets + sizes)
+    before = np.empty_like(ends)
+    if len(table):
+        before[0] = previous_end
+        before[1:] = ends[:-1]
+    valid = (offsets >= 0) & (sizes > 0) & (filled | (offsets >= before))
+    count = len(table) if valid.all() else int(np.argmin(valid))
+    return count, int(ends[count - 1]) if count else previous_end
+
+
+def _means_the_same(stored: bytes, entry: bytes) -> bool:
+    """Whether two entries point to the same record and the stored tags code is an extension's address."""
+    if len(stored) != ENTRY_SIZE:
+        return False
+    return stored[:12] == entry[:12] and int.from_bytes(stored[12:], "big", signed=True) <= -2147483649

@@ -1,0 +1,171 @@
+"""Every open, map, write, fsync and rename of the store: the seam at which tests inject faults.
+
+Paths are plain strings and files are descriptors: this layer is called on hot paths and must add nothing to them.
+"""
+
+import contextlib
+import ctypes
+import errno
+import math
+import mmap
+import os
+import shutil
+
+
+class Disk:
+    """The real file system."""
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def names(self, directory: str) -> list[str]:
+        """Sorted names in a directory; none when it does not exist."""
+        try:
+            return sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return []
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file; one that is already gone is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory when it is empty."""
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.rmdir(path)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and all that is in it."""
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+
+    def sync_directory(self, path: str) -> None:
+        """Make created, renamed and removed names in a directory durable."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    # -- whole small files ---------------------------------------------------------------------------
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Create or replace the content of a file and force it to disk."""
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            self.write_at(fd, data, 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        """Replace a file so that after a crash it holds the old or the new content, nothing else."""
+        temporary = path + ".tmp"
+        self.write_file(temporary, data)
+        self.rename(temporary, path)
+        self.sync_directory(os.path.dirname(path))
+
+    # -- files of fixed size --------------------------------------------------------------------------
+
+    def create(self, path: str, size: int) -> int:
+        """Create a file of zeros at its full size (sparse) and return its descriptor."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(fd, size)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    def open(self, path: str) -> int:
+        """Open an existing file for reading and writing."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def allocate(self, fd: int, position: int, length: int) -> None:
+        """Reserve disk blocks, so that a later write through a map cannot meet a full disk.
+
+        Such a write would end the process with SIGBUS; here it is an OSError with ENOSPC.
+        """
+        os.posix_fallocate(fd, position, length)
+
+    def zero_from(self, fd: int, position: int, size: int) -> None:
+        """Make everything from a position to the file's end read as zeros; `size` stays its length."""
+        os.ftruncate(fd, position)
+        os.ftruncate(fd, size)
+
+    def next_data(self, fd: int, position: int) -> int | None:
+        """The first place at or behind a position where the file has data; None when only a hole follows."""
+        try:
+            return os.lseek(fd, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return None
+            raise
+
+    def map(self, fd: int, size: int) -> mmap.mmap:
+        """Map a whole file, shared with the page cache."""
+        return mmap.mmap(fd, size)
+
+    def write_at(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Write all bytes at a position."""
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(fd, view, position)
+            view = view[written:]
+            position += written
+
+    def read_at(self, fd: int, length: int, position: int) -> bytes:
+        return os.pread(fd, length, position)
+
+    def sync(self, fd: int) -> None:
+        """Force the data of a file (also what was written through maps) to disk."""
+        os.fdatasync(fd)
+
+    def sync_all(self, directory: str) -> None:
+        """Force everything of the directory's file system to disk: one call instead of thousands of `sync`."""
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if _LIBC.syncfs(fd) != 0:
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code), directory)
+        finally:
+            os.close(fd)
+
+    def used_ratio(self, path: str) -> float:
+        """Used part of the partition, rounded up to whole percents as RocketMQ does."""
+        stat = os.statvfs(path)
+        used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+        usable = stat.f_bavail * stat.f_frsize
+        return math.ceil(100 * used / (used + usable)) / 100 if used + usable else 0.0
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,193 @@
+"""Follows the log and feeds consume queues, index and listeners, in log order.
+
+Records appended here come from the writer's `pending` list, so that nothing is decoded; records that arrived as
+raw bytes (replication) or that recovery finds are read from the log. Both ways end in `feed`.
+
+Dispatch never passes `limit`: what is not safe from a crash as far as the flush mode promises is not shown to anyone.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.properties import find_property
+from skyrocket.format.queue_entry import ENTRY
+from skyrocket.format.record import RecordHead, WalkEnd
+from skyrocket.model.topic import takes_multi_dispatch
+from skyrocket.store.commit_log import CommitLog, DispatchItem
+from skyrocket.store.index import Index
+from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.tags_code import TagsCoder
+from skyrocket.store.topic_queue import TopicQueue
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[Sequence[DispatchItem]], None]
+_BATCH = 4096
+_pack_entry = ENTRY.pack
+
+
+class Dispatcher:
+    """The only one who adds entries to queues and records to the index."""
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        index: Index | None,
+        tags: TagsCoder,
+        *,
+        multi_dispatch: bool = False,
+        queue_buffer_bytes: int = 32 << 20,
+    ) -> None:
+        self.dispatched_offset = 0  # everything before it is in queues and (or waiting for) index
+        self.dispatched_timestamp = 0  # store time of the newest dispatched record
+        self.listeners: list[Listener] = []
+        self._log = commit_log
+        self._queues = queues
+        self._index = index
+        self._tags = tags
+        self._multi_dispatch = multi_dispatch
+        self._queue_buffer_bytes = queue_buffer_bytes
+        self._buffered_bytes = 0
+        self._lock = threading.RLock()
+
+    def dispatch(self, limit: int) -> int:
+        """Dispatch records that end at or before a physical offset; returns how many."""
+        done = 0
+        with self._lock:
+            while self.dispatched_offset < limit:
+                items = self._take_pending(limit)
+                if not items:
+                    items = self._read_log(limit)
+                    if not items:
+                        break
+                self.feed(items)
+                done += len(items)
+                self.dispatched_offset = max(self.dispatched_offset, items[-1][1] + items[-1][2])
+            if self._index is not None and self._index.overdue:
+                self._index.catch_up()
+        return done
+
+    def _take_pending(self, limit: int) -> list[DispatchItem]:
+        """The head of what the writer appended; nothing while raw bytes come first."""
+        if self.dispatched_offset < self._log.raw_end:
+            return []
+        pending = self._log.pending
+        items = pending[:_BATCH]
+        if items and items[-1][1] + items[-1][2] > limit:
+            items = [item for item in items if item[1] + item[2] <= limit]
+        del pending[: len(items)]
+        return items
+
+    def _read_log(self, limit: int) -> list[DispatchItem]:
+        """The next records of what arrived as raw bytes."""
+        limit = min(limit, self._log.raw_end)
+        items: list[DispatchItem] = []
+        while self.dispatched_offset < limit and not items:
+            found = self._log.walk(max(self.dispatched_offset, self._log.min_offset))
+            if found is None:
+                break
+            walk, next_file = found
+            for head in walk:
+                if head.physical_offset + head.size > limit or len(items) >= _BATCH:
+                    break
+                items.append(self.item(head))
+            else:
+                if not items and walk.end is WalkEnd.BLANK and next_file <= limit:
+                    self.dispatched_offset = next_file
+                    continue
+                break  # at the end, or at a record that is still arriving
+        return items
+
+    def item(self, head: RecordHead) -> DispatchItem:
+        """What dispatch needs of a record that was read from the log."""
+        topic = head.topic.decode("utf-8", "replace")
+        queue = self._queues.by_key.get((topic, head.queue_id))
+        if queue is None:
+            queue = self._queues.get_or_create(topic, head.queue_id)
+        return (
+            queue,
+            head.physical_offset,
+            head.size,
+            head.store_timestamp,
+            head.queue_offset,
+            head.properties,
+            head.sys_flag,
+        )
+
+    # -- feeding ---------------------------------------------------------------------------------------
+
+    def feed(self, items: Sequence[DispatchItem]) -> None:
+        """Hand records to queues, index and listeners."""
+        with self._queues.lock:
+            self._feed_queues(items)
+        self._buffered_bytes += len(items) * ENTRY.size
+        if self._buffered_bytes > self._queue_buffer_bytes:
+            self._queues.write_out()
+            self._buffered_bytes = 0
+        if self._index is not None:
+            self._index.add(items)
+        self.dispatched_timestamp = items[-1][3]
+        for listener in self.listeners:
+            listener(items)
+
+    def _feed_queues(self, items: Sequence[DispatchItem]) -> None:
+        code_of = self._tags.code
+        dirty = self._queues.dirty
+        for queue, physical_offset, size, timestamp, queue_offset, properties, sys_flag in items:
+            if sys_flag & flags.TRANSACTION_PREPARED:  # prepared and rollback: in the log only
+                continue
+            if queue.simple and queue_offset == queue.max_offset and not queue.holds_delivery_times:
+                tail = queue.entries.tail[1]
+                if not tail:
+                    dirty.append(queue)
+                tail += _pack_entry(physical_offset, size, code_of(properties))
+                queue.max_offset = queue_offset + 1
+                queue.max_physical_offset = physical_offset + size
+            else:
+                self._append(queue, physical_offset, size, timestamp, queue_offset, properties)
+            if self._multi_dispatch:
+                self._feed_light_queues(queue, physical_offset, size, timestamp, properties)
+
+    def _append(
+        self, queue: TopicQueue, physical_offset: int, size: int, timestamp: int, queue_offset: int, properties: bytes
+    ) -> None:
+        """All but the common case: delay topic, batch queue, first entry of a queue, entries that are there already."""
+        if queue.holds_delivery_times:
+            code = self._tags.delivery_time(properties, timestamp)
+        else:
+            code = self._tags.code(properties)
+        messages = 1
+        if not queue.simple:
+            queue_offset = _number(properties, b"INNER_BASE", queue_offset)
+            messages = _number(properties, b"INNER_NUM", 1)
+        was_empty = not queue.entries.tail[1]
+        queue.append(physical_offset, size, code, queue_offset, timestamp, messages)
+        if was_empty and queue.entries.tail[1]:
+            self._queues.dirty.append(queue)
+
+    def _feed_light_queues(
+        self, queue: TopicQueue, physical_offset: int, size: int, timestamp: int, properties: bytes
+    ) -> None:
+        """RocketMQ: INNER_MULTI_DISPATCH names light queues, INNER_MULTI_QUEUE_OFFSET their offsets for this record."""
+        names = find_property(properties, b"INNER_MULTI_DISPATCH")
+        offsets = find_property(properties, b"INNER_MULTI_QUEUE_OFFSET")
+        if names is None or offsets is None or not takes_multi_dispatch(queue.topic):
+            return
+        for name, offset in zip(names.split(b","), offsets.split(b","), strict=False):
+            if not offset.isdigit():
+                log.warning("light queue without an offset queue=%r record=%d", name, physical_offset)
+                continue
+            key = (name.decode("utf-8", "replace"), 0 if name.startswith(b"%LMQ%") else queue.queue_id)
+            light = self._queues.by_key.get(key)
+            if light is None:
+                light = self._queues.get_or_create(*key)
+            self._append(light, physical_offset, size, timestamp, int(offset), properties)
+            light.next_offset = max(light.next_offset, light.max_offset)
+
+
+def _number(properties: bytes, name: bytes, default: int) -> int:
+    text = find_property(properties, name)
+    return int(text) if text is not None and text.isdigit() else default

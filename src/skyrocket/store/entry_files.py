@@ -1,0 +1,182 @@
+"""Fixed-size entries in files of fixed size, appended at the end: what every kind of consume queue is made of.
+
+New entries stay in memory (the tail) and are written by one `write_out` for many of them. So the cost of an append
+does not depend on the number of queues, and files need not stay open or mapped. A crash loses the tail; recovery
+reads it again from the log, exactly as it does for entries that RocketMQ had not flushed.
+
+    first_byte … tail_start    in files, `path/<20 digits>`
+    tail_start … end           in memory, readers take entries from there
+"""
+
+import os
+
+from skyrocket.errors import CorruptFile
+from skyrocket.store.disk import Disk
+from skyrocket.store.handle_cache import HandleCache
+from skyrocket.store.layout import offset_name, parse_offset_name
+
+
+class EntryFiles:
+    """The files of one queue and their tail in memory. One thread appends and writes out; any thread reads."""
+
+    __slots__ = (
+        "_directory_made",
+        "_disk",
+        "_handles",
+        "directory",
+        "entry_size",
+        "file_size",
+        "starts",
+        "tail",
+        "touched",
+    )
+
+    def __init__(self, disk: Disk, handles: HandleCache, directory: str, entry_size: int, file_size: int) -> None:
+        self._disk = disk
+        self._handles = handles
+        self.directory = directory
+        self.entry_size = entry_size
+        self.file_size = -(-file_size // entry_size) * entry_size
+        self.starts: list[int] = []  # start bytes of the files on disk
+        # Start byte and bytes of the tail. Always replaced as a pair, so that a reader sees both of one moment.
+        self.tail: tuple[int, bytearray] = (0, bytearray())
+        self.touched: set[int] = set()  # files written since the last sync
+        self._directory_made = False
+
+    def load(self) -> bool:
+        """Read the names and lengths of the files; recovery then says where the entries end.
+
+        False when a file in the middle is missing: the queue must be built anew.
+        """
+        whole = True
+        starts: list[int] = []
+        for name in self._disk.names(self.directory):
+            path = os.path.join(self.directory, name)
+            start = parse_offset_name(name)
+            if start is None or start % self.entry_size:
+                raise CorruptFile(
+                    path, "a file that does not belong here", "Move it out of the directory and start again"
+                )
+            length = self._disk.size(path)
+            if length != self.file_size:
+                raise CorruptFile(
+                    path,
+                    f"is {length} bytes long, files of this queue have {self.file_size}",
+                    "Set the file size that the store was written with, or delete the queue's directory: "
+                    "it is rebuilt from the log",
+                )
+            if starts and start != starts[-1] + self.file_size:
+                whole = False
+            starts.append(start)
+        self.starts = starts
+        self._directory_made = bool(starts)
+        self.tail = (self.files_end, bytearray())
+        return whole
+
+    @property
+    def files_end(self) -> int:
+        return self.starts[-1] + self.file_size if self.starts else 0
+
+    @property
+    def first_byte(self) -> int:
+        """Where the oldest entry that still exists begins."""
+        return self.starts[0] if self.starts else self.tail[0]
+
+    @property
+    def end(self) -> int:
+        start, data = self.tail
+        return start + len(data)
+
+    def path_of(self, start: int) -> str:
+        return os.path.join(self.directory, offset_name(start))
+
+    def read(self, position: int, length: int) -> bytes:
+        """Bytes at a position, from one file or from the tail, so possibly fewer than asked for."""
+        tail_start, data = self.tail
+        if position >= tail_start:
+            at = position - tail_start
+            return bytes(data[at : at + length])
+        start = position - position % self.file_size
+        length = min(length, start + self.file_size - position, tail_start - position)
+        return self._handles.read(self.path_of(start), length, position - start)
+
+    def begin_at(self, position: int) -> None:
+        """Let an empty queue begin at a position."""
+        assert not self.starts
+        assert not self.tail[1]
+        self.tail = (position, bytearray())
+
+    def overwrite(self, position: int, data: bytes) -> None:
+        """Replace entries that are wrong; they lie within one file or in the tail."""
+        tail_start, tail = self.tail
+        if position >= tail_start:
+            at = position - tail_start
+            tail[at : at + len(data)] = data
+            return
+        start = position - position % self.file_size
+        self._handles.write(self.path_of(start), data, position - start, self.file_size)
+        self.touched.add(start)
+
+    def write_out(self) -> int:
+        """Write the tail to its files; returns how many bytes that were."""
+        position, data = self.tail
+        if not data:
+            return 0
+        if not self._directory_made:
+            self._disk.make_directory(self.directory)
+            self._directory_made = True
+        view = memoryview(data)
+        done = 0
+        while done < len(data):
+            start = position + done - (position + done) % self.file_size
+            piece = view[done : done + start + self.file_size - position - done]
+            self._handles.write(self.path_of(start), piece, position + done - start, self.file_size)
+            if not self.starts or self.starts[-1] < start:
+                self.starts.append(start)
+            self.touched.add(start)
+            done += len(piece)
+        view.release()
+        self.tail = (position + done, bytearray())
+        return done
+
+    def sync(self) -> None:
+        """Force what was written out to disk."""
+        for start in sorted(self.touched):
+            self._handles.sync(self.path_of(start))
+        self.touched.clear()
+
+    def truncate(self, position: int) -> None:
+        """Drop everything from a position on; the rest of its file reads as zeros.
+
+        A file is never left without entries: RocketMQ would take its first zeros for one.
+        """
+        tail_start, data = self.tail
+        if position >= tail_start:
+            self.tail = (tail_start, data[: position - tail_start])
+            return
+        while self.starts and self.starts[-1] >= position:
+            self._drop(self.starts.pop())
+        if self.starts and position < self.files_end:
+            path = self.path_of(self.starts[-1])
+            self._handles.zero_from(path, position - self.starts[-1], self.file_size)
+            self.touched.add(self.starts[-1])
+        self.tail = (position, bytearray())
+
+    def drop_first_file(self) -> None:
+        """Delete the oldest file; the newest one always stays."""
+        assert len(self.starts) > 1
+        self._drop(self.starts.pop(0))
+
+    def destroy(self) -> None:
+        """Delete all files and the directory."""
+        self.tail = (0, bytearray())
+        while self.starts:
+            self._drop(self.starts.pop())
+        self._disk.remove_directory(self.directory)
+        self._directory_made = False
+
+    def _drop(self, start: int) -> None:
+        path = self.path_of(start)
+        self.touched.discard(start)
+        self._handles.forget(path)
+        self._disk.unlink(path)

@@ -1,0 +1,177 @@
+"""Brings the log to disk: group commit for those who wait, timed flushes for all others.
+
+A flush covers everything up to the write position, so one fsync answers every waiter whose record lies before it.
+While it runs new records pile up; they are the next group.
+
+After a failed fsync nobody knows what is on disk (the kernel forgets the failed pages), so the store fails: waiters
+hear it, and no write is taken any more.
+"""
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from skyrocket.config.sections import FlushDiskType, StoreConfig
+from skyrocket.store.commit_log import CommitLog
+
+log = logging.getLogger(__name__)
+
+_PAGE = 4096
+FlushCallback = Callable[[bool], None]
+
+
+class Flusher:
+    """The thread that commits and flushes the log."""
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        config: StoreConfig,
+        *,
+        on_flushed: Callable[[int, int | None], None],
+        on_failed: Callable[[OSError], None],
+    ) -> None:
+        """`on_flushed` gets the flushed offset and, after a thorough flush, the store time that it covers."""
+        self.flushes = 0
+        self._log = commit_log
+        self._config = config
+        self._sync = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._on_flushed = on_flushed
+        self._on_failed = on_failed
+        self._flushing = threading.Lock()  # one flush at a time
+        self._condition = threading.Condition()
+        self._waiting: list[tuple[int, int, FlushCallback]] = []  # heap by end offset
+        self._numbers = itertools.count()
+        self._wanted = False
+        self._failed = False
+        self._stopped = False
+        self._last_thorough = time.monotonic()
+        self._last_commit = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="store-flusher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Flush what is there, answer everyone, end the thread."""
+        with self._condition:
+            self._stopped = True
+            self._condition.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=60)
+        if not self._failed:
+            self.flush_now()
+        self._answer(self._log.flushed_offset)
+        self._answer_all(ok=False)
+
+    # -- asking ----------------------------------------------------------------------------------------
+
+    def when_flushed(self, end_offset: int, callback: FlushCallback) -> None:
+        """Call back from the flusher's thread: True when all before the offset is on disk, False if that failed."""
+        with self._condition:
+            if not self._failed and end_offset > self._log.flushed_offset:
+                heapq.heappush(self._waiting, (end_offset, next(self._numbers), callback))
+                self._wanted = True
+                self._condition.notify()
+                return
+            ok = not self._failed
+        callback(ok)
+
+    def wait_flushed(self, end_offset: int, timeout: float) -> bool:
+        """Wait until everything before the offset is on disk; False on timeout or failure."""
+        done = threading.Event()
+        outcome = [False]
+
+        def answer(ok: bool) -> None:
+            outcome[0] = ok
+            done.set()
+
+        self.when_flushed(end_offset, answer)
+        done.wait(timeout)
+        return outcome[0]
+
+    def wake(self) -> None:
+        """A message arrived that nobody waits for; flush soon if so configured."""
+        if not self._config.flush_timed or self._sync:
+            with self._condition:
+                self._wanted = True
+                self._condition.notify()
+
+    # -- flushing --------------------------------------------------------------------------------------
+
+    def flush_now(self, *, thorough: bool = True) -> bool:
+        """Commit and flush everything; False when the disk failed."""
+        try:
+            with self._flushing:
+                self._log.commit()
+                flushed, covered = self._log.flush()
+        except OSError as error:
+            self._fail(error)
+            return False
+        self.flushes += 1
+        self._on_flushed(flushed, covered if thorough else None)
+        self._answer(flushed)
+        return True
+
+    def _run(self) -> None:
+        while not self._stopped and not self._failed:
+            with self._condition:
+                if not self._wanted:
+                    self._condition.wait(self._pause())
+                wanted, self._wanted = self._wanted, False
+            if self._stopped:
+                return
+            self._step(wanted)
+
+    def _pause(self) -> float:
+        interval_ms = self._config.flush_interval_ms
+        if self._log.buffered:
+            interval_ms = min(interval_ms, self._config.commit_interval_ms)
+        return interval_ms / 1000
+
+    def _step(self, wanted: bool) -> None:
+        now = time.monotonic()
+        thorough = (now - self._last_thorough) * 1000 >= self._config.flush_thorough_interval_ms
+        if self._log.buffered and not wanted and not thorough:
+            self._commit(now)
+        dirty_pages = self._log.readable_offset // _PAGE - self._log.flushed_offset // _PAGE
+        if wanted or thorough or dirty_pages >= max(self._config.flush_least_pages, 1):
+            if thorough:
+                self._last_thorough = now
+            if wanted or thorough or self._log.readable_offset > self._log.flushed_offset:
+                self.flush_now(thorough=thorough)
+
+    def _commit(self, now: float) -> None:
+        thorough = (now - self._last_commit) * 1000 >= self._config.commit_thorough_interval_ms
+        try:
+            with self._flushing:
+                if self._log.commit(0 if thorough else self._config.commit_least_pages):
+                    self._last_commit = now
+        except OSError as error:
+            self._fail(error)
+
+    def _answer(self, flushed_offset: int) -> None:
+        ready: list[FlushCallback] = []
+        with self._condition:
+            while self._waiting and self._waiting[0][0] <= flushed_offset:
+                ready.append(heapq.heappop(self._waiting)[2])
+            if self._waiting:
+                self._wanted = True  # appended while the flush ran: they are the next group
+        for callback in ready:
+            callback(True)
+
+    def _answer_all(self, *, ok: bool) -> None:
+        with self._condition:
+            callbacks = [callback for _, _, callback in self._waiting]
+            self._waiting.clear()
+        for callback in callbacks:
+            callback(ok)
+
+    def _fail(self, error: OSError) -> None:
+        with self._condition:
+            self._failed = True
+        self._on_failed(error)
+        self._answer_all(ok=False)

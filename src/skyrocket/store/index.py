@@ -1,0 +1,254 @@
+"""All index files of a store: which one is written, which are searched, which may go.
+
+Records are collected and indexed many at a time (`index_batch_records`, `index_batch_delay_ms`): nobody waits for
+the index, and a query first brings it up to date.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from skyrocket.clock import Clock
+from skyrocket.config.sections import StoreConfig
+from skyrocket.format import index_layout as layout
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.index_layout import IndexHeader
+from skyrocket.store.commit_log import DispatchItem
+from skyrocket.store.disk import Disk
+from skyrocket.store.index_file import IndexFile
+from skyrocket.store.index_keys import key_hashes
+
+log = logging.getLogger(__name__)
+
+
+class Index:
+    """Key and time → physical offsets."""
+
+    def __init__(self, disk: Disk, directory: str, config: StoreConfig, clock: Clock) -> None:
+        self.directory = directory
+        self.on_completed: Callable[[int], None] = lambda end_timestamp: None  # a file is full and on disk
+        self._disk = disk
+        self._config = config
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._names: list[str] = []
+        self._headers: dict[str, IndexHeader] = {}  # of files that will not change any more
+        self._mapped: OrderedDict[str, IndexFile] = OrderedDict()
+        self._current: IndexFile | None = None
+        self._backlog: list[DispatchItem] = []
+        self._backlog_since = 0.0
+        self._skip_before = -1  # records before this offset are in the files already
+        self._end_timestamp = 0
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def load(self, *, clean: bool, checkpoint_timestamp: int) -> bool:
+        """Open the files; after an unclean stop drop those that were not complete. False: they must all be rebuilt."""
+        self._disk.make_directory(self.directory)
+        for name in self._disk.names(self.directory):
+            if name.isascii() and name.isdigit():
+                self._names.append(name)
+            else:
+                log.warning("not an index file path=%s", os.path.join(self.directory, name))
+        for name in self.names:
+            file = self._open(name)
+            if not file.sane:
+                log.warning("index header damaged, rebuilding the index from the log path=%s", file.path)
+                return False
+            if not clean and file.header.end_timestamp > checkpoint_timestamp:
+                self._remove(name)
+                continue
+            self._headers[name] = file.header
+        if self._names:
+            self._current = self._open(self._names[-1])
+        self._skip_before = self.end_physical_offset + (1 if clean else 0)
+        return True
+
+    def clear(self) -> None:
+        """Delete all files: the index will be built anew."""
+        with self._lock:
+            self._current = None
+            self._backlog.clear()
+            self._skip_before = -1
+            for name in list(self._names):
+                self._remove(name)
+
+    def close(self) -> None:
+        """Write the backlog and force all of it to disk."""
+        with self._lock:
+            self.catch_up()
+            if self._current is not None:
+                self._current.sync()
+                self._disk.sync_directory(self.directory)
+                self._end_timestamp = self._current.header.end_timestamp
+            self._current = None
+            self._mapped.clear()
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._names)
+
+    @property
+    def end_physical_offset(self) -> int:
+        """Start of the newest record in the index; -1 without entries."""
+        if self._current is None or self._current.header.next_number <= 1:
+            return -1
+        return self._current.header.end_physical_offset
+
+    @property
+    def end_timestamp(self) -> int:
+        """Store time of the newest record that a closed index had; 0 without entries."""
+        return self._end_timestamp
+
+    @property
+    def backlog(self) -> int:
+        """Records that wait for the index."""
+        return len(self._backlog)
+
+    # -- building --------------------------------------------------------------------------------------
+
+    def add(self, items: Sequence[DispatchItem]) -> None:
+        """Take records in log order; they are indexed when enough of them are there or the first has waited long."""
+        with self._lock:
+            if not self._backlog:
+                self._backlog_since = time.monotonic()
+            self._backlog.extend(items)
+            if len(self._backlog) >= self._config.index_batch_records or self.overdue:
+                self.catch_up()
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the oldest record has waited as long as it may."""
+        waited_ms = (time.monotonic() - self._backlog_since) * 1000
+        return bool(self._backlog) and waited_ms >= self._config.index_batch_delay_ms
+
+    def skip_indexed(self) -> None:
+        """Records will come again from an older place: leave out those that are in the index."""
+        with self._lock:
+            self.catch_up()
+            self._skip_before = self.end_physical_offset + 1
+
+    def catch_up(self) -> None:
+        """Index everything that waits."""
+        with self._lock:
+            items, self._backlog = self._backlog, []
+            step = max(self._config.index_batch_records, 1)
+            for at in range(0, len(items), step):
+                self._build(items[at : at + step])
+
+    def _build(self, items: Sequence[DispatchItem]) -> None:
+        skip = self._skip_before
+        if skip >= 0 or any(item[6] & flags.TRANSACTION_MASK == flags.TRANSACTION_ROLLBACK for item in items):
+            items = [
+                item
+                for item in items
+                if item[1] >= skip and item[6] & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK
+            ]
+            if not items:
+                return
+            self._skip_before = -1  # the log goes on from here: nothing can come twice any more
+        keys = key_hashes(items, with_tags=self._config.index_tags)
+        if not len(keys.hashes):
+            return
+        physical_offsets = np.array([item[1] for item in items], dtype=np.int64)[keys.records]
+        timestamps = np.array([item[3] for item in items], dtype=np.int64)[keys.records]
+        done = 0
+        while done < len(keys.hashes):
+            file = self._writable_file()
+            end = min(done + file.room, len(keys.hashes))
+            file.put(keys.hashes[done:end], physical_offsets[done:end], timestamps[done:end])
+            done = end
+
+    def _writable_file(self) -> IndexFile:
+        current = self._current
+        if current is not None and not current.full:
+            return current
+        seed = IndexHeader(0, 0, 0, 0, 0, 1)
+        if current is not None:
+            end = current.header
+            seed = IndexHeader(
+                end.end_timestamp, end.end_timestamp, end.end_physical_offset, end.end_physical_offset, 0, 1
+            )
+            self._complete(current)
+        name = self._new_name()
+        path = os.path.join(self.directory, name)
+        self._current = IndexFile(self._disk, path, self._config.index_slots, self._config.index_entries, seed)
+        self._names.append(name)
+        self._mapped[name] = self._current
+        self._trim()
+        return self._current
+
+    def _complete(self, file: IndexFile) -> None:
+        """A full file goes to disk at once, so that a crash cannot take it away any more."""
+        file.sync()
+        self._disk.sync_directory(self.directory)
+        self._headers[os.path.basename(file.path)] = file.header
+        self.on_completed(file.header.end_timestamp)
+
+    def _new_name(self) -> str:
+        """Local time to the millisecond; later than every other name even when two files fill within one."""
+        now = self._clock.now_ms()
+        local = time.localtime(now // 1000)
+        name = time.strftime("%Y%m%d%H%M%S", local) + f"{now % 1000:03d}"
+        newest = self._names[-1] if self._names else ""
+        return name if name > newest else f"{int(newest) + 1:017d}"
+
+    # -- searching -------------------------------------------------------------------------------------
+
+    def query(self, text: str, limit: int, begin: int, end: int) -> list[int]:
+        """Physical offsets for the text of a key, newest first; hash collisions are among them."""
+        limit = min(limit, self._config.max_query_results)
+        key_hash = layout.index_hash(text)
+        found: list[int] = []
+        with self._lock:
+            self.catch_up()
+            for name in reversed(self._names):
+                header = self._header(name)
+                if layout.overlaps(header, begin, end):
+                    found += self._open(name).find(key_hash, begin, end, limit - len(found))
+                if header.begin_timestamp < begin or len(found) >= limit:
+                    break
+        return found
+
+    @property
+    def newest_header(self) -> IndexHeader | None:
+        """Header of the newest file."""
+        return self._current.header if self._current is not None else None
+
+    def remove_expired(self, log_start: int) -> list[str]:
+        """Delete files, never the newest, whose records have all left the log; returns their names."""
+        with self._lock:
+            expired = [name for name in self._names[:-1] if self._header(name).end_physical_offset < log_start]
+            for name in expired:
+                self._remove(name)
+            return expired
+
+    def _header(self, name: str) -> IndexHeader:
+        if self._current is not None and name == self._names[-1]:
+            return self._current.header
+        return self._headers[name]
+
+    def _open(self, name: str) -> IndexFile:
+        file = self._mapped.get(name)
+        if file is None:
+            path = os.path.join(self.directory, name)
+            file = IndexFile(self._disk, path, self._config.index_slots, self._config.index_entries)
+            self._mapped[name] = file
+        self._mapped.move_to_end(name)
+        self._trim()
+        return file
+
+    def _trim(self) -> None:
+        while len(self._mapped) > self._config.max_mapped_index_files:
+            self._mapped.popitem(last=False)
+
+    def _remove(self, name: str) -> None:
+        self._names.remove(name)
+        self._headers.pop(name, None)
+        self._mapped.pop(name, None)
+        self._disk.unlink(os.path.join(self.directory, name))

@@ -1,0 +1,567 @@
+"""The door of the store: open, put, get, query, close.
+
+    put → CommitLog.append → the answer           (Flusher forces it to disk: before the answer with SYNC_FLUSH)
+        ↘ Dispatcher → consume queues, index, listeners
+
+One thread at a time appends; reads may come from any thread. Every part is built here once and handed what it uses.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from skyrocket.clock import Clock, SystemClock
+from skyrocket.config.sections import FlushDiskType, StoreConfig
+from skyrocket.errors import StoreClosed, StoreError
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.batch import BatchElement
+from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
+from skyrocket.format.properties import find_property, with_property
+from skyrocket.format.record import CRC_PROPERTY_BYTES, pack_host, reserve_record_crc
+from skyrocket.model.message import Host
+from skyrocket.model.topic import (
+    LMQ_PREFIX,
+    MAX_RETRY_TOPIC_BYTES,
+    MAX_TOPIC_BYTES,
+    RETRY_PREFIX,
+    takes_multi_dispatch,
+)
+from skyrocket.store.checkpoint_file import CheckpointFile
+from skyrocket.store.commit_log import CommitLog, PutMessage
+from skyrocket.store.directory import StoreDirectory
+from skyrocket.store.disk import Disk
+from skyrocket.store.dispatcher import Dispatcher, Listener
+from skyrocket.store.flusher import FlushCallback, Flusher
+from skyrocket.store.index import Index
+from skyrocket.store.layout import StorePaths
+from skyrocket.store.manifest import Manifest, load_manifest, queue_key, save_manifest
+from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.reader import EntryFilter, Reader, RecordFilter
+from skyrocket.store.recovery import Recovery, RecoveryReport
+from skyrocket.store.results import BatchPutResult, Boundary, Durability, GetResult, PutResult, PutStatus
+from skyrocket.store.retention import Cleaner, CleanReport
+from skyrocket.store.statistics import LatencyHistogram, Statistics
+from skyrocket.store.tags_code import TagsCoder
+from skyrocket.store.topic_queue import TopicQueue
+from skyrocket.store.transient_pool import PoolExhausted, TransientPool
+
+log = logging.getLogger(__name__)
+
+LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
+
+_DISPATCH_PAUSE = 0.001
+_CLOSE_SECONDS = 5.0
+
+_new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: put is counted in nanoseconds
+_OK = PutStatus.PUT_OK
+_MEMORY = Durability.MEMORY
+_BUFFER = Durability.BUFFER
+
+
+class MessageStore:
+    """A store directory in use."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        config: StoreConfig | None = None,
+        *,
+        store_host: Host = LOCAL_HOST,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        is_batch_topic: Callable[[str], bool] = lambda topic: False,
+        memory_bytes: int | None = None,
+    ) -> None:
+        self.paths = StorePaths(os.fspath(root))
+        self.config = config or StoreConfig()
+        self.clock = clock or SystemClock()
+        self.statistics = Statistics()
+        self.recovery: RecoveryReport | None = None  # what the last open found
+        self.failure: str | None = None  # why no more writes are taken
+        self._disk = disk or Disk()
+        self._directory = StoreDirectory(self._disk, self.paths)
+        pool = None
+        if self.config.transient_pool:
+            pool = TransientPool(self.config.transient_pool_size, self.config.commit_log_file_size)
+        self._pool = pool
+        self.commit_log = CommitLog(
+            self._disk, self.paths.commit_log, self.config, self.clock, pack_host(store_host), pool
+        )
+        self.queues = QueueTable(self._disk, self.paths, self.config, is_batch_topic)
+        self.index: Index | None = None
+        if self.config.index_enabled:
+            self.index = Index(self._disk, self.paths.index, self.config, self.clock)
+            self.index.on_completed = self._index_file_completed
+        self.checkpoint = CheckpointFile(self._disk, self.paths.checkpoint)
+        self.dispatcher = Dispatcher(
+            self.commit_log,
+            self.queues,
+            self.index,
+            TagsCoder(self.config.message_delay_levels),
+            multi_dispatch=self.config.multi_dispatch,
+            queue_buffer_bytes=self.config.queue_buffer_bytes,
+        )
+        self.reader = Reader(
+            self.commit_log,
+            self.queues,
+            self.index,
+            self.config,
+            self.statistics,
+            memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        )
+        self.flusher = Flusher(self.commit_log, self.config, on_flushed=self._log_flushed, on_failed=self._disk_failed)
+        self.cleaner = Cleaner(self._disk, self.config, self.clock, self.commit_log, self.queues, self.index)
+        self._sync_flush = self.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._writable = False
+        self._open = False
+        self._stop = threading.Event()
+        self._arrived = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "MessageStore":
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self) -> RecoveryReport:
+        """Take the directory, recover, start. Raises StoreLocked or CorruptFile, then nothing is left running."""
+        self._directory.lock()
+        try:
+            report = self._recover()
+            self._directory.mark_running()
+        except BaseException:
+            self.commit_log.files.close()
+            self.queues.close()
+            self._directory.unlock()
+            raise
+        self.recovery = report
+        self._open = self._writable = True
+        self.commit_log.start()
+        self.flusher.start()
+        self.cleaner.start()
+        self._start_thread(self._run_queue_flush, "store-queue-flush")
+        if self.config.dispatch_thread:
+            self._start_thread(self._run_dispatch, "store-dispatch")
+        log.info(
+            "store open path=%s clean=%s offset=%d..%d records_checked=%d seconds=%.2f",
+            self.paths.root,
+            report.clean,
+            self.commit_log.min_offset,
+            self.commit_log.written_offset,
+            report.records,
+            report.seconds,
+        )
+        return report
+
+    def _recover(self) -> RecoveryReport:
+        clean = self._directory.stopped_cleanly
+        for path in (self.paths.consume_queue, self.paths.config):
+            self._disk.make_directory(path)
+        self.commit_log.load()
+        self.queues.load()
+        if not self.checkpoint.load():
+            log.warning("checkpoint cannot be trusted, recovering from the oldest file path=%s", self.paths.checkpoint)
+        manifest = load_manifest(self._disk, self.paths.manifest)
+        recovery = Recovery(self._disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher)
+        report = recovery.run(clean=clean, checkpoint=self.checkpoint.current, manifest=manifest)
+        self.queues.write_out()
+        self.queues.sync()
+        self.checkpoint.advance(flushed_offset=report.end_offset)
+        return report
+
+    def close(self) -> None:
+        """Stop intake, dispatch and flush everything, say goodbye. The next open then needs no recovery."""
+        if not self._open:
+            return
+        self._open = self._writable = False
+        self._stop.set()
+        self._arrived.set()
+        for thread in self._threads:
+            thread.join(timeout=_CLOSE_SECONDS)
+        self.cleaner.stop()
+        self.flusher.stop()
+        try:
+            complete = self._settle() if self.failure is None else False
+        finally:
+            self.commit_log.stop()
+            self.queues.close()
+        if complete:
+            self._directory.mark_stopped()
+        else:
+            log.warning("store closed without the clean mark, the next open recovers path=%s", self.paths.root)
+        self._directory.unlock()
+
+    def _settle(self) -> bool:
+        """Bring queues, index, manifest and checkpoint to the log's end; whether that worked."""
+        try:
+            self.dispatcher.dispatch(self.commit_log.flushed_offset)
+            self.queues.write_out()
+            self.queues.sync()
+            if self.index is not None:
+                self.index.close()
+            complete = self.dispatcher.dispatched_offset >= self.commit_log.raw_end and not self.commit_log.pending
+            timestamp = self.commit_log.last_store_timestamp
+            header_time = self.index.end_timestamp if self.index is not None else 0
+            self.checkpoint.advance(physic_timestamp=timestamp, logics_timestamp=timestamp, index_timestamp=header_time)
+            self._save_manifest(clean=complete)
+            self.checkpoint.flush()
+        except OSError as error:
+            self._disk_failed(error)
+            return False
+        return complete
+
+    def _start_thread(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    # -- signals for the layers above -----------------------------------------------------------------------
+
+    @property
+    def writable(self) -> bool:
+        return self._writable and not self.cleaner.disk_full
+
+    @property
+    def disk_full(self) -> bool:
+        return self.cleaner.disk_full
+
+    @property
+    def page_cache_busy(self) -> bool:
+        """Whether the append that runs now has taken longer than `osPageCacheBusyTimeOutMills`."""
+        began = self.commit_log.append_began_ms
+        return began > 0 and self.config.page_cache_busy_ms < self.clock.now_ms() - began < 10_000_000
+
+    @property
+    def transient_pool_deficient(self) -> bool:
+        """Whether the pool is used and no buffer is free."""
+        return self._pool is not None and self._pool.free == 0
+
+    @property
+    def dispatch_lag_bytes(self) -> int:
+        """Log bytes that queues and index have not seen yet."""
+        return self.commit_log.readable_offset - self.dispatcher.dispatched_offset
+
+    # -- putting --------------------------------------------------------------------------------------------
+
+    def put(self, message: PutMessage) -> PutResult:
+        """Append one message; the result says which durability it has already reached.
+
+        With SYNC_FLUSH wait for the disk by `wait_durable` or `when_durable`.
+        """
+        queue = self.queues.by_key.get((message.topic, message.queue_id))
+        properties = message.properties
+        if (
+            queue is None
+            or not self._writable
+            or self.cleaner.disk_full
+            or len(message.body) > self.config.max_message_size
+            or len(properties) > MAX_PROPERTIES_BYTES
+        ):
+            refused = self._refusal(message, len(message.body), len(properties))
+            if refused is not None:
+                return refused
+            queue = self.queues.get_or_create(message.topic, message.queue_id)
+        messages = 1
+        if self._needs_preparation or message.sys_flag & flags.INNER_BATCH:
+            message, messages = self._prepare(queue, message)
+        statistics = self.statistics
+        timed = not statistics.put_messages % LatencyHistogram.EVERY
+        began = time.perf_counter() if timed else 0.0
+        try:
+            _, start, size, timestamp, queue_offset, _, _ = self.commit_log.append(queue, message, messages)
+        except (OSError, StoreError) as error:
+            return self._not_appended(error)
+        statistics.put_messages += 1
+        statistics.put_bytes += size
+        if timed:
+            statistics.put_latency.add((time.perf_counter() - began) * 1000)
+        durability = _BUFFER if self._pool is not None else _MEMORY
+        return _new_tuple(PutResult, (_OK, start, queue_offset, size, timestamp, durability, start + size, ""))
+
+    def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
+        """Append the elements of a client batch as records of their own: all of them, in one file, or none."""
+        largest = max((len(element.body) for element in elements), default=0)
+        longest = max((len(element.properties) for element in elements), default=0)
+        refused = self._refusal(message, largest, longest)
+        if not elements:
+            refused = self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch without messages")
+        if message.sys_flag & flags.TRANSACTION_MASK:
+            refused = self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch cannot be part of a transaction")
+        if refused is not None:
+            return BatchPutResult(refused.status, [], -1, 0, Durability.NONE, -1, refused.remark)
+        if self.config.append_record_crc:
+            elements = [element._replace(properties=reserve_record_crc(element.properties)) for element in elements]
+        queue = self.queues.get_or_create(message.topic, message.queue_id)
+        try:
+            items = self.commit_log.append_batch(queue, message, elements)
+        except (OSError, StoreError) as error:
+            failed = self._not_appended(error)
+            return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
+        self.statistics.put_messages += len(items)
+        self.statistics.put_bytes += sum(item[2] for item in items)
+        durability = Durability.BUFFER if self._pool is not None else Durability.MEMORY
+        end = items[-1][1] + items[-1][2]
+        return BatchPutResult(PutStatus.PUT_OK, [item[1] for item in items], items[0][4], items[0][3], durability, end)
+
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Append log bytes that a master sent; queues and index are then built from them here."""
+        if not self._writable:
+            raise StoreClosed(self.failure or "the store is closed")
+        try:
+            self.commit_log.append_raw(offset, data)
+        except OSError as error:
+            self._disk_failed(error)
+            raise
+        self._arrived.set()
+
+    def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
+        """Log bytes for a replica, from an offset to the end of its file at most."""
+        return self.commit_log.raw(offset, max_bytes)
+
+    # -- durability -----------------------------------------------------------------------------------------
+
+    def when_durable(self, end_offset: int, callback: FlushCallback) -> None:
+        """Call back, from the flusher's thread, when everything before an offset is on disk (or cannot be)."""
+        self.flusher.when_flushed(end_offset, callback)
+
+    def wait_durable(self, result: PutResult, timeout: float | None = None) -> PutResult:
+        """The result after the disk has the message; FLUSH_DISK_TIMEOUT when that took too long."""
+        if result.status is not PutStatus.PUT_OK:
+            return result
+        seconds = self.config.sync_flush_timeout_ms / 1000 if timeout is None else timeout
+        if self.flusher.wait_flushed(result.end_offset, seconds):
+            return result._replace(durability=Durability.DISK)
+        if self.failure is not None:
+            return result._replace(status=PutStatus.SERVICE_NOT_AVAILABLE, remark=self.failure)
+        return result._replace(status=PutStatus.FLUSH_DISK_TIMEOUT, remark=f"not on disk after {seconds} s")
+
+    def flush(self) -> bool:
+        """Force the log to disk now."""
+        return self.flusher.flush_now()
+
+    # -- refusing -------------------------------------------------------------------------------------------
+
+    def _refusal(self, message: PutMessage, body_bytes: int, properties_bytes: int) -> PutResult | None:
+        """Why a message is not taken; None when it is."""
+        if not self._writable:
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self.failure or "the store is closed")
+        if self.cleaner.disk_full:
+            remark = f"the disk of {self.paths.commit_log} is more than {self.config.disk_warning_percent} % full"
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, remark)
+        topic_bytes = len(message.topic.encode())
+        limit = MAX_RETRY_TOPIC_BYTES if message.topic.startswith(RETRY_PREFIX) else MAX_TOPIC_BYTES
+        if not 0 < topic_bytes <= limit or "/" in message.topic or "\0" in message.topic:
+            return self._refuse(
+                PutStatus.MESSAGE_ILLEGAL, f"topic of {topic_bytes} bytes; 1 to {limit} without '/' are allowed"
+            )
+        if message.queue_id < 0:
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, f"queue id {message.queue_id} is negative")
+        size_limit = self.config.max_message_size
+        if body_bytes > size_limit:
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, f"body of {body_bytes} bytes; the limit is {size_limit}")
+        reserved = CRC_PROPERTY_BYTES if self.config.append_record_crc else 0
+        if properties_bytes + reserved > MAX_PROPERTIES_BYTES:
+            remark = f"properties of {properties_bytes} bytes; the limit is {MAX_PROPERTIES_BYTES - reserved}"
+            return self._refuse(PutStatus.PROPERTIES_SIZE_EXCEEDED, remark)
+        if self.page_cache_busy:
+            return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, "an append has been waiting for the page cache")
+        return None
+
+    def _refuse(self, status: PutStatus, remark: str) -> PutResult:
+        self.statistics.put_refused += 1
+        return PutResult(status, -1, -1, 0, 0, Durability.NONE, -1, remark)
+
+    def _not_appended(self, error: OSError | StoreError) -> PutResult:
+        if isinstance(error, PoolExhausted):
+            return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, str(error))
+        if isinstance(error, StoreError):
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, str(error))
+        log.error("no room for a message path=%s error=%s", self.paths.commit_log, error)
+        return self._refuse(PutStatus.CREATE_MAPPED_FILE_FAILED, f"no log file can be written: {error}")
+
+    # -- special messages -------------------------------------------------------------------------------------
+
+    @property
+    def _needs_preparation(self) -> bool:
+        return self.config.multi_dispatch or self.config.append_record_crc
+
+    def _prepare(self, queue: TopicQueue, message: PutMessage) -> tuple[PutMessage, int]:
+        """Properties that only the store can write: offsets of inner batches and light queues, room for a CRC."""
+        properties = message.properties
+        messages = 1
+        if message.sys_flag & flags.INNER_BATCH:
+            number = find_property(properties, b"INNER_NUM")
+            messages = int(number) if number is not None and number.isdigit() else 1
+            if find_property(properties, b"INNER_BASE") is None:
+                properties = with_property(properties, b"INNER_BASE", b"%d" % queue.next_offset)
+        if self.config.multi_dispatch and takes_multi_dispatch(message.topic):
+            names = find_property(properties, b"INNER_MULTI_DISPATCH")
+            if names is not None:
+                properties = self._number_light_queues(queue, names, properties)
+        if self.config.append_record_crc:
+            properties = reserve_record_crc(properties)
+        return replace(message, properties=properties), messages
+
+    def _number_light_queues(self, queue: TopicQueue, names: bytes, properties: bytes) -> bytes:
+        offsets = []
+        for name in names.decode("utf-8", "replace").split(","):
+            queue_id = 0 if name.startswith(LMQ_PREFIX) else queue.queue_id
+            light = self.queues.get_or_create(name, queue_id)
+            offsets.append(str(light.next_offset))
+            light.next_offset += 1
+        if find_property(properties, b"INNER_MULTI_QUEUE_OFFSET") is not None:
+            return properties
+        return with_property(properties, b"INNER_MULTI_QUEUE_OFFSET", ",".join(offsets).encode())
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int = 32,
+        max_bytes: int = 1 << 27,
+        *,
+        tags_codes: Collection[int] | None = None,
+        entry_filter: EntryFilter | None = None,
+        record_filter: RecordFilter | None = None,
+    ) -> GetResult:
+        """Messages of a queue from an offset on."""
+        return self.reader.get(
+            topic,
+            queue_id,
+            offset,
+            max_count,
+            max_bytes,
+            tags_codes=tags_codes,
+            entry_filter=entry_filter,
+            record_filter=record_filter,
+        )
+
+    def by_physical_offset(self, physical_offset: int) -> memoryview | None:
+        """The record at a physical offset."""
+        return self.reader.by_physical_offset(physical_offset)
+
+    def query(
+        self, topic: str, key: str, max_count: int = 64, begin: int = 0, end: int = (1 << 63) - 1, *, tag: bool = False
+    ) -> list[memoryview]:
+        """Records with a key within a time range; what was put before is found."""
+        self.dispatch()
+        return self.reader.query(topic, key, max_count, begin, end, tag=tag)
+
+    def query_unique_key(self, topic: str, unique_key: str) -> list[memoryview]:
+        """Records with a unique key."""
+        self.dispatch()
+        return self.reader.query_unique_key(topic, unique_key)
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: Boundary = Boundary.LOWER) -> int:
+        """Queue offset for a store time, to the millisecond."""
+        return self.reader.offset_by_time(topic, queue_id, timestamp, boundary)
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        queue = self.queues.get(topic, queue_id)
+        return queue.min_offset if queue is not None else -1
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """The offset that the next visible message of a queue will get; 0 for an unknown queue."""
+        queue = self.queues.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    def earliest_time(self, topic: str, queue_id: int) -> int:
+        """Store time of the oldest message of a queue; -1 without messages."""
+        return self.reader.earliest_time(topic, queue_id)
+
+    # -- dispatching --------------------------------------------------------------------------------------------
+
+    def add_listener(self, listener: Listener) -> None:
+        """Be told of every batch of records that became readable in its queues."""
+        self.dispatcher.listeners.append(listener)
+
+    @property
+    def confirm_offset(self) -> int:
+        """Dispatch goes so far: with SYNC_FLUSH nobody reads what the disk does not have."""
+        return self.commit_log.flushed_offset if self._sync_flush else self.commit_log.readable_offset
+
+    def dispatch(self) -> int:
+        """Bring queues up to date; returns how many records were dispatched."""
+        return self.dispatcher.dispatch(self.confirm_offset)
+
+    def _run_dispatch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                if not self.dispatch():
+                    self._stop.wait(_DISPATCH_PAUSE)
+            except OSError as error:
+                self._disk_failed(error)
+                return
+
+    # -- background work ------------------------------------------------------------------------------------------
+
+    def _run_queue_flush(self) -> None:
+        last_thorough = last_checkpoint = time.monotonic()
+        pause = min(self.config.queue_flush_interval_ms, self.config.checkpoint_interval_ms) / 1000
+        while not self._stop.wait(pause):
+            now = time.monotonic()
+            self.statistics.sample()
+            try:
+                thorough = (now - last_thorough) * 1000 >= self.config.queue_flush_thorough_interval_ms
+                if thorough:
+                    last_thorough = now
+                    self.flush_queues()
+                else:
+                    self.queues.write_out(self.config.queue_flush_least_pages)
+                if (now - last_checkpoint) * 1000 >= self.config.checkpoint_interval_ms:
+                    last_checkpoint = now
+                    self.checkpoint.flush()
+            except OSError as error:
+                self._disk_failed(error)
+                return
+
+    def flush_queues(self) -> None:
+        """Write all queue entries and force them to disk; the checkpoint then says so."""
+        covered = self.dispatcher.dispatched_timestamp  # before the pass: never newer than what it writes
+        self.queues.write_out()
+        self.queues.sync()
+        self.checkpoint.advance(logics_timestamp=covered)
+        if self.queues.new_queues:
+            self.queues.new_queues = False
+            self._save_manifest(clean=False)
+        self.checkpoint.flush()
+
+    def _save_manifest(self, *, clean: bool) -> None:
+        queues = {queue_key(queue): [queue.entries.first_byte, queue.max_offset] for queue in self.queues}
+        names = self.index.names if self.index is not None else []
+        manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names)
+        save_manifest(self._disk, self.paths.manifest, manifest)
+
+    def clean_expired(self) -> CleanReport:
+        """Apply the retention rules now, as if it were the hour for it."""
+        self.cleaner.request()
+        return self.cleaner.clean()
+
+    def _log_flushed(self, flushed_offset: int, covered_timestamp: int | None) -> None:
+        self.checkpoint.advance(flushed_offset=flushed_offset)
+        if covered_timestamp is not None:
+            self.checkpoint.advance(physic_timestamp=covered_timestamp)
+
+    def _index_file_completed(self, end_timestamp: int) -> None:
+        self.checkpoint.advance(index_timestamp=end_timestamp)
+        self.checkpoint.flush()
+
+    def _disk_failed(self, error: OSError) -> None:
+        """What is on disk is not known any more: take no writes until the store was opened, and checked, again."""
+        if self.failure is None:
+            self.failure = (
+                f"writing to {self.paths.root} failed ({error}): no more messages are taken; "
+                "repair the disk and start again, what was acknowledged as flushed is kept"
+            )
+            log.error("store failed, refusing writes path=%s error=%s", self.paths.root, error)
+        self._writable = False

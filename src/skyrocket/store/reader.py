@@ -1,0 +1,364 @@
+"""Reads: by queue offset, by physical offset, by key, by time. Records are slices of the log, never decoded here.
+
+Before a slice is handed out its first record is compared with the queue's entry; neighbours in the log are one
+slice, so this costs one look per run and not per message. A queue file that was damaged on disk is thus found when
+it is read, and never answers with bytes of some other message.
+"""
+
+from collections.abc import Callable, Collection
+from struct import Struct
+
+from skyrocket.config.sections import StoreConfig
+from skyrocket.errors import CorruptFile
+from skyrocket.format.index_layout import key_text, tag_text
+from skyrocket.format.queue_entry import ENTRY_SIZE, PREFILL_SIZE, QueueEntry
+from skyrocket.format.record import MAGIC_V1, MAGIC_V2, store_timestamp_at
+from skyrocket.store.batch_consume_queue import BatchConsumeQueue
+from skyrocket.store.commit_log import CommitLog
+from skyrocket.store.consume_queue import ConsumeQueue
+from skyrocket.store.index import Index
+from skyrocket.store.layout import offset_name
+from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.results import Boundary, GetResult, GetStatus
+from skyrocket.store.statistics import Statistics
+from skyrocket.store.topic_queue import TopicQueue
+
+EntryFilter = Callable[[QueueEntry], bool]  # by the queue's entry alone
+RecordFilter = Callable[[memoryview], bool]  # by the record
+
+_MAX_BYTES = 134_217_728
+_MIN_BYTES = 100
+_QUERY_ROUNDS = 3
+_HEAD = Struct(">ii12xqq")  # size, magic, …, queue offset, physical offset
+_entries_struct: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}
+
+
+class Reader:
+    """Answers reads from queues, log and index."""
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        index: Index | None,
+        config: StoreConfig,
+        statistics: Statistics,
+        memory_bytes: int,
+    ) -> None:
+        self._log = commit_log
+        self._queues = queues
+        self._index = index
+        self._config = config
+        self._statistics = statistics
+        self._near = memory_bytes * config.memory_ratio // 100  # records nearer to the log's end count as in memory
+
+    # -- by queue offset ---------------------------------------------------------------------------------
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int = _MAX_BYTES,
+        *,
+        tags_codes: Collection[int] | None = None,
+        entry_filter: EntryFilter | None = None,
+        record_filter: RecordFilter | None = None,
+    ) -> GetResult:
+        """Records of a queue from an offset on; without filters whole runs of the log are taken at once."""
+        queue = self._queues.by_key.get((topic, queue_id))
+        if queue is None:
+            return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        low, high = queue.min_offset, queue.max_offset
+        refused = _out_of_range(offset, low, high)
+        if refused is not None:
+            self._statistics.get_missed += 1
+            return refused
+        if tags_codes is not None and entry_filter is None:
+            entry_filter = _tags_filter(tags_codes)
+        max_bytes = min(max(max_bytes, _MIN_BYTES), _MAX_BYTES)
+        if isinstance(queue, BatchConsumeQueue):
+            result = self._get_batches(queue, offset, max_count, max_bytes)
+        else:
+            assert isinstance(queue, ConsumeQueue)
+            run = None
+            if entry_filter is None and record_filter is None:
+                run = self._get_run(queue, offset, min(max_count, high - offset), max_bytes)
+            result = run or self._get_each(queue, offset, max_count, max_bytes, entry_filter, record_filter)
+        self._count(result)
+        return result
+
+    def _get_run(self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int) -> GetResult | None:
+        """The common case: no filter, all in memory, within the limits. None when it is not that."""
+        count = min(count, self._config.max_transfer_count_memory)
+        data = queue.read(offset, count)
+        count = len(data) // ENTRY_SIZE
+        layout = _entries_struct.get(count)
+        if layout is None:
+            return None
+        fields = layout.unpack(data)
+        offsets, sizes = fields[0::3], fields[1::3]
+        total = sum(sizes)
+        written = self._log.written_offset
+        if total > max_bytes or total > self._config.max_transfer_bytes_memory or written - offsets[0] > self._near:
+            return None
+        first = offsets[0]
+        if offsets[-1] + sizes[-1] - first == total:
+            view = self._log.slice(first, total)
+            if view is None:
+                return None
+            self._check(view, queue, offset, first, sizes[0])
+            slices = [view]
+        else:
+            found = self._runs(queue, offset, offsets, sizes)
+            if found is None:
+                return None
+            slices = found
+        return GetResult(
+            GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total, False
+        )
+
+    def _runs(
+        self, queue: ConsumeQueue, offset: int, offsets: tuple[int, ...], sizes: tuple[int, ...]
+    ) -> list[memoryview] | None:
+        """One slice for each run of neighbours in the log; None when some record is not there."""
+        slices: list[memoryview] = []
+        read, check = self._log.slice, self._check
+        start = end = offsets[0]
+        first_size, first_offset = sizes[0], offset
+        for number, (at, size) in enumerate(zip(offsets, sizes, strict=True), offset):
+            if at != end:
+                view = read(start, end - start)
+                if view is None:
+                    return None
+                check(view, queue, first_offset, start, first_size)
+                slices.append(view)
+                start = end = at
+                first_size, first_offset = size, number
+            end += size
+        view = read(start, end - start)
+        if view is None:
+            return None
+        check(view, queue, first_offset, start, first_size)
+        slices.append(view)
+        return slices
+
+    def _get_each(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        entry_filter: EntryFilter | None,
+        record_filter: RecordFilter | None,
+    ) -> GetResult:
+        """Entry by entry: filters, the limits for reads from disk, removed records."""
+        result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset)
+        look_at = min(max(800, max_count), queue.max_offset - offset)  # RocketMQ: at most 16000 bytes of entries
+        data = queue.read(offset, look_at)
+        if not data:
+            result.status = GetStatus.OFFSET_FOUND_NULL
+            per_file = queue.entries.file_size // ENTRY_SIZE
+            result.next_offset = offset - offset % per_file + per_file
+            return result
+        last = -1
+        removed_before = -1
+        for number, entry in enumerate(_entries(data), offset):
+            near = self._log.written_offset - entry.physical_offset <= self._near
+            if self._is_enough(result, entry.size, max_count, max_bytes, near):
+                break
+            result.next_offset = number + 1
+            last = entry.physical_offset
+            if entry.size == PREFILL_SIZE or entry.physical_offset < removed_before:
+                continue
+            if entry_filter is not None and not entry_filter(entry):
+                continue
+            view = self._log.slice(entry.physical_offset, entry.size)
+            if view is None:
+                if entry.physical_offset >= self._log.min_offset:
+                    result.next_offset = number  # not readable yet
+                    break
+                if not result.count:
+                    result.status = GetStatus.MESSAGE_WAS_REMOVING
+                removed_before = self._log.min_offset
+                continue
+            self._check(view, queue, number, entry.physical_offset, entry.size)
+            if record_filter is not None and not record_filter(view):
+                continue
+            result.slices.append(view)
+            result.count += 1
+            result.size += entry.size
+            result.status = GetStatus.FOUND
+        result.suggest_slave = last >= 0 and self._log.written_offset - last > self._near
+        return result
+
+    def _is_enough(self, result: GetResult, size: int, max_count: int, max_bytes: int, near: bool) -> bool:
+        if not result.count:
+            return False  # one record is always given, however large
+        config = self._config
+        most_bytes = config.max_transfer_bytes_memory if near else config.max_transfer_bytes_disk
+        most_count = config.max_transfer_count_memory if near else config.max_transfer_count_disk
+        return (
+            result.count >= min(max_count, most_count)
+            or result.size + size > max_bytes
+            or result.size + size > most_bytes
+        )
+
+    def _get_batches(self, queue: BatchConsumeQueue, offset: int, max_count: int, max_bytes: int) -> GetResult:
+        result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset)
+        place = queue.locate(offset)
+        while place is not None and place < queue.end_entry:
+            entry = queue.entry_at(place)
+            if result.count and (result.count + entry.messages > max_count or result.size + entry.size > max_bytes):
+                break
+            view = self._log.slice(entry.physical_offset, entry.size)
+            if view is None:
+                result.status = result.status if result.count else GetStatus.MESSAGE_WAS_REMOVING
+            else:
+                result.slices.append(view)
+                result.count += entry.messages
+                result.size += entry.size
+                result.status = GetStatus.FOUND
+            result.next_offset = entry.base_offset + entry.messages
+            place += 1
+        return result
+
+    def _check(self, view: memoryview, queue: TopicQueue, queue_offset: int, physical_offset: int, size: int) -> None:
+        """The record must be the one that the entry means."""
+        stored_size, magic, stored_queue_offset, stored_offset = _HEAD.unpack_from(view)
+        if (
+            stored_size == size
+            and (magic in (MAGIC_V1, MAGIC_V2))
+            and stored_offset == physical_offset
+            and (stored_queue_offset == queue_offset or queue.topic.startswith("%LMQ%"))
+        ):
+            return
+        start = queue_offset * ENTRY_SIZE - queue_offset * ENTRY_SIZE % queue.entries.file_size
+        raise CorruptFile(
+            f"{queue.entries.directory}/{offset_name(start)}",
+            f"entry {queue_offset} points to physical offset {physical_offset} (size {size}), where the log has "
+            f"size {stored_size}, queue offset {stored_queue_offset}, physical offset {stored_offset}",
+            "Stop the broker and run `skyrocket inspect --verify`; if the log is intact delete the queue's directory: "
+            "it is rebuilt from the log at the next start",
+            queue_offset * ENTRY_SIZE - start,
+        )
+
+    def _count(self, result: GetResult) -> None:
+        statistics = self._statistics
+        if result.count:
+            statistics.get_found += 1
+            statistics.get_messages += result.count
+            statistics.get_bytes += result.size
+        else:
+            statistics.get_missed += 1
+
+    # -- by physical offset ---------------------------------------------------------------------------------
+
+    def by_physical_offset(self, physical_offset: int) -> memoryview | None:
+        """The record that begins at a physical offset; None when there is none."""
+        head = self._log.slice(physical_offset, _HEAD.size)
+        if head is None or physical_offset < 0:
+            return None
+        size, magic, _, stored_offset = _HEAD.unpack(head)
+        if magic not in (MAGIC_V1, MAGIC_V2) or stored_offset != physical_offset or size < _HEAD.size:
+            return None
+        return self._log.slice(physical_offset, size)
+
+    # -- by key ------------------------------------------------------------------------------------------
+
+    def query(
+        self, topic: str, key: str, max_count: int, begin: int = 0, end: int = (1 << 63) - 1, *, tag: bool = False
+    ) -> list[memoryview]:
+        """Records with a key (or unique key, or with `tag` these tags), ascending by place in the log.
+
+        Records whose key only has the same hash may be among them: the caller compares the text.
+        """
+        if self._index is None:
+            return []
+        text = tag_text(topic, key) if tag else key_text(topic, key)
+        for _ in range(_QUERY_ROUNDS):
+            offsets = sorted(self._index.query(text, max_count, begin, end))
+            if not offsets:
+                return []
+            found = [view for view in map(self.by_physical_offset, offsets) if view is not None]
+            if found:
+                return found
+            # RocketMQ: all hits have left the log; look again before the first of them.
+            end = min(end, self._store_time_or(offsets[0], 0))
+            if end < begin:
+                return []
+        return []
+
+    def query_unique_key(
+        self, topic: str, unique_key: str, begin: int = 0, end: int = (1 << 63) - 1
+    ) -> list[memoryview]:
+        """Records with a unique key."""
+        return self.query(topic, unique_key, self._config.default_query_results, begin, end)
+
+    # -- by time -----------------------------------------------------------------------------------------
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: Boundary = Boundary.LOWER) -> int:
+        """The queue offset for a store time: LOWER the first at or after it, UPPER the last at or before it."""
+        queue = self._queues.by_key.get((topic, queue_id))
+        if queue is None:
+            return 0
+        low, high = queue.min_offset, queue.max_offset
+        wanted_later = boundary is Boundary.UPPER  # search the first entry later than the time, then step back
+        while low < high:
+            middle = (low + high) // 2
+            time = self.store_time(queue, middle)
+            if time < timestamp or (wanted_later and time == timestamp):
+                low = middle + 1
+            else:
+                high = middle
+        if boundary is Boundary.UPPER:
+            return max(low - 1, queue.min_offset)
+        return low
+
+    def store_time(self, queue: TopicQueue, queue_offset: int) -> int:
+        """Store time of a message; 0 when its record is gone."""
+        if isinstance(queue, BatchConsumeQueue):
+            place = queue.locate(queue_offset)
+            return queue.entry_at(place).store_timestamp if place is not None else 0
+        assert isinstance(queue, ConsumeQueue)
+        entry = queue.entry(queue_offset)
+        return 0 if entry is None or entry.size == PREFILL_SIZE else self._store_time_or(entry.physical_offset, 0)
+
+    def earliest_time(self, topic: str, queue_id: int) -> int:
+        """Store time of the oldest message of a queue; -1 when it has none."""
+        queue = self._queues.by_key.get((topic, queue_id))
+        if queue is None or queue.min_offset >= queue.max_offset:
+            return -1
+        return self.store_time(queue, queue.min_offset)
+
+    def earliest_log_time(self) -> int:
+        """Store time of the oldest record of the log; -1 when it has none."""
+        return self._store_time_or(self._log.min_offset, -1)
+
+    def _store_time_or(self, physical_offset: int, default: int) -> int:
+        view = self.by_physical_offset(physical_offset)
+        return default if view is None else store_timestamp_at(view, 0)
+
+
+def _out_of_range(offset: int, low: int, high: int) -> GetResult | None:
+    if high == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
+    if offset < low:
+        return GetResult(GetStatus.OFFSET_TOO_SMALL, low, low, high)
+    if offset == high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
+    if offset > high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+    return None
+
+
+def _tags_filter(tags_codes: Collection[int]) -> EntryFilter:
+    return lambda entry: entry.tags_code in tags_codes
+
+
+def _entries(data: bytes) -> list[QueueEntry]:
+    count = len(data) // ENTRY_SIZE
+    layout = _entries_struct.get(count) or Struct(">" + "qiq" * count)
+    fields = iter(layout.unpack(data[: count * ENTRY_SIZE]))
+    return [QueueEntry(*entry) for entry in zip(fields, fields, fields, strict=True)]

@@ -1,0 +1,294 @@
+"""Where the log ends after a stop, and what must be rebuilt from it.
+
+    1. Each queue finds the end of its entries; index files that were not complete are dropped (unclean stop).
+    2. A start is chosen: the newest place from which everything that may be missing is seen again.
+    3. The log is walked from there with checksums. Each record is dispatched: what queues and index already have is
+       compared and, where it differs, mended. A gap in a queue means lost files: then 3 begins again at the oldest
+       record.
+    4. The walk ends at zeros (a clean end), or at a damaged record: a torn tail, unless intact records that had been
+       flushed follow. Then the log was damaged later, and cutting it there would lose what was acknowledged: the
+       store refuses to open.
+    5. Log and queues are cut at the end; what lies behind reads as zeros.
+
+So a recovery may dispatch again, but never loses, and step 3 is the ordinary dispatch begun earlier.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from skyrocket.config.sections import StoreConfig
+from skyrocket.errors import CorruptFile, CorruptRecord
+from skyrocket.format.checkpoint import Checkpoint
+from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, read_head
+from skyrocket.store.commit_log import CommitLog, DispatchItem
+from skyrocket.store.disk import Disk
+from skyrocket.store.dispatcher import Dispatcher
+from skyrocket.store.index import Index
+from skyrocket.store.manifest import Manifest
+from skyrocket.store.mapped_file_queue import MappedFile
+from skyrocket.store.queue_table import QueueTable
+
+log = logging.getLogger(__name__)
+
+_BATCH = 4096
+_MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
+_PROGRESS_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What a recovery found and did."""
+
+    clean: bool
+    start_offset: int
+    end_offset: int
+    records: int
+    rebuilt_queues: bool
+    rebuilt_index: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class _LogEnd:
+    """Where and why a walk through the log ended."""
+
+    offset: int
+    reason: str
+    last_timestamp: int
+    records: int
+
+
+class Recovery:
+    """Brings log, queues and index into agreement; the store calls `run` once, before it starts."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        config: StoreConfig,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        index: Index | None,
+        dispatcher: Dispatcher,
+    ) -> None:
+        self._disk = disk
+        self._config = config
+        self._log = commit_log
+        self._queues = queues
+        self._index = index
+        self._dispatcher = dispatcher
+        self._crc = CrcCheck.NONE
+        if config.verify_record_crc:
+            self._crc = CrcCheck.RECORD
+        elif config.check_crc_on_recover:
+            self._crc = CrcCheck.BODY
+
+    def run(self, *, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> RecoveryReport:
+        began = time.monotonic()
+        rebuild_index = self._load_index(clean, checkpoint, manifest)
+        for queue in self._queues:
+            queue.recover()
+        if not self._log.files.starts:
+            self._queues.clear()
+            self._resume(_LogEnd(0, "", 0, 0))
+            return RecoveryReport(clean, 0, 0, 0, False, rebuild_index, time.monotonic() - began)
+
+        oldest = self._log.files.min_offset
+        lost = manifest.missing_queues(self._queues) if manifest is not None else []
+        if lost:
+            log.warning("queues are missing or too short, rebuilding from the log queues=%s", ", ".join(lost[:10]))
+        whole = bool(lost) or self._reset(damaged_only=True) or rebuild_index or self._must_adopt(clean, manifest)
+        start = oldest if whole else self._choose_start(clean, checkpoint)
+        end = self._walk(start)
+        if self._reset(damaged_only=start == oldest):
+            log.warning("queues have gaps, rebuilding them from the oldest record offset=%d", oldest)
+            start, whole = oldest, True
+            end = self._walk(start)
+        self._judge_damage(end, clean, checkpoint)
+        self._resume(end)
+        seconds = time.monotonic() - began
+        return RecoveryReport(clean, start, end.offset, end.records, whole, rebuild_index, seconds)
+
+    # -- before the walk ---------------------------------------------------------------------------------
+
+    def _load_index(self, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> bool:
+        """Open the index; True when it had to be thrown away."""
+        if self._index is None:
+            return False
+        before = self._disk.names(self._index.directory)
+        usable = self._index.load(clean=clean, checkpoint_timestamp=checkpoint.index_timestamp)
+        missing = manifest.missing_index_files(before) if manifest is not None else []
+        if missing:
+            log.warning("index files are missing, rebuilding the index from the log files=%s", ", ".join(missing))
+        if missing or not usable:
+            self._index.clear()
+            return True
+        return False
+
+    def _must_adopt(self, clean: bool, manifest: Manifest | None) -> bool:
+        """Whether another program closed the store, and it is small enough to be compared as a whole."""
+        if not clean or (manifest is not None and manifest.clean and self._ends_at(manifest.log_end)):
+            return False
+        if self._log.files.end_offset - self._log.files.min_offset <= self._config.adopt_scan_bytes:
+            return True
+        log.warning(
+            "the store was closed by another program and is too large to be compared now; "
+            "run `skyrocket inspect --verify` once path=%s",
+            self._log.files.directory,
+        )
+        return False
+
+    def _ends_at(self, offset: int) -> bool:
+        """Whether no record follows an offset."""
+        file = self._log.files.find(offset)
+        if file is None:
+            return offset == self._log.files.end_offset
+        at = offset - file.start_offset
+        return not any(file.view[at : at + 4])
+
+    def _choose_start(self, clean: bool, checkpoint: Checkpoint) -> int:
+        """The newest file from which all that may be missing in queues and index is seen again."""
+        starts = self._log.files.starts
+        covered = self._queues.max_physical_offset
+        chosen = starts[0]
+        for start in reversed(starts):
+            head = self._first_record(start)
+            if head is None:
+                continue
+            fits = start <= covered if clean else head.store_timestamp <= checkpoint.min_timestamp
+            if fits:
+                chosen = start
+                break
+        if self._index is None:
+            return chosen
+        indexed = max(self._index.end_physical_offset, starts[0])
+        return min(chosen, starts[(indexed - starts[0]) // self._log.file_size])
+
+    def _first_record(self, start: int) -> RecordHead | None:
+        file = self._log.files.find(start)
+        if file is None:
+            return None
+        try:
+            return read_head(file.view, 0, start, check_crc=True)
+        except CorruptRecord:
+            return None
+
+    # -- the walk ------------------------------------------------------------------------------------------
+
+    def _walk(self, start: int) -> _LogEnd:
+        """Dispatch every intact record from an offset on; returns where that ended."""
+        end = _LogEnd(start, "", 0, 0)
+        shown = time.monotonic()
+        for batch in self._batches(start, end):
+            self._dispatcher.feed(batch)
+            end.records += len(batch)
+            end.last_timestamp = batch[-1][3]
+            if time.monotonic() - shown > _PROGRESS_SECONDS:
+                shown = time.monotonic()
+                done = (end.offset - start) / max(1, self._log.files.end_offset - start)
+                log.info("recovering offset=%d records=%d percent=%d", end.offset, end.records, done * 100)
+        return end
+
+    def _batches(self, start: int, end: _LogEnd) -> Iterator[list[DispatchItem]]:
+        item = self._dispatcher.item
+        for file_start in self._log.files.starts:
+            if file_start + self._log.file_size <= start:
+                continue
+            file = self._log.files.find(file_start)
+            assert file is not None
+            walk = RecordWalk(file.view, file_start, max(0, start - file_start), crc=self._crc)
+            batch: list[DispatchItem] = []
+            for head in walk:
+                batch.append(item(head))
+                if len(batch) >= _BATCH:
+                    end.offset = file_start + walk.position
+                    yield batch
+                    batch = []
+            end.offset = file_start + walk.position
+            if batch:
+                yield batch
+            if walk.end in (WalkEnd.ZERO, WalkEnd.DAMAGED):
+                end.reason = walk.reason
+                return
+            end.offset = file_start + self._log.file_size
+
+    def _reset(self, *, damaged_only: bool) -> bool:
+        """Empty the queues that must be built anew; a gap is only a fault when older records were not walked."""
+        broken = [queue for queue in self._queues if queue.damaged or (queue.has_gap and not damaged_only)]
+        for queue in broken:
+            queue.reset()
+        self._queues.dirty[:] = [queue for queue in self._queues if queue.entries.tail[1]]
+        if broken and self._index is not None:
+            self._index.skip_indexed()
+        return bool(broken)
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def _judge_damage(self, end: _LogEnd, clean: bool, checkpoint: Checkpoint) -> None:
+        """Refuse to cut off records that had been flushed; a tail that never reached the disk may go."""
+        if not end.reason or self._config.truncate_damaged_log:
+            return
+        if clean and checkpoint.flushed_offset == end.offset:
+            return
+        follower = self._next_intact_record(end.offset)
+        flushed = end.offset < checkpoint.flushed_offset or (
+            follower is not None and 0 < follower.store_timestamp <= checkpoint.physic_timestamp
+        )
+        if not flushed:
+            if follower is not None:
+                log.warning(
+                    "records behind a torn one are dropped: they had not been flushed torn=%d next=%d",
+                    end.offset,
+                    follower.physical_offset,
+                )
+            return
+        file = self._log.files.find(end.offset)
+        start = file.start_offset if file is not None else 0
+        path = file.path if file is not None else self._log.files.directory
+        raise CorruptFile(
+            path,
+            f"the record at physical offset {end.offset} is damaged ({end.reason}), and flushed records follow it",
+            "Restore the file from a replica or a backup; or set truncateDamagedCommitLog=true to drop this record "
+            "and everything behind it",
+            end.offset - start,
+        )
+
+    def _next_intact_record(self, offset: int) -> RecordHead | None:
+        """The first intact record behind a damaged place; also in later files."""
+        for start in self._log.files.starts:
+            file = self._log.files.find(start)
+            if file is None or start + self._log.file_size <= offset:
+                continue
+            found = self._search(file, max(offset + 1 - start, 0))
+            if found is not None:
+                return found
+        return None
+
+    def _search(self, file: MappedFile, position: int) -> RecordHead | None:
+        data = self._disk.next_data(file.fd, position)
+        if data is None:
+            return None
+        for magic in _MAGICS:
+            at = file.map.find(magic, max(data, 4))
+            while at >= 0:
+                try:
+                    head = read_head(file.view, at - 4, file.start_offset + at - 4, check_crc=True)
+                except CorruptRecord:
+                    head = None
+                if head is not None:
+                    return head
+                at = file.map.find(magic, at + 1)
+        return None
+
+    def _resume(self, end: _LogEnd) -> None:
+        oldest = self._log.files.min_offset
+        for queue in self._queues:
+            queue.truncate_to(end.offset)
+            queue.correct_min_offset(oldest)
+            queue.next_offset = queue.max_offset
+        self._log.resume(end.offset)
+        self._log.raw_end = end.offset
+        self._log.last_store_timestamp = end.last_timestamp
+        self._dispatcher.dispatched_offset = end.offset
+        self._dispatcher.dispatched_timestamp = end.last_timestamp

@@ -1,0 +1,79 @@
+"""What every queue of a topic has in common: its identity, its counters and its files."""
+
+from skyrocket.format.java_hash import unsigned_hash
+from skyrocket.format.record import topic_part
+from skyrocket.model.topic import SCHEDULE_TOPIC
+from skyrocket.store.entry_files import EntryFiles
+
+
+class TopicQueue:
+    """One (topic, queue id): the next offset to assign, and the entries that dispatch has built."""
+
+    __slots__ = (
+        "damaged",
+        "entries",
+        "has_gap",
+        "holds_delivery_times",
+        "key_prefix",
+        "max_offset",
+        "max_physical_offset",
+        "min_offset",
+        "next_offset",
+        "queue_id",
+        "record_magic",
+        "tag_prefix",
+        "topic",
+        "topic_part",
+    )
+
+    # What the dispatcher may append itself, without a call: entries of 20 bytes numbered from 0.
+    simple = False
+
+    def __init__(self, topic: str, queue_id: int, entries: EntryFiles) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.entries = entries
+        self.record_magic, self.topic_part = topic_part(topic.encode())
+        self.key_prefix = unsigned_hash(topic + "#")
+        self.tag_prefix = unsigned_hash(topic + "#T#")
+        self.holds_delivery_times = topic == SCHEDULE_TOPIC
+        self.next_offset = 0  # what the next message gets; the writer's
+        self.max_offset = 0  # entries end here; the dispatcher's
+        self.min_offset = 0
+        self.max_physical_offset = -1  # end of the last record that has an entry
+        self.damaged = False  # its files cannot be right: rebuild it from the log
+        self.has_gap = False  # a record came whose predecessor has no entry
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.topic!r}, {self.queue_id}, {self.min_offset}…{self.max_offset})"
+
+    def reset(self) -> None:
+        """Forget and delete all entries, to build them anew."""
+        self.entries.destroy()
+        self.next_offset = self.max_offset = self.min_offset = 0
+        self.max_physical_offset = -1
+        self.damaged = self.has_gap = False
+
+    # What each kind of queue must be able to do, for dispatch, recovery and retention.
+
+    def append(
+        self, physical_offset: int, size: int, tags_code: int, queue_offset: int, timestamp: int, messages: int
+    ) -> None:
+        """Add the entry of a record; one that is there already is compared and mended."""
+        raise NotImplementedError
+
+    def recover(self) -> None:
+        """Find the end of the entries on disk."""
+        raise NotImplementedError
+
+    def truncate_to(self, log_end: int) -> None:
+        """Drop entries of records that the log no longer has at its end."""
+        raise NotImplementedError
+
+    def correct_min_offset(self, log_start: int) -> None:
+        """Move the first readable offset behind records that the log no longer has at its start."""
+        raise NotImplementedError
+
+    def last_physical_offset(self, file_start: int) -> int:
+        """Where the record of the last entry of a file begins; -1 when the file has none."""
+        raise NotImplementedError

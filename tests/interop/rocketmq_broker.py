@@ -1,0 +1,117 @@
+"""A whole Apache RocketMQ, name server and broker, as processes on a store directory."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skyrocket.config.sections import StoreConfig
+from tests.interop.apache import JAVA_SOURCES, Apache
+from tests.interop.rocketmq_store import Contents, complaints_in, settings_for
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 40
+CLIENT_TIMEOUT_S = 90
+
+
+@dataclass(frozen=True)
+class RunningBroker:
+    """A broker that answers on its port."""
+
+    apache: Apache
+    name_server: str
+
+    def exchange(self, topics: list[str], send: list[dict[str, Any]]) -> Contents:
+        """Send with RocketMQ's client, then pull everything in the topics."""
+        stdin = json.dumps({"topics": topics, "send": send})
+        done = self.apache.run("BrokerClient", self.name_server, stdin=stdin, timeout_s=CLIENT_TIMEOUT_S)
+        if done.exit_code != 0:
+            raise AssertionError("RocketMQ's client failed:\n" + "\n".join(complaints_in(done.stderr)[-60:]))
+        return Contents([json.loads(line) for line in done.stdout.splitlines()], done.stderr)
+
+
+@contextlib.contextmanager
+def running_broker(apache: Apache, store: Path, config: StoreConfig) -> Iterator[RunningBroker]:
+    """Start both processes, and stop them as an operator would: SIGTERM, then the clean shutdown."""
+    with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as scratch:
+        home = Path(scratch)
+        _place_log_settings(home)
+        name_server_port, broker_port = _free_ports()
+        settings = {
+            "brokerClusterName": "DefaultCluster",
+            "brokerName": "broker-a",
+            "brokerIP1": "127.0.0.1",
+            "namesrvAddr": f"127.0.0.1:{name_server_port}",
+            "listenPort": broker_port,
+            "haListenPort": broker_port + 1,
+            "storePathRootDir": store,
+            "storePathCommitLog": store / "commitlog",
+            "fileReservedTime": 720_000,
+            "diskMaxUsedSpaceRatio": 95,
+            **settings_for(apache, config),
+        }
+        name_server = _process(
+            apache, home, "namesrv", "org.apache.rocketmq.namesrv.NamesrvStartup", {"listenPort": name_server_port}
+        )
+        broker = _process(apache, home, "broker", "org.apache.rocketmq.broker.BrokerStartup", settings)
+        with name_server as first, broker as second:
+            _await_port(first, name_server_port, home / "namesrv.log")
+            _await_port(second, broker_port, home / "broker.log")
+            yield RunningBroker(apache, f"127.0.0.1:{name_server_port}")
+
+
+@contextlib.contextmanager
+def _process(
+    apache: Apache, home: Path, name: str, main_class: str, settings: dict[str, Any]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    conf = home / f"{name}.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    with open(home / f"{name}.log", "wb") as log:
+        process = subprocess.Popen(
+            apache.command(main_class, "-c", str(conf), home=home),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "ROCKETMQ_HOME": str(home)},
+            start_new_session=True,
+        )
+    try:
+        yield process
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_TIMEOUT_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    complaints = complaints_in(log.read_text(errors="replace"))
+    raise AssertionError(f"{log.stem} does not listen on port {port}:\n" + "\n".join(complaints[:60]))
+
+
+def _place_log_settings(home: Path) -> None:
+    """4.9 insists on files of its own below ROCKETMQ_HOME."""
+    (home / "conf").mkdir()
+    for name in ("logback_namesrv.xml", "logback_broker.xml"):
+        shutil.copy(JAVA_SOURCES / "logback.xml", home / "conf" / name)
+
+
+def _free_ports() -> tuple[int, int]:
+    """Two ports; the broker also takes the ones beside its own (listenPort - 2 and + 1)."""
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        return first.getsockname()[1], second.getsockname()[1]

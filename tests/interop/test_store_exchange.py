@@ -1,0 +1,265 @@
+"""Our store and Apache RocketMQ's on the same files, in every order: nothing acknowledged by either is lost."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skyrocket.errors import StoreLocked
+from tests.interop.apache import Apache
+from tests.interop.our_store import expected_line, found_lines, opened, put_all, query_offsets, read_everything
+from tests.interop.rocketmq_store import (
+    Contents,
+    Draft,
+    KeyQuery,
+    Line,
+    append,
+    append_and_halt,
+    holding,
+    read,
+)
+from tests.interop.samples import SMALL_FILES, queries_for, samples
+from tests.interop.writer import WRITER_MESSAGES
+
+pytestmark = pytest.mark.interop
+
+WRITER_TIMEOUT_S = 60
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+# ---- clean hand-over
+
+
+@pytest.mark.requirement("A001", "A008", "A009", "A018", "A019", "D001", "D005", "D007")
+def test_a_store_that_we_closed_is_read_extended_and_returned_by_rocketmq(path: Path, apache: Apache) -> None:
+    our_drafts, their_drafts = samples(apache.version, seed=1), samples(apache.version, seed=2)
+    with opened(path, SMALL_FILES) as store:
+        ours = put_all(store, our_drafts)
+    assert not (path / "abort").exists()
+
+    queries = queries_for([*our_drafts, *their_drafts], apache.version)
+    contents = append(apache, path, SMALL_FILES, their_drafts, queries=queries)
+
+    everything = ours + appended_lines(their_drafts, contents)
+    assert contents.recovered_end == everything[len(ours)]["physicalOffset"]
+    assert found_lines(contents.messages) == everything
+    assert contents.query_results == [expected_offsets(query, everything) for query in queries]
+    with opened(path, SMALL_FILES) as store:
+        assert found_lines(read_everything(store)) == everything
+        assert [query_offsets(store, query) for query in queries] == contents.query_results
+        everything += put_all(store, samples(apache.version, count=20, seed=3))
+    assert found_lines(read(apache, path, SMALL_FILES).messages) == everything
+
+
+@pytest.mark.requirement("A017", "B025")
+def test_queues_and_index_built_by_us_equal_those_that_rocketmq_builds_from_the_log(path: Path, apache: Apache) -> None:
+    drafts = samples(apache.version)
+    with opened(path, SMALL_FILES) as store:
+        expected = put_all(store, drafts)
+    bare = bare_copy(path, path.with_name("bare"))
+
+    queries = queries_for(drafts, apache.version)
+    built_by_us = read(apache, path, SMALL_FILES, queries=queries)
+    built_by_rocketmq = read(apache, bare, SMALL_FILES, queries=queries)
+
+    assert found_lines(built_by_rocketmq.messages) == expected
+    assert built_by_us.queues == built_by_rocketmq.queues
+    assert built_by_us.messages == built_by_rocketmq.messages
+    assert built_by_us.query_results == built_by_rocketmq.query_results
+
+
+# ---- unclean hand-over
+
+
+@pytest.mark.requirement("A029", "C156", "C158")
+def test_a_store_whose_writer_was_killed_opens_in_rocketmq_with_all_that_was_acknowledged(
+    path: Path, apache: Apache
+) -> None:
+    acknowledged = write_and_kill(path, apache.version, seed=1, kill_after=400)
+    assert (path / "abort").exists()
+    untouched = copy(path, path.with_name("untouched"))
+
+    contents = read(apache, path, SMALL_FILES)
+
+    found = found_lines(contents.messages)
+    assert found[: len(acknowledged)] == acknowledged
+    assert_queues_have_no_gaps(contents)
+    for survivor in (path, untouched):
+        with opened(survivor, SMALL_FILES) as store:
+            assert found_lines(read_everything(store)) == found
+
+
+@pytest.mark.requirement("C156", "C158")
+def test_a_store_that_rocketmq_left_by_a_crash_opens_in_ours_with_all_that_was_acknowledged(
+    path: Path, apache: Apache
+) -> None:
+    drafts = samples(apache.version)
+    expected = appended_lines(drafts, append_and_halt(apache, path, SMALL_FILES, drafts))
+    assert (path / "abort").exists()
+
+    with opened(path, SMALL_FILES) as store:
+        assert found_lines(read_everything(store)) == expected
+        for query in queries_for(drafts, apache.version):
+            assert query_offsets(store, query) == expected_offsets(query, expected)
+        expected += put_all(store, samples(apache.version, count=20, seed=2))
+
+    assert found_lines(read(apache, path, SMALL_FILES).messages) == expected
+
+
+@pytest.mark.requirement("A017", "B025")
+def test_commit_log_config_and_abort_of_rocketmq_are_enough_for_us(path: Path, apache: Apache) -> None:
+    drafts = samples(apache.version)
+    contents = append(apache, path, SMALL_FILES, drafts)
+    bare = bare_copy(path, path.with_name("bare"))
+
+    with opened(bare, SMALL_FILES) as store:
+        assert found_lines(read_everything(store)) == appended_lines(drafts, contents)
+
+    rebuilt = read(apache, bare, SMALL_FILES)
+    assert rebuilt.queues == contents.queues
+    assert rebuilt.messages == contents.messages
+
+
+@pytest.mark.requirement("C158")
+def test_records_that_rocketmq_cut_off_do_not_come_back_and_do_not_block_us(path: Path, apache: Apache) -> None:
+    """RocketMQ truncates by moving its position: old bytes, even whole records, remain behind the new end."""
+    with opened(path, SMALL_FILES) as store:
+        ours = put_all(store, [Draft("Cut", 0, b"x" * 200, {"UNIQ_KEY": f"{number:032X}"}) for number in range(100)])
+    damaged = ours[60]["physicalOffset"]
+    flip_byte(path / "commitlog" / f"{0:020d}", damaged + 100)
+    (path / "abort").touch()
+    (path / "checkpoint").unlink()
+
+    late = [Draft("Cut", 0, b"short", {"UNIQ_KEY": "F" * 32})]
+    contents = append(apache, path, SMALL_FILES, late)
+
+    expected = ours[:60] + appended_lines(late, contents)
+    assert found_lines(contents.messages) == expected
+    with opened(path, SMALL_FILES) as store:
+        assert found_lines(read_everything(store)) == expected
+
+
+# ---- one owner at a time
+
+
+@pytest.mark.requirement("A024")
+def test_rocketmq_does_not_start_on_a_store_that_we_hold(path: Path, apache: Apache) -> None:
+    with (
+        opened(path, SMALL_FILES),
+        pytest.raises(AssertionError, match="Lock failed"),
+    ):
+        append(apache, path, SMALL_FILES, [])
+
+
+@pytest.mark.requirement("A024")
+def test_we_do_not_open_a_store_that_rocketmq_holds(path: Path, apache: Apache) -> None:
+    with holding(apache, path, SMALL_FILES), pytest.raises(StoreLocked), opened(path, SMALL_FILES):
+        pass
+
+
+# ---- the long mode
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.requirement("C158")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_store_that_goes_from_hand_to_hand_keeps_everything(path: Path, apache: Apache, seed: int) -> None:
+    """Random turns of: we write and close, we are killed, RocketMQ writes and closes, RocketMQ halts."""
+    chance = random.Random(seed)
+    expected: list[Line] = []
+    turns: list[str] = []
+    for turn in range(12):
+        turns.append(chance.choice(("ours", "ours killed", "theirs", "theirs halted")))
+        drafts = samples(apache.version, count=chance.randrange(40, 160), seed=100 + turn)
+        if turns[-1] == "ours":
+            with opened(path, SMALL_FILES) as store:
+                assert found_lines(read_everything(store)) == expected, turns
+                expected += put_all(store, drafts)
+        elif turns[-1] == "ours killed":
+            acknowledged = write_and_kill(path, apache.version, seed=100 + turn, kill_after=chance.randrange(1, 300))
+            found = found_lines(read(apache, path, SMALL_FILES).messages)
+            assert found[: len(expected) + len(acknowledged)] == expected + acknowledged, turns
+            expected = found
+        elif turns[-1] == "theirs":
+            contents = append(apache, path, SMALL_FILES, drafts)
+            expected += appended_lines(drafts, contents)
+            assert found_lines(contents.messages) == expected, turns
+        else:
+            expected += appended_lines(drafts, append_and_halt(apache, path, SMALL_FILES, drafts))
+    assert found_lines(read(apache, path, SMALL_FILES).messages) == expected, turns
+
+
+# ---- helpers
+
+
+def appended_lines(drafts: list[Draft], contents: Contents) -> list[Line]:
+    """What must be found of the drafts that RocketMQ said it had appended."""
+    assert len(contents.appended) == len(drafts)
+    return [expected_line(draft, placement) for draft, placement in zip(drafts, contents.appended, strict=True)]
+
+
+def expected_offsets(query: KeyQuery, everything: list[Line]) -> list[int]:
+    """Ascending, as a store returns them."""
+    return [line["physicalOffset"] for line in everything if line["topic"] == query.topic and bears(line, query)]
+
+
+def bears(line: Line, query: KeyQuery) -> bool:
+    properties = line["properties"]
+    if query.type == "T":
+        return bool(properties.get("TAGS") == query.key)
+    return query.key in (properties["UNIQ_KEY"], *properties.get("KEYS", "").split(" "))
+
+
+def write_and_kill(path: Path, version: str, *, seed: int, kill_after: int) -> list[Line]:
+    """Let a process of ours write, kill it with SIGKILL; returns what it had acknowledged."""
+    command = [sys.executable, "-m", "tests.interop.writer", str(path), version, str(seed)]
+    placements: list[Line] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                placements.append(json.loads(line))
+                if len(placements) == kill_after:
+                    os.kill(process.pid, signal.SIGKILL)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL, "the writer ended by itself"
+    drafts = samples(version, count=WRITER_MESSAGES, seed=seed)
+    return [expected_line(drafts[placement["number"]], placement) for placement in placements]
+
+
+def assert_queues_have_no_gaps(contents: Contents) -> None:
+    for (topic, queue_id), queue in contents.queues.items():
+        here = [m["queueOffset"] for m in contents.messages if (m["topic"], m["queueId"]) == (topic, queue_id)]
+        assert here == list(range(queue["min"], queue["max"]))
+
+
+def copy(store: Path, target: Path) -> Path:
+    shutil.copytree(store, target)
+    return target
+
+
+def bare_copy(store: Path, target: Path) -> Path:
+    """Only the log, the configuration and the mark of an unclean stop."""
+    for name in ("commitlog", "config"):
+        if (store / name).exists():
+            shutil.copytree(store / name, target / name)
+    (target / "abort").touch()
+    return target
+
+
+def flip_byte(file: Path, position: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[position] ^= 0xFF
+    file.write_bytes(content)
