@@ -4,6 +4,7 @@ import json
 import lzma
 import tarfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class GoldenStore:
             archive.extractall(target, filter="tar")
         return target
 
+    @cache  # noqa: B019  there are seventeen of them
     def messages(self) -> list[Line]:
         """Every record in physical order, blanks among them."""
         whole = self.path / "messages.jsonl.xz"
@@ -71,3 +73,13 @@ def _lines(data: bytes) -> list[Line]:
 
 
 GOLDEN_STORES = [GoldenStore(p.parent.name, p.name) for p in sorted(GOLDEN.glob("*/*")) if p.is_dir()]
+
+# Stores whose log holds their whole history: nothing expired, nothing cut off, nothing rebuilt at another seam.
+WHOLE_STORES = [
+    GoldenStore(version, name)
+    for version, names in {
+        "5.4.0": ("clean", "ipv6", "crc", "lmq", "timer-roll", "killed"),
+        "4.9.7": ("clean", "ipv6", "killed"),
+    }.items()
+    for name in names
+]

@@ -183,6 +183,10 @@ class StoreConfig:
     max_query_results: int = setting(64, key="maxMsgsNumBatch", min=1, help="largest result of a key query")
     default_query_results: int = setting(32, key="defaultQueryMaxNum", min=1, help="result of a unique-key query")
 
+    offset_by_time_nearest: bool = setting(
+        False, key="offsetByTimeNearest", help="search by time as 4.9 does: the nearest message, not exact bounds"
+    )
+
     # retention
     file_reserved_hours: int = setting(72, key="fileReservedTime", min=0, help="age at which a log file may go")
     delete_when: str = setting("04", key="deleteWhen", help="hours of the day in which expired files go, as 04;05")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skyrocket.errors import DataError
 from skyrocket.format.compression import plain_body
 from skyrocket.format.crc import checksum
+from skyrocket.format.index_layout import index_hash, tag_text
 from skyrocket.format.java_hash import hash_many, java_hash
 from skyrocket.format.record import CRC_PROPERTY, CRC_PROPERTY_BYTES, record_crc_property
 from skyrocket.format.sys_flag import COMPRESSED, INNER_BATCH, TRANSACTION_MASK, TRANSACTION_PREPARED
@@ -20,7 +21,6 @@ from skyrocket.inspector.store_directory import QueueName
 from skyrocket.model import property_names
 from skyrocket.model.topic import LMQ_PREFIX, SCHEDULE_TOPIC, takes_multi_dispatch
 
-UNKNOWN_LEVEL_DELAY_MS = 1000
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MAX_REMEMBERED_TAGS = 100_000
 
@@ -35,6 +35,7 @@ _TAGS = _marker(property_names.TAGS)
 _DELAY = _marker(property_names.DELAY_LEVEL)
 _MULTI_QUEUES = _marker(property_names.INNER_MULTI_DISPATCH)
 _MULTI_OFFSETS = _marker(property_names.INNER_MULTI_QUEUE_OFFSET)
+_MULTI_OFFSETS_NAME = property_names.INNER_MULTI_QUEUE_OFFSET.encode()
 _INNER_NUM = _marker(property_names.INNER_NUM)
 
 
@@ -53,7 +54,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class IndexKeys:
-    """Index entries that must exist, as columns, in the order in which dispatch writes them."""
+    """Index entries that must exist, as columns: keys in log order, then tags in log order."""
 
     physical_offsets: Int64s
     store_timestamps: Int64s
@@ -84,17 +85,28 @@ class LogChunk:
 
 
 @dataclass(slots=True)
-class _Rows:
-    """One chunk while it grows; a row number points into the run."""
+class _Topic:
+    """What is the same for all records of a topic."""
 
-    claim_rows: list[int] = field(default_factory=list)
-    claim_queues: list[int] = field(default_factory=list)
-    claim_offsets: list[int] = field(default_factory=list)
-    claim_codes: list[int] = field(default_factory=list)
-    claim_messages: list[int] = field(default_factory=list)
+    name: str
+    prefix: bytes  # of its index keys
+    delays: bool
+    queue_numbers: dict[int, int] = field(default_factory=dict)
+    tag_hashes: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # tags → tags code, index hash
+
+
+@dataclass(slots=True)
+class _Rows:
+    """One chunk while it grows. `queues` and `codes` have an item per record, the others only where needed."""
+
+    queues: list[int] = field(default_factory=list)  # -1: enters no queue
+    codes: list[int] = field(default_factory=list)
+    batch_messages: dict[int, int] = field(default_factory=dict)
+    light: list[tuple[int, int, int]] = field(default_factory=list)  # row, queue number, queue offset
     key_rows: list[int] = field(default_factory=list)
     key_texts: list[bytes] = field(default_factory=list)
-    key_tags: list[bool] = field(default_factory=list)
+    tag_rows: list[int] = field(default_factory=list)
+    tag_hashes: list[int] = field(default_factory=list)
     bad: dict[int, BadBody] = field(default_factory=dict)
 
 
@@ -104,74 +116,85 @@ class DispatchRules:
     def __init__(self, delay_levels: str) -> None:
         self.queue_names: list[QueueName] = []
         self._delays_ms = [int(text[:-1]) * _UNIT_MS[text[-1]] for text in delay_levels.split()]
-        self._numbers: dict[tuple[bytes, int], int] = {}
-        self._tags_codes: dict[bytes, int] = {}
+        self._topics: dict[bytes, _Topic] = {}
 
     def chunk(self, run: RecordRun) -> LogChunk:
         """What the records of a run must have caused."""
         rows = _Rows()
         window, view = run.window, memoryview(run.window)
-        columns = [run.starts, run.sizes, run.crcs, run.queue_ids, run.queue_offsets, run.sys_flags]
+        columns = [run.starts, run.starts + run.sizes, run.crcs, run.queue_ids, run.sys_flags]
         columns += [run.body_starts, run.body_lengths, run.topic_starts, run.properties_starts]
+        # Runs for every record of the log: locals and flat code, helpers only for what is rare.
         for row, fields in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            start, size, crc, queue_id, queue_offset, sys_flag, body_at, body_bytes, topic_at, properties_at = fields
-            end = start + size
-            properties = window[properties_at:end]
+            start, end, crc, queue_id, sys_flag, body_at, body_bytes, topic_at, properties_at = fields
+            sealed = window.startswith(CRC_PROPERTY, end - CRC_PROPERTY_BYTES)
             body = view[body_at : body_at + body_bytes]
-            if (body_bytes and checksum(body) != crc) or sys_flag & COMPRESSED or CRC_PROPERTY in properties[-20:]:
-                problem = _content_problem(view[start:end], body, crc, sys_flag, properties)
+            if sealed or sys_flag & COMPRESSED or (body_bytes and checksum(body) != crc):
+                problem = _content_problem(view[start:end], body, crc, sys_flag, sealed)
                 if problem is not None:
-                    reason, damaged = problem
-                    rows.bad[row] = BadBody(run.physical_offset + start, size, reason, damaged)
-                    if damaged:
+                    rows.bad[row] = BadBody(run.physical_offset + start, end - start, *problem)
+                    if problem[1]:
+                        rows.queues.append(-1)
+                        rows.codes.append(0)
                         continue
-            topic = window[topic_at : properties_at - 2]
-            text = b"\x02" + properties
-            tags = _value(text, _TAGS)
+            topic_name = window[topic_at : properties_at - 2]
+            topic = self._topics.get(topic_name) or self._new_topic(topic_name)
+            tags = _value(window, _TAGS, properties_at, end)
+            hashes = topic.tag_hashes.get(tags) or _hash_tags(topic, tags)
+            code = hashes[0]
+            if topic.delays:
+                code = self._delivery_time(window[properties_at:end], run, row) or code
+            rows.codes.append(code)
             transaction = sys_flag & TRANSACTION_MASK
-            if transaction & TRANSACTION_PREPARED == 0:  # neither prepared nor rolled back
-                rows.claim_rows.append(row)
-                rows.claim_queues.append(self._number(topic, queue_id))
-                rows.claim_offsets.append(queue_offset)
-                code = self._tags_code(topic, tags, text, run, row)
-                rows.claim_codes.append(code)
-                rows.claim_messages.append(_number_in(_value(text, _INNER_NUM)) if sys_flag & INNER_BATCH else 1)
-                if _MULTI_OFFSETS in text:
-                    self._claim_light_queues(rows, row, topic, queue_id, code, text)
-            if transaction != ROLLBACK:
-                _collect_keys(rows, row, topic, text, tags)
+            if transaction & TRANSACTION_PREPARED:  # or rolled back
+                rows.queues.append(-1)
+            else:
+                number = topic.queue_numbers.get(queue_id)
+                rows.queues.append(self._new_queue(topic, queue_id) if number is None else number)
+                if sys_flag & INNER_BATCH:
+                    rows.batch_messages[row] = _number_in(_value(window, _INNER_NUM, properties_at, end))
+                if window.find(_MULTI_OFFSETS_NAME, properties_at, end) >= 0:
+                    self._claim_light_queues(rows, row, topic, queue_id, window[properties_at:end])
+            if transaction == ROLLBACK:
+                continue
+            if unique_key := _value(window, _UNIQUE_KEY, properties_at, end):
+                rows.key_texts.append(topic.prefix + unique_key)
+                rows.key_rows.append(row)
+            if keys := _value(window, _KEYS, properties_at, end):
+                texts = [topic.prefix + key for key in keys.split(b" ") if key]
+                rows.key_texts += texts
+                rows.key_rows += [row] * len(texts)
+            if tags:
+                rows.tag_rows.append(row)
+                rows.tag_hashes.append(hashes[1])
         return _chunk(run, rows)
 
-    def _number(self, topic: bytes, queue_id: int) -> int:
-        number = self._numbers.get((topic, queue_id))
-        if number is None:
-            number = self._numbers[(topic, queue_id)] = len(self.queue_names)
-            self.queue_names.append(QueueName(topic.decode("utf-8", "replace"), queue_id))
+    def _new_topic(self, name: bytes) -> _Topic:
+        text = name.decode("utf-8", "replace")
+        topic = self._topics[name] = _Topic(text, name + b"#", text == SCHEDULE_TOPIC)
+        return topic
+
+    def _new_queue(self, topic: _Topic, queue_id: int) -> int:
+        number = topic.queue_numbers[queue_id] = len(self.queue_names)
+        self.queue_names.append(QueueName(topic.name, queue_id))
         return number
 
-    def _tags_code(self, topic: bytes, tags: bytes, text: bytes, run: RecordRun, row: int) -> int:
-        if topic == SCHEDULE_TOPIC.encode() and (delay := _value(text, _DELAY)):
-            level = min(_number_in(delay), len(self._delays_ms))
-            if level > 0:
-                return int(run.store_timestamps[row]) + self._delays_ms[level - 1]
-        code = self._tags_codes.get(tags)
-        if code is None:
-            code = java_hash(tags.decode("utf-8", "replace"))
-            if len(self._tags_codes) < _MAX_REMEMBERED_TAGS:
-                self._tags_codes[tags] = code
-        return code
+    def _delivery_time(self, properties: bytes, run: RecordRun, row: int) -> int | None:
+        """What stands for the tags code of a delayed message."""
+        level = min(_number_in(_value(properties, _DELAY, 0, len(properties))), len(self._delays_ms))
+        return int(run.store_timestamps[row]) + self._delays_ms[level - 1] if level > 0 else None
 
-    def _claim_light_queues(self, rows: _Rows, row: int, topic: bytes, queue_id: int, code: int, text: bytes) -> None:
-        if not takes_multi_dispatch(topic.decode("utf-8", "replace")):
+    def _claim_light_queues(self, rows: _Rows, row: int, topic: _Topic, queue_id: int, properties: bytes) -> None:
+        if not takes_multi_dispatch(topic.name):
             return
-        names, offsets = _value(text, _MULTI_QUEUES).split(b","), _value(text, _MULTI_OFFSETS).split(b",")
+        names = _value(properties, _MULTI_QUEUES, 0, len(properties)).split(b",")
+        offsets = _value(properties, _MULTI_OFFSETS, 0, len(properties)).split(b",")
         for name, offset in zip(names, offsets, strict=False):
-            rows.claim_rows.append(row)
-            light = name.startswith(LMQ_PREFIX.encode())
-            rows.claim_queues.append(self._number(name, 0 if light else queue_id))
-            rows.claim_offsets.append(_number_in(offset))
-            rows.claim_codes.append(code)
-            rows.claim_messages.append(1)
+            light = self._topics.get(name) or self._new_topic(name)
+            light_id = 0 if light.name.startswith(LMQ_PREFIX) else queue_id
+            number = light.queue_numbers.get(light_id)
+            number = self._new_queue(light, light_id) if number is None else number
+            rows.light.append((row, number, _number_in(offset)))
 
 
 def stored_index_hashes(texts: list[bytes]) -> Int64s:
@@ -181,37 +204,24 @@ def stored_index_hashes(texts: list[bytes]) -> Int64s:
     return hashes
 
 
-def index_texts(topic: bytes, properties: bytes) -> list[tuple[bytes, bool]]:
-    """The key texts of one record, and whether each is that of its tags."""
-    rows = _Rows()
-    text = b"\x02" + properties
-    _collect_keys(rows, 0, topic, text, _value(text, _TAGS))
-    return list(zip(rows.key_texts, rows.key_tags, strict=True))
+def _hash_tags(topic: _Topic, tags: bytes) -> tuple[int, int]:
+    if len(topic.tag_hashes) >= _MAX_REMEMBERED_TAGS:
+        topic.tag_hashes.clear()
+    text = tags.decode("utf-8", "replace")
+    hashes = topic.tag_hashes[tags] = (java_hash(text), index_hash(tag_text(topic.name, text)))
+    return hashes
 
 
-def _collect_keys(rows: _Rows, row: int, topic: bytes, text: bytes, tags: bytes) -> None:
-    before = len(rows.key_texts)
-    if unique_key := _value(text, _UNIQUE_KEY):
-        rows.key_texts.append(topic + b"#" + unique_key)
-    if keys := _value(text, _KEYS):
-        rows.key_texts += [topic + b"#" + key for key in keys.split(b" ") if key]
-    added = len(rows.key_texts) - before
-    rows.key_tags += [False] * added
-    if tags:
-        rows.key_texts.append(topic + b"#T#" + tags)
-        rows.key_tags.append(True)
-        added += 1
-    rows.key_rows += [row] * added
-
-
-def _value(text: bytes, marker: bytes) -> bytes:
-    """The last value of a property; `text` has a separator before its first name."""
-    at = text.rfind(marker)
+def _value(window: bytes, marker: bytes, start: int, end: int) -> bytes:
+    """The last value of a property between two positions; a marker begins with the separator before the name."""
+    at = window.rfind(marker, start, end)
     if at < 0:
-        return b""
-    start = at + len(marker)
-    end = text.find(b"\x02", start)
-    return text[start:] if end < 0 else text[start:end]
+        if not window.startswith(marker[1:], start, end):
+            return b""
+        at = start - 1
+    value_at = at + len(marker)
+    value_end = window.find(b"\x02", value_at, end)
+    return window[value_at : end if value_end < 0 else value_end]
 
 
 def _number_in(text: bytes) -> int:
@@ -222,12 +232,12 @@ def _number_in(text: bytes) -> int:
 
 
 def _content_problem(
-    whole: memoryview, body: memoryview, crc: int, sys_flag: int, properties: bytes
+    whole: memoryview, body: memoryview, crc: int, sys_flag: int, sealed: bool
 ) -> tuple[str, bool] | None:
+    """What is wrong with the content of a record, and whether the bytes themselves are damaged."""
     if len(body) and (actual := checksum(body)) != crc:
         return f"body CRC {actual} differs from the stored {crc}", True
-    sealed = properties[-CRC_PROPERTY_BYTES:]
-    if sealed.startswith(CRC_PROPERTY) and record_crc_property(whole) != sealed:
+    if sealed and record_crc_property(whole) != whole[-CRC_PROPERTY_BYTES:]:
         return "whole-record CRC differs", True
     if sys_flag & COMPRESSED and len(body):
         try:
@@ -239,29 +249,39 @@ def _content_problem(
 
 def _chunk(run: RecordRun, rows: _Rows) -> LogChunk:
     offsets = run.physical_offsets
-    claim_rows, key_rows = _column(rows.claim_rows), _column(rows.key_rows)
     intact = np.ones(len(offsets), dtype=np.bool_)
     intact[[row for row, bad in rows.bad.items() if bad.damaged]] = False
+    key_rows = _column(rows.key_rows + rows.tag_rows)
     return LogChunk(
         physical_offsets=offsets[intact],
         sizes=run.sizes[intact],
         store_timestamps=run.store_timestamps[intact],
-        claims=Claims(
-            queue_numbers=_column(rows.claim_queues),
-            queue_offsets=_column(rows.claim_offsets),
-            physical_offsets=offsets[claim_rows],
-            sizes=run.sizes[claim_rows],
-            tags_codes=_column(rows.claim_codes),
-            store_timestamps=run.store_timestamps[claim_rows],
-            messages=_column(rows.claim_messages),
-        ),
+        claims=_claims(run, rows),
         keys=IndexKeys(
             physical_offsets=offsets[key_rows],
             store_timestamps=run.store_timestamps[key_rows],
-            hashes=stored_index_hashes(rows.key_texts),
-            are_tags=np.array(rows.key_tags, dtype=np.bool_),
+            hashes=np.concatenate([stored_index_hashes(rows.key_texts), _column(rows.tag_hashes)]),
+            are_tags=np.arange(len(key_rows)) >= len(rows.key_rows),
         ),
         bad_bodies=list(rows.bad.values()),
+    )
+
+
+def _claims(run: RecordRun, rows: _Rows) -> Claims:
+    numbers, codes = _column(rows.queues), _column(rows.codes)
+    messages = np.ones(len(numbers), dtype=np.int64)
+    messages[list(rows.batch_messages)] = list(rows.batch_messages.values())
+    light = np.array(rows.light, dtype=np.int64).reshape(-1, 3)
+    main = np.flatnonzero(numbers >= 0)
+    both = np.concatenate([main, light[:, 0]])
+    return Claims(
+        queue_numbers=np.concatenate([numbers[main], light[:, 1]]),
+        queue_offsets=np.concatenate([run.queue_offsets[main], light[:, 2]]),
+        physical_offsets=run.physical_offsets[both],
+        sizes=run.sizes[both],
+        tags_codes=codes[both],
+        store_timestamps=run.store_timestamps[both],
+        messages=messages[both],
     )
 
 

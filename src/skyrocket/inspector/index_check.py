@@ -8,12 +8,13 @@ records are compared, as a multiset, with the entries that point into the same r
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import index_layout as layout
-from skyrocket.inspector.dispatch_rules import IndexKeys
+from skyrocket.inspector.dispatch_rules import IndexKeys, LogChunk
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.index_file import IndexFile, IndexShape, expected_chains, infer_shape, read_index_file
 from skyrocket.inspector.log_extent import LogExtent
@@ -49,8 +50,8 @@ class _Missing:
 
     def add(self, physical_offsets: Int64s) -> None:
         if len(physical_offsets):
-            self.first = int(physical_offsets[0]) if self.first < 0 else self.first
-            self.last = int(physical_offsets[-1])
+            self.first = int(physical_offsets.min()) if self.first < 0 else self.first
+            self.last = max(self.last, int(physical_offsets.max()))
             self.keys += len(physical_offsets)
 
 
@@ -62,10 +63,18 @@ class _Offsets:
     sorted_offsets: Int64s
     order: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    def between(self, low: int, high: int) -> Int64s:
-        """Places of the entries that point into a range of the log."""
+    def between(self, low: int, high: int, damaged: list[int]) -> Int64s:
+        """Places of the entries that point into a range of the log, less those of records known to be damaged."""
         first, last = np.searchsorted(self.sorted_offsets, [low, high])
-        return self.order[first:last]
+        places = self.order[first:last]
+        return places[~np.isin(self.sorted_offsets[first:last], damaged)] if damaged else places
+
+
+class _KnownKeys(NamedTuple):
+    """Offset and hash of every key in a chunk of the log, sorted, and when its record was stored."""
+
+    pairs: Int64s
+    store_timestamps: Int64s
 
 
 class IndexCheck:
@@ -89,7 +98,6 @@ class IndexCheck:
         self._behind = _Missing()
         self._tags_indexed = False
         self._missing_tags = _Missing()
-        self._last_end = 0
         for paths in _by_size(store.index_files).values():
             shape, inferred = infer_shape(paths, configured)
             for path in paths:
@@ -102,21 +110,25 @@ class IndexCheck:
         """The last physical offset that some kept entry points to; -1 without entries."""
         return max((file.highest for file in self._files if not file.replaced), default=-1)
 
-    def add(self, low: int, keys: IndexKeys, high: int) -> None:
+    def add(self, low: int, high: int, chunk: LogChunk) -> None:
         """Compare the keys of the records in [low, high) with the entries that point there."""
+        keys = chunk.keys
         if not self._files:
             return
         found = [(file, self._offsets_of(file)) for file in self._files if file.lowest < high and file.highest >= low]
-        places = [(file, offsets, offsets.between(low, high)) for file, offsets in found]
-        present = _joined([_pair(o.file.entries[at], low) for _, o, at in places])
+        damaged = [bad.physical_offset for bad in chunk.bad_bodies if bad.damaged]
+        places = [(file, offsets, offsets.between(low, high, damaged)) for file, offsets in found]
+        present = np.sort(_joined([_pair(offsets.file.entries[at], low) for _, offsets, at in places]))
         expected = (keys.physical_offsets - low) << _HASH_BITS | keys.hashes
-        self._report_missing(keys, expected, present)
-        record_offsets, first_rows = np.unique(keys.physical_offsets, return_index=True)
-        times = keys.store_timestamps[first_rows]
-        known = np.sort(expected)
+        order = np.argsort(expected)
+        known = _KnownKeys(expected[order], keys.store_timestamps[order])
         for file, offsets, at in places:
-            self._compare_entries(file, offsets.file, at, low, known, record_offsets, times)
-        self._report_twice(expected, present, low)
+            self._compare_entries(file, offsets.file, at, low, known)
+        if not np.array_equal(known.pairs, present):
+            self._report_missing(keys, ~_is_member(expected, present))
+            self._report_twice(known.pairs, present, low)
+        elif keys.are_tags.any():
+            self._report_missing_tags(keys, np.zeros(len(expected), dtype=np.bool_))
 
     def finish(self, extent: LogExtent) -> None:
         """Judge what lies outside the log, and what was missing."""
@@ -232,11 +244,10 @@ class IndexCheck:
         self._at_hand.move_to_end(file.path)
         return found
 
-    def _report_missing(self, keys: IndexKeys, expected: Int64s, present: Int64s) -> None:
-        absent = ~np.isin(expected, present)
+    def _report_missing(self, keys: IndexKeys, absent: NDArray[np.bool_]) -> None:
         plain = absent & ~keys.are_tags
-        severities = keys.physical_offsets >= self._recovery.redispatch_from
-        repaired = severities & self._recovery.unclean & (keys.physical_offsets >= self._replaced_from)
+        repaired_from = max(self._recovery.redispatch_from, self._replaced_from)
+        repaired = (keys.physical_offsets >= repaired_from) & self._recovery.unclean
         self._missing.add(keys.physical_offsets[plain & ~repaired])
         self._behind.add(keys.physical_offsets[plain & repaired])
         self._report_missing_tags(keys, absent & ~repaired)
@@ -262,33 +273,19 @@ class IndexCheck:
         self._missing_tags.add(keys.physical_offsets[rows[rows > present[-1]]])
         self._tags_indexed = True
 
-    def _compare_entries(
-        self,
-        range_: _FileRange,
-        file: IndexFile,
-        at: Int64s,
-        low: int,
-        known: Int64s,
-        record_offsets: Int64s,
-        times: Int64s,
-    ) -> None:
+    def _compare_entries(self, range_: _FileRange, file: IndexFile, at: Int64s, low: int, known: _KnownKeys) -> None:
         entries = file.entries[at]
-        fits = np.isin(_pair(entries, low), known)
-        offsets = entries["physical_offset"].astype(np.int64)
+        pairs = _pair(entries, low)
+        fits = _is_member(pairs, known.pairs)
         for place in at[~fits]:
             entry = file.entries[place]
             offset = int(entry["physical_offset"])
             head = self._reader.head_at(offset)
             what = "no record begins" if head is None else f"the record has no key with hash {int(entry['key_hash'])}"
-            self._wrong(
-                file,
-                int(place) + 1,
-                FindingKind.INDEX_ENTRY_WRONG,
-                f"entry {place + 1} points to physical offset {offset}, where {what}",
-            )
-        stored = times[np.searchsorted(record_offsets, offsets[fits])]
-        begin = self._begin_time(range_, file)
-        seconds = np.clip((stored - begin) // 1000, 0, layout.MAX_SECONDS)
+            what = f"entry {place + 1} points to physical offset {offset}, where {what}"
+            self._wrong(file, int(place) + 1, FindingKind.INDEX_ENTRY_WRONG, what)
+        stored = known.store_timestamps[np.searchsorted(known.pairs, pairs[fits])]
+        seconds = np.clip((stored - self._begin_time(range_, file)) // 1000, 0, layout.MAX_SECONDS)
         wrong = entries["seconds"][fits] != seconds
         wrong &= at[fits] != 0  # RocketMQ: the first entry counts from the end of the file before
         for place, right in zip(at[fits][wrong], seconds[wrong], strict=True):
@@ -353,6 +350,15 @@ def _pair(entries: NDArray[np.void], low: int) -> Int64s:
     """Offset and hash of an entry in one number: offsets of one chunk differ by less than 2^31."""
     relative = entries["physical_offset"].astype(np.int64) - low
     return relative << _HASH_BITS | entries["key_hash"].astype(np.int64)
+
+
+def _is_member(values: Int64s, pool: Int64s) -> NDArray[np.bool_]:
+    """Which values occur in a sorted pool."""
+    if not len(pool):
+        return np.zeros(len(values), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(pool, values), len(pool) - 1)
+    member: NDArray[np.bool_] = pool[at] == values
+    return member
 
 
 def _joined(parts: list[Int64s]) -> Int64s:

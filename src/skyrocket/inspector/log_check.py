@@ -9,8 +9,10 @@ from skyrocket.inspector.log_walk import Hole, HoleKind, LogWalk
 from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.inspector.store_directory import StoreDirectory
 
-# A clock is set back by less than this; one record that is off by more was not stamped by a clock.
-_CLOCK_STEP_MS = 600_000
+# A clock may be set back, and then stays back. One record alone that is off was not stamped by a clock; when it is
+# too late, not too early, this looks like the former: only a large distance tells them apart.
+_EARLY_MS = 1000
+_LATE_MS = 600_000
 
 
 class LogCheck:
@@ -108,10 +110,10 @@ class LogCheck:
             if at < len(earlier):
                 continue  # reported with the chunk before
             before, back, after = times[max(0, at - 2) : at], int(times[at]), times[at + 1 : at + 2]
-            if len(before) == 2 and before[0] <= back and before[1] - back >= _CLOCK_STEP_MS:
+            if len(before) == 2 and before[0] <= back and before[1] - back >= _LATE_MS:
                 what = f"store time {before[-1]} is later than that of the next record, {back}"
                 self._report(FindingKind.STORE_TIME_STANDS_OUT, Severity.ERROR, int(offsets[at - 1]), what)
-            elif len(after) and after[0] >= before[-1] and before[-1] - back >= _CLOCK_STEP_MS:
+            elif len(after) and after[0] >= before[-1] and before[-1] - back >= _EARLY_MS:
                 what = f"store time {back} is earlier than that of the records around it, {before[-1]}"
                 self._report(FindingKind.STORE_TIME_STANDS_OUT, Severity.ERROR, int(offsets[at]), what)
             else:

@@ -53,7 +53,7 @@ def verify(
         chunk = rules.chunk(run)
         log.add(chunk)
         queues.add(chunk.claims)
-        index.add(run.physical_offset, chunk.keys, run.physical_offset + run.stop)
+        index.add(run.physical_offset, run.physical_offset + run.stop, chunk)
 
     extent = log.extent_known()
     extent.tail_lost = not recovery.unclean and _is_tail_lost(recovery, extent, index)

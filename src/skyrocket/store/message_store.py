@@ -110,6 +110,7 @@ class MessageStore:
             self.index,
             self.config,
             self.statistics,
+            self._disk,
             memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         )
         self.flusher = Flusher(self.commit_log, self.config, on_flushed=self._log_flushed, on_failed=self._disk_failed)

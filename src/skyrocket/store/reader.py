@@ -12,15 +12,17 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import ENTRY_SIZE, PREFILL_SIZE, QueueEntry
-from skyrocket.format.record import MAGIC_V1, MAGIC_V2, store_timestamp_at
+from skyrocket.format.record import MAGIC_V1, MAGIC_V2
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.consume_queue import ConsumeQueue
+from skyrocket.store.disk import Disk
 from skyrocket.store.index import Index
 from skyrocket.store.layout import offset_name
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.results import Boundary, GetResult, GetStatus
 from skyrocket.store.statistics import Statistics
+from skyrocket.store.time_search import TimeSearch
 from skyrocket.store.topic_queue import TopicQueue
 
 EntryFilter = Callable[[QueueEntry], bool]  # by the queue's entry alone
@@ -43,6 +45,7 @@ class Reader:
         index: Index | None,
         config: StoreConfig,
         statistics: Statistics,
+        disk: Disk,
         memory_bytes: int,
     ) -> None:
         self._log = commit_log
@@ -50,6 +53,7 @@ class Reader:
         self._index = index
         self._config = config
         self._statistics = statistics
+        self._times = TimeSearch(self.by_physical_offset, disk, nearest=config.offset_by_time_nearest)
         self._near = memory_bytes * config.memory_ratio // 100  # records nearer to the log's end count as in memory
 
     # -- by queue offset ---------------------------------------------------------------------------------
@@ -285,7 +289,7 @@ class Reader:
             if found:
                 return found
             # RocketMQ: all hits have left the log; look again before the first of them.
-            end = min(end, self._store_time_or(offsets[0], 0))
+            end = min(end, self._times.time_of_record(offsets[0], 0))
             if end < begin:
                 return []
         return []
@@ -301,44 +305,18 @@ class Reader:
     def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: Boundary = Boundary.LOWER) -> int:
         """The queue offset for a store time: LOWER the first at or after it, UPPER the last at or before it."""
         queue = self._queues.by_key.get((topic, queue_id))
-        if queue is None:
-            return 0
-        low, high = queue.min_offset, queue.max_offset
-        wanted_later = boundary is Boundary.UPPER  # search the first entry later than the time, then step back
-        while low < high:
-            middle = (low + high) // 2
-            time = self.store_time(queue, middle)
-            if time < timestamp or (wanted_later and time == timestamp):
-                low = middle + 1
-            else:
-                high = middle
-        if boundary is Boundary.UPPER:
-            return max(low - 1, queue.min_offset)
-        return low
-
-    def store_time(self, queue: TopicQueue, queue_offset: int) -> int:
-        """Store time of a message; 0 when its record is gone."""
-        if isinstance(queue, BatchConsumeQueue):
-            place = queue.locate(queue_offset)
-            return queue.entry_at(place).store_timestamp if place is not None else 0
-        assert isinstance(queue, ConsumeQueue)
-        entry = queue.entry(queue_offset)
-        return 0 if entry is None or entry.size == PREFILL_SIZE else self._store_time_or(entry.physical_offset, 0)
+        return self._times.offset(queue, timestamp, boundary) if queue is not None else 0
 
     def earliest_time(self, topic: str, queue_id: int) -> int:
         """Store time of the oldest message of a queue; -1 when it has none."""
         queue = self._queues.by_key.get((topic, queue_id))
         if queue is None or queue.min_offset >= queue.max_offset:
             return -1
-        return self.store_time(queue, queue.min_offset)
+        return self._times.time(queue, queue.min_offset)
 
     def earliest_log_time(self) -> int:
         """Store time of the oldest record of the log; -1 when it has none."""
-        return self._store_time_or(self._log.min_offset, -1)
-
-    def _store_time_or(self, physical_offset: int, default: int) -> int:
-        view = self.by_physical_offset(physical_offset)
-        return default if view is None else store_timestamp_at(view, 0)
+        return self._times.time_of_record(self._log.min_offset, -1)
 
 
 def _out_of_range(offset: int, low: int, high: int) -> GetResult | None:

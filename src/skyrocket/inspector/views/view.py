@@ -9,7 +9,7 @@ Row = Mapping[str, Any]
 
 
 # Messages come from strangers: what a terminal would obey is shown as a picture of itself.
-_PICTURES = {code: 0x2400 + code for code in range(32)} | {0x7F: 0x2421} | {code: 0xFFFD for code in range(0x80, 0xA0)}
+_PICTURES = {code: 0x2400 + code for code in range(32)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 
 
 def as_text(value: Any) -> str:
