@@ -6,19 +6,18 @@ does not fit (with 8 bytes to spare) the rest of the file becomes a blank and th
     flushed_offset ≤ readable_offset ≤ written_offset
     on disk          in the page cache  in the writer's hands (differs only with the transient pool)
 
-`append` is the hottest function of the system: names are bound once, the record is built by one pack and one join,
-and copied by one slice assignment.
+`append` is the hottest function of the system. It takes a group (all that arrived in one turn of an event loop, or
+one message): names are bound once, a record is one pack, and all records of a group are joined and copied at once.
 """
 
 import mmap
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
-from skyrocket.errors import StoreError
-from skyrocket.format.batch import BatchElement
+from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.crc import crc32
 from skyrocket.format.record import (
     BLANK_SIZE,
@@ -62,6 +61,9 @@ class PutMessage:
     store_host: bytes | None = None  # the broker's own when None
 
 
+# A record to append: its queue, the message, and how many messages the queue's offset advances by (1 but for batches).
+GroupMember = tuple[TopicQueue, PutMessage, int]
+
 # What queues and index need to know of a record: queue, physical offset, size, store timestamp, queue offset,
 # properties, sysFlag. A plain tuple: one is made for every message.
 DispatchItem = tuple[TopicQueue, int, int, int, int, bytes, int]
@@ -93,7 +95,7 @@ class CommitLog:
         self._seal_records = config.append_record_crc
         self._allocator = FileAllocator(disk)
         self._allocate_step = min(config.preallocate_bytes, self.file_size)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # held by whoever appends
         self._pool = pool
         self._buffers: list[_Buffered] = []  # files of which a part is still only in a buffer of the pool
         self._committed_offset = 0
@@ -148,45 +150,58 @@ class CommitLog:
 
     # -- appending ----------------------------------------------------------------------------------------
 
-    def append(self, queue: TopicQueue, message: PutMessage, messages: int = 1) -> DispatchItem:
-        """Store one record at the end of the log under the next offset of its queue, which `messages` are counted in.
+    def append(self, group: Sequence[GroupMember]) -> tuple[list[DispatchItem], OSError | None]:
+        """Store records at the end of the log, each under the next offset of its queue; the caller has checked sizes.
 
-        The caller has checked sizes. Raises OSError when no file can be made.
+        A group costs one lock, one look at the clock and one copy. When no room can be made for a record (the disk is
+        full), those before it are stored and the reason is returned with them.
         """
-        body = message.body
-        properties = message.properties
-        born_host = message.born_host
-        store_host = message.store_host or self._store_host
-        sys_flag = message.sys_flag & _NOT_HOST_BITS
-        body_length = len(body)
-        topic_part = queue.topic_part
-        if len(born_host) == 8 and len(store_host) == 8:
-            size = _V4_FIXED + body_length + len(topic_part) + len(properties)
-            pack_head = _pack_head_v4
-        else:
-            sys_flag |= (len(born_host) == 20) << 4 | (len(store_host) == 20) << 5
-            head = HEADS[sys_flag >> 4 & 3]
-            size = head.size + PROPERTIES_LENGTH.size + body_length + len(topic_part) + len(properties)
-            pack_head = head.pack
-        crc = crc32(body) & 0x7FFFFFFF
-        with self._lock:
+        items: list[DispatchItem] = []
+        parts: list[bytes] = []
+        error: OSError | None = None
+        with self.lock:
             now = self._now_ms()
             if now < self.last_store_timestamp:  # the clock was set back: store times never are
                 now = self.last_store_timestamp
-            else:
-                self.last_store_timestamp = now
-            self.append_began_ms = now
-            start = self.written_offset
-            if start + size > self._soft_end:
-                start = self._make_room(size)
-            queue_offset = 0 if sys_flag & _UNCOUNTED else queue.next_offset
-            at = start - self._base
-            record = _join(
-                (
+            self.last_store_timestamp = self.append_began_ms = now
+            first = start = self.written_offset  # the parts collected go to first … start
+            soft_end = self._soft_end
+            own_host = self._store_host
+            for queue, message, messages in group:
+                body = message.body
+                properties = message.properties
+                born_host = message.born_host
+                store_host = message.store_host or own_host
+                sys_flag = message.sys_flag & _NOT_HOST_BITS
+                topic_part = queue.topic_part
+                body_length = len(body)
+                properties_length = len(properties)
+                size = _V4_FIXED + body_length + len(topic_part) + properties_length
+                pack_head = _pack_head_v4
+                if len(born_host) != 8 or len(store_host) != 8:
+                    sys_flag |= (len(born_host) == 20) << 4 | (len(store_host) == 20) << 5
+                    head = HEADS[sys_flag >> 4 & 3]
+                    pack_head = head.pack
+                    size += head.size - _HEAD_V4.size
+                if start + size > soft_end:
+                    if parts:
+                        self._copy(first, start, parts)
+                    try:
+                        first = start = self._make_room(size)
+                    except OSError as full:
+                        error = full
+                        break
+                    soft_end = self._soft_end
+                if sys_flag & _UNCOUNTED:
+                    queue_offset = 0
+                else:
+                    queue_offset = queue.next_offset
+                    queue.next_offset = queue_offset + messages
+                parts += (
                     pack_head(
                         size,
                         queue.record_magic,
-                        crc,
+                        crc32(body) & 0x7FFFFFFF,
                         queue.queue_id,
                         message.flag,
                         queue_offset,
@@ -202,42 +217,50 @@ class CommitLog:
                     ),
                     body,
                     topic_part,
-                    _pack_length(len(properties)),
+                    _pack_length(properties_length),
                     properties,
                 )
-            )
-            if self._seal_records:
-                record = record[:-CRC_PROPERTY_BYTES] + record_crc_property(record)
-            self._target[at : at + size] = record  # type: ignore[index]
-            if not sys_flag & _UNCOUNTED:
-                queue.next_offset = queue_offset + messages
-            self.written_offset = start + size
-            item = (queue, start, size, now, queue_offset, properties, sys_flag)
-            self.pending.append(item)
+                if self._seal_records:
+                    parts[-5:] = [_sealed(_join(parts[-5:]))]
+                items.append((queue, start, size, now, queue_offset, properties, sys_flag))
+                start += size
+            if parts:
+                self._copy(first, start, parts)
+            self.pending += items
             self.append_began_ms = 0
-        return item
+        return items, error
 
-    def append_batch(
-        self, queue: TopicQueue, message: PutMessage, elements: Sequence[BatchElement]
-    ) -> list[DispatchItem]:
-        """Store the elements of a client batch as records back to back in one file, with consecutive queue offsets."""
-        head = HEADS[(len(message.born_host) == 20) | (len(message.store_host or self._store_host) == 20) << 1]
-        fixed = head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size
-        total = sum(fixed + len(element.body) + len(element.properties) for element in elements)
-        single = replace(message, prepared_transaction_offset=0)
-        appended = []
-        with self._lock:
+    def _copy(self, first: int, end: int, parts: list[bytes]) -> None:
+        """Put collected records into the map and let readers see them."""
+        try:
+            self._target[first - self._base : end - self._base] = _join(parts)  # type: ignore[index]
+        except OSError as error:
+            raise StoreFailed(f"copying a record to the log failed: {error}") from error
+        self.written_offset = end
+        parts.clear()
+
+    def append_together(self, group: Sequence[GroupMember]) -> list[DispatchItem]:
+        """Store the records of a client batch back to back in one file; raises OSError when that has no room."""
+        total = 0
+        for queue, message, _ in group:
+            head = HEADS[(len(message.born_host) == 20) | (len(message.store_host or self._store_host) == 20) << 1]
+            total += head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size
+            total += len(message.body) + len(message.properties)
+        with self.lock:
             if self.written_offset + total > self._soft_end:
                 self._make_room(total)
-            for single.flag, single.body, single.properties in elements:
-                appended.append(self.append(queue, single))
-        return appended
+            items, error = self.append(group)
+        assert error is None
+        return items
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes as a master sent them; they begin where this log ends, and may cut a record anywhere."""
         view = memoryview(data)
-        with self._lock:
+        with self.lock:
             if not self.files.starts:
+                if offset % self.file_size:
+                    # Zeros would stand before the first record: the next recovery would take them for the log's end.
+                    raise StoreError(f"an empty log cannot begin at {offset}, which is not the start of a file")
                 self.written_offset = self._committed_offset = self.flushed_offset = offset
             if offset != self.written_offset:
                 raise StoreError(f"replicated bytes begin at {offset}, the log ends at {self.written_offset}")
@@ -326,7 +349,7 @@ class CommitLog:
         moved = False
         while self._buffers:
             first = self._buffers[0]
-            with self._lock:
+            with self.lock:
                 last = len(self._buffers) == 1
                 data_end = self.written_offset if last else first.data_end
                 file_end = first.file.start_offset + self.file_size
@@ -396,6 +419,11 @@ class CommitLog:
         readable = min(self.readable_offset - file.start_offset, self.file_size)
         walk = RecordWalk(file.view, file.start_offset, physical_offset - file.start_offset, readable, crc)
         return walk, file.start_offset + self.file_size
+
+
+def _sealed(record: bytes) -> bytes:
+    """The record with its checksum in the twenty bytes that were reserved for it."""
+    return record[:-CRC_PROPERTY_BYTES] + record_crc_property(record)
 
 
 @dataclass(slots=True)

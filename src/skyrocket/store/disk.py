@@ -118,9 +118,15 @@ class Disk:
         os.posix_fallocate(fd, position, length)
 
     def zero_from(self, fd: int, position: int, size: int) -> None:
-        """Make everything from a position to the file's end read as zeros; `size` stays its length."""
-        os.ftruncate(fd, position)
-        os.ftruncate(fd, size)
+        """Make everything from a position to `size`, the file's length, read as zeros.
+
+        By writing: cut and lengthened again, a file would be too short after a crash between the two.
+        """
+        start = self.next_data(fd, position)
+        while start is not None and start < size:
+            end = min(os.lseek(fd, start, os.SEEK_HOLE), start + _ZEROS_AT_ONCE, size)
+            self._write(fd, bytes(end - start), start)
+            start = self.next_data(fd, end)
 
     def next_data(self, fd: int, position: int) -> int | None:
         """The first place at or behind a position where the file has data; None when only a hole follows."""
@@ -137,6 +143,9 @@ class Disk:
 
     def write_at(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
         """Write all bytes at a position."""
+        self._write(fd, data, position)
+
+    def _write(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
         view = memoryview(data)
         while view:
             written = os.pwrite(fd, view, position)
@@ -168,4 +177,5 @@ class Disk:
         return math.ceil(100 * used / (used + usable)) / 100 if used + usable else 0.0
 
 
+_ZEROS_AT_ONCE = 1 << 20
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -94,6 +94,7 @@ class Dispatcher:
                 if head.physical_offset + head.size > limit or len(items) >= _BATCH:
                     break
                 items.append(self.item(head))
+                self._log.last_store_timestamp = max(self._log.last_store_timestamp, head.store_timestamp)
             else:
                 if not items and walk.end is WalkEnd.BLANK and next_file <= limit:
                     self.dispatched_offset = next_file
@@ -134,7 +135,7 @@ class Dispatcher:
             listener(items)
 
     def _feed_queues(self, items: Sequence[DispatchItem]) -> None:
-        code_of = self._tags.code
+        code_of, known = self._tags.code, self._tags.known
         dirty = self._queues.dirty
         for queue, physical_offset, size, timestamp, queue_offset, properties, sys_flag in items:
             if sys_flag & flags.TRANSACTION_PREPARED:  # prepared and rollback: in the log only
@@ -143,7 +144,15 @@ class Dispatcher:
                 tail = queue.entries.tail[1]
                 if not tail:
                     dirty.append(queue)
-                tail += _pack_entry(physical_offset, size, code_of(properties))
+                # The common form of the property with tags seen before; everything else takes the long way.
+                code = 0
+                at = properties.rfind(b"TAGS\x01")
+                if at >= 0:
+                    end = properties.find(b"\x02", at)
+                    if end > 0 and (not at or properties[at - 1] == 2):
+                        code = known.get(properties[at + 5 : end], 0)
+                    code = code or code_of(properties)
+                tail += _pack_entry(physical_offset, size, code)
                 queue.max_offset = queue_offset + 1
                 queue.max_physical_offset = physical_offset + size
             else:

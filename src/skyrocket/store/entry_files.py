@@ -58,6 +58,9 @@ class EntryFiles:
                     path, "a file that does not belong here", "Move it out of the directory and start again"
                 )
             length = self._disk.size(path)
+            if length == 0:
+                self._disk.unlink(path)  # created by a process that died before it could size it
+                continue
             if length != self.file_size:
                 raise CorruptFile(
                     path,
@@ -119,7 +122,7 @@ class EntryFiles:
 
     def write_out(self) -> int:
         """Write the tail to its files; returns how many bytes that were."""
-        position, data = self.tail
+        position, data = self.tail[0], bytes(self.tail[1])  # a copy: a failed write must not keep the tail from growing
         if not data:
             return 0
         if not self._directory_made:
@@ -135,7 +138,6 @@ class EntryFiles:
                 self.starts.append(start)
             self.touched.add(start)
             done += len(piece)
-        view.release()
         self.tail = (position + done, bytearray())
         return done
 

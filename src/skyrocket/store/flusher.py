@@ -106,6 +106,8 @@ class Flusher:
         """Commit and flush everything; False when the disk failed."""
         try:
             with self._flushing:
+                if self._failed:  # the kernel reports a failed write once: the next fsync would seem to succeed
+                    return False
                 self._log.commit()
                 flushed, covered = self._log.flush()
         except OSError as error:

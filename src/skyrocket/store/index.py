@@ -152,11 +152,12 @@ class Index:
             if not items:
                 return
             self._skip_before = -1  # the log goes on from here: nothing can come twice any more
-        keys = key_hashes(items, with_tags=self._config.index_tags)
+        queues, offsets, _, times, _, properties, _ = zip(*items, strict=True)
+        keys = key_hashes(queues, properties, with_tags=self._config.index_tags)
         if not len(keys.hashes):
             return
-        physical_offsets = np.array([item[1] for item in items], dtype=np.int64)[keys.records]
-        timestamps = np.array([item[3] for item in items], dtype=np.int64)[keys.records]
+        physical_offsets = np.array(offsets, dtype=np.int64)[keys.records]
+        timestamps = np.array(times, dtype=np.int64)[keys.records]
         done = 0
         while done < len(keys.hashes):
             file = self._writable_file()

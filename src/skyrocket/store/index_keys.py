@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format.java_hash import power_of_31, powers_of_31, unsigned_hash
-from skyrocket.store.commit_log import DispatchItem
+from skyrocket.store.topic_queue import TopicQueue
 
 _Ints = NDArray[np.int64]
 _TAGS = 2  # third kind of key; after unique key and keys
-_PAD = b"\x02" + bytes(8)  # ends the last property, and lets eight bytes be loaded from anywhere
+_PAD = b"\x02" + bytes(8)  # ends the last property, and lets eight bytes be loaded from every place
 _WORD = {name: int.from_bytes(name, "little") for name in (b"KEYS", b"TAGS", b"UNIQ", b"_KEY")}
 
 
@@ -28,10 +28,11 @@ class KeyHashes:
     records: _Ints
 
 
-def key_hashes(items: Sequence[DispatchItem], *, with_tags: bool) -> KeyHashes:
+def key_hashes(queues: Sequence[TopicQueue], properties: Sequence[bytes], *, with_tags: bool) -> KeyHashes:
     """The keys of a batch, record by record."""
-    joined = b"\x02".join([item[5] for item in items]) + _PAD
-    segments = _Segments(joined, np.cumsum([0] + [len(item[5]) + 1 for item in items[:-1]], dtype=np.int64))
+    joined = b"\x02".join(properties) + _PAD
+    lengths = np.array(list(map(len, properties)), dtype=np.int64)
+    segments = _Segments(joined, np.cumsum(lengths + 1) - lengths - 1)
     parts = [segments.values(b"UNIQ", b"_KEY"), segments.cut_at_blanks(*segments.values(b"KEYS"))]
     if with_tags:
         parts.append(segments.values(b"TAGS"))
@@ -41,9 +42,9 @@ def key_hashes(items: Sequence[DispatchItem], *, with_tags: bool) -> KeyHashes:
     records = segments.record_of(starts)
     order = np.argsort(records * 4 + kinds, kind="stable")
     starts, ends, kinds, records = starts[order], ends[order], kinds[order], records[order]
-    prefixes = np.array([(item[0].key_prefix, item[0].tag_prefix) for item in items], dtype=np.uint32)
+    prefixes = np.array([queue.index_prefixes for queue in queues], dtype=np.uint64).view(np.uint32).reshape(-1, 2)
     prefix = prefixes[records, (kinds == _TAGS).astype(np.int64)]
-    return KeyHashes(_stored(_hash(joined, segments.data, starts, ends, prefix)), records)
+    return KeyHashes(_stored(_hash(joined, starts, ends, prefix)), records)
 
 
 class _Segments:
@@ -89,21 +90,24 @@ class _Segments:
         return starts[filled], ends[filled]
 
 
-def _hash(
-    joined: bytes, data: NDArray[np.uint8], starts: _Ints, ends: _Ints, prefix: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
+def _hash(joined: bytes, starts: _Ints, ends: _Ints, prefix: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Texts of one length at a time: their bytes, loaded eight at once, times the powers of 31."""
     lengths = ends - starts
     hashes = np.zeros(len(starts), dtype=np.uint32)
+    eights = np.ndarray(shape=(len(joined) - 7,), dtype=np.uint64, buffer=joined, strides=(1,))
+    is_ascii = joined.isascii()
     for length in np.unique(lengths).tolist():
         chosen = np.flatnonzero(lengths == length)
-        matrix = data[starts[chosen][:, None] + np.arange(length)]
-        hashes[chosen] = prefix[chosen] * np.uint32(power_of_31(length)) + matrix.astype(np.uint32) @ powers_of_31(
-            length
-        )
-        wide = chosen[(matrix >= 128).any(axis=1)]
-        for number in wide.tolist():
-            text = joined[starts[number] : ends[number]].decode("utf-8", "replace")
-            hashes[number] = unsigned_hash(text, int(prefix[number]))
+        places = starts[chosen][:, None] + np.arange(0, length, 8)
+        matrix = eights[places].view(np.uint8)
+        powers = np.zeros(matrix.shape[1], dtype=np.uint32)  # bytes behind the text count nothing
+        powers[:length] = powers_of_31(length)
+        hashes[chosen] = prefix[chosen] * np.uint32(power_of_31(length)) + matrix.astype(np.uint32) @ powers
+        if not is_ascii:
+            wide = chosen[(matrix[:, :length] >= 128).any(axis=1)]
+            for number in wide.tolist():
+                text = joined[starts[number] : ends[number]].decode("utf-8", "replace")
+                hashes[number] = unsigned_hash(text, int(prefix[number]))
     return hashes
 
 

@@ -52,6 +52,11 @@ class StorePaths:
         return os.path.join(self.root, "skyrocket.manifest")
 
 
+def is_directory_name(name: str) -> bool:
+    """Whether a topic can have a directory of its own."""
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+
+
 def offset_name(offset: int) -> str:
     """The name of a file that begins at an offset: 20 digits."""
     return f"{offset:020d}"

@@ -164,7 +164,7 @@ class MappedFileQueue:
     def drop_file(self, start: int) -> None:
         """Delete the oldest or the newest file."""
         assert start in (self._starts[0], self._starts[-1])
-        self._starts.remove(start)
+        self._starts = [other for other in self._starts if other != start]  # `find` may be using the old list
         if self._pinned is not None and self._pinned.start_offset == start:
             self._pinned = None
         self._forget(start)

@@ -13,18 +13,18 @@ class TagsCoder:
 
     def __init__(self, delay_levels: str) -> None:
         self._delays = parse_delay_levels(delay_levels)
-        self._known: dict[bytes, int] = {}
+        self.known: dict[bytes, int] = {}
 
     def code(self, properties: bytes) -> int:
         """Hash of the complete TAGS text; 0 without tags."""
         tags = find_property(properties, b"TAGS")
         if tags is None:
             return 0
-        code = self._known.get(tags)
+        code = self.known.get(tags)
         if code is None:
             code = java_hash(tags.decode("utf-8", "replace"))
-            if len(self._known) < _MAX_CACHED and len(tags) <= _MAX_CACHED_BYTES:
-                self._known[tags] = code
+            if len(self.known) < _MAX_CACHED and len(tags) <= _MAX_CACHED_BYTES:
+                self.known[tags] = code
         return code
 
     def delivery_time(self, properties: bytes, store_timestamp: int) -> int:

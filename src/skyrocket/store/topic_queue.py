@@ -1,5 +1,7 @@
 """What every queue of a topic has in common: its identity, its counters and its files."""
 
+import numpy as np
+
 from skyrocket.format.java_hash import unsigned_hash
 from skyrocket.format.record import topic_part
 from skyrocket.model.topic import SCHEDULE_TOPIC
@@ -14,14 +16,13 @@ class TopicQueue:
         "entries",
         "has_gap",
         "holds_delivery_times",
-        "key_prefix",
+        "index_prefixes",
         "max_offset",
         "max_physical_offset",
         "min_offset",
         "next_offset",
         "queue_id",
         "record_magic",
-        "tag_prefix",
         "topic",
         "topic_part",
     )
@@ -34,8 +35,9 @@ class TopicQueue:
         self.queue_id = queue_id
         self.entries = entries
         self.record_magic, self.topic_part = topic_part(topic.encode())
-        self.key_prefix = unsigned_hash(topic + "#")
-        self.tag_prefix = unsigned_hash(topic + "#T#")
+        # Hashes of what stands before a key and before tags in the index, side by side in eight bytes.
+        prefixes = [unsigned_hash(topic + "#"), unsigned_hash(topic + "#T#")]
+        self.index_prefixes = int(np.array(prefixes, dtype=np.uint32).view(np.uint64)[0])
         self.holds_delivery_times = topic == SCHEDULE_TOPIC
         self.next_offset = 0  # what the next message gets; the writer's
         self.max_offset = 0  # entries end here; the dispatcher's
