@@ -55,7 +55,7 @@ def test_a_store_that_we_closed_is_read_extended_and_returned_by_rocketmq(path: 
     everything = ours + appended_lines(their_drafts, contents)
     assert contents.recovered_end == everything[len(ours)]["physicalOffset"]
     assert found_lines(contents.messages) == everything
-    assert contents.query_results == [expected_offsets(query, everything) for query in queries]
+    assert contents.query_results == expected_results(queries, everything)
     with opened(path, SMALL_FILES) as store:
         assert found_lines(read_everything(store)) == everything
         assert [query_offsets(store, query) for query in queries] == contents.query_results
@@ -111,8 +111,9 @@ def test_a_store_that_rocketmq_left_by_a_crash_opens_in_ours_with_all_that_was_a
 
     with opened(path, SMALL_FILES) as store:
         assert found_lines(read_everything(store)) == expected
-        for query in queries_for(drafts, apache.version):
-            assert unique(query_offsets(store, query)) == unique(expected_offsets(query, expected))
+        queries = queries_for(drafts, apache.version)
+        found = [unique(query_offsets(store, query)) for query in queries]
+        assert found == [unique(offsets) for offsets in expected_results(queries, expected)]
         expected += put_all(store, samples(apache.version, count=20, seed=2))
 
     assert found_lines(read(apache, path, SMALL_FILES).messages) == expected
@@ -121,20 +122,29 @@ def test_a_store_that_rocketmq_left_by_a_crash_opens_in_ours_with_all_that_was_a
 @pytest.mark.requirement("A017", "B025")
 def test_commit_log_config_and_abort_of_rocketmq_are_enough_for_us(path: Path, apache: Apache) -> None:
     drafts = samples_for_rocketmq(apache.version)
-    contents = append(apache, path, SMALL_FILES, drafts)
+    appended = append_and_halt(apache, path, SMALL_FILES, drafts)
     bare = bare_copy(path, path.with_name("bare"))
 
     with opened(bare, SMALL_FILES) as store:
-        assert found_lines(read_everything(store)) == appended_lines(drafts, contents)
+        assert found_lines(read_everything(store)) == appended_lines(drafts, appended)
 
-    rebuilt = read(apache, bare, SMALL_FILES)
-    assert rebuilt.queues == contents.queues
-    assert rebuilt.messages == contents.messages
+    built_by_us, built_by_rocketmq = read(apache, bare, SMALL_FILES), read(apache, path, SMALL_FILES)
+    assert built_by_us.queues == built_by_rocketmq.queues
+    assert built_by_us.messages == built_by_rocketmq.messages
 
 
 @pytest.mark.requirement("C158")
-def test_records_that_rocketmq_cut_off_do_not_come_back_and_do_not_block_us(path: Path, apache: Apache) -> None:
-    """RocketMQ truncates by moving its position: old bytes, even whole records, remain behind the new end."""
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(Draft("Cut", 0, b"short", {"UNIQ_KEY": "F" * 32}), id="then-a-short-record"),
+        pytest.param(Draft("Other", 0, bytes(20_000), {"UNIQ_KEY": "F" * 32}), id="then-one-over-all-of-them"),
+    ],
+)
+def test_records_that_rocketmq_cut_off_do_not_come_back_and_do_not_block_us(
+    path: Path, apache: Apache, late: Draft
+) -> None:
+    """RocketMQ truncates by moving its position: old records and queue entries remain behind the new end."""
     with opened(path, SMALL_FILES) as store:
         ours = put_all(store, [Draft("Cut", 0, b"x" * 200, {"UNIQ_KEY": f"{number:032X}"}) for number in range(100)])
     damaged = ours[60]["physicalOffset"]
@@ -142,10 +152,9 @@ def test_records_that_rocketmq_cut_off_do_not_come_back_and_do_not_block_us(path
     (path / "abort").touch()
     (path / "checkpoint").unlink()
 
-    late = [Draft("Cut", 0, b"short", {"UNIQ_KEY": "F" * 32})]
-    contents = append(apache, path, SMALL_FILES, late)
+    contents = append(apache, path, SMALL_FILES, [late])
 
-    expected = ours[:60] + appended_lines(late, contents)
+    expected = ours[:60] + appended_lines([late], contents)
     assert found_lines(contents.messages) == expected
     with opened(path, SMALL_FILES) as store:
         assert found_lines(read_everything(store)) == expected
@@ -211,16 +220,20 @@ def appended_lines(drafts: list[Draft], contents: Contents) -> list[Line]:
     return [expected_line(draft, placement) for draft, placement in zip(drafts, contents.appended, strict=True)]
 
 
-def expected_offsets(query: KeyQuery, everything: list[Line]) -> list[int]:
+def expected_results(queries: list[KeyQuery], everything: list[Line]) -> list[list[int]]:
     """Ascending, as a store returns them: once per index entry with the same hash, the newest `max_count` of them."""
-    wanted = java_hash(query.key)
-    entries = [
-        line["physicalOffset"]
-        for line in everything
-        for key in indexed_keys(line["properties"], query.type)
-        if line["topic"] == query.topic and java_hash(key) == wanted
-    ]
-    return entries[-query.max_count :]
+    entries: dict[tuple[str, str | None, int], list[int]] = {}
+    for line in everything:
+        for kind, key in indexed_keys(line["properties"]):
+            entries.setdefault((line["topic"], kind, java_hash(key)), []).append(line["physicalOffset"])
+    return [entries[query.topic, query.type, java_hash(query.key)][-query.max_count :] for query in queries]
+
+
+def indexed_keys(properties: dict[str, str]) -> list[tuple[str | None, str]]:
+    """The type of query that finds it, and the key."""
+    keys = [properties["UNIQ_KEY"], *properties.get("KEYS", "").split()]
+    tags = [properties["TAGS"]] if "TAGS" in properties else []
+    return [(None, key) for key in keys] + [("T", tag) for tag in tags]
 
 
 def unique(offsets: list[int]) -> list[int]:
@@ -236,12 +249,6 @@ def queues_of(apache: Apache, contents: Contents) -> dict[QueueKey, Line]:
     return {
         key: queue for key, queue in contents.queues.items() if apache.version != "4.9.7" or key[0] != DELAYED_TOPIC
     }
-
-
-def indexed_keys(properties: dict[str, str], kind: str | None) -> list[str]:
-    if kind == "T":
-        return [properties["TAGS"]] if "TAGS" in properties else []
-    return [properties["UNIQ_KEY"], *properties.get("KEYS", "").split()]
 
 
 def write_and_kill(path: Path, version: str, *, seed: int, kill_after: int) -> list[Line]:

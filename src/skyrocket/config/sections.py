@@ -39,16 +39,17 @@ class StoreConfig:
     index_slots: int = setting(5_000_000, key="maxHashSlotNum", min=1, help="hash slots of one index file")
     index_entries: int = setting(20_000_000, key="maxIndexNum", min=2, help="entries of one index file")
     max_open_queue_files: int = setting(
-        512, key="maxOpenConsumeQueueFiles", min=8, help="consume-queue files held open at the same time"
+        512, ours=True, key="maxOpenConsumeQueueFiles", min=8, help="consume-queue files held open at the same time"
     )
     max_mapped_log_files: int = setting(
-        64, key="maxMappedCommitLogFiles", min=2, help="commit-log files mapped at the same time"
+        64, ours=True, key="maxMappedCommitLogFiles", min=2, help="commit-log files mapped at the same time"
     )
     max_mapped_index_files: int = setting(
-        8, key="maxMappedIndexFiles", min=1, help="index files mapped at the same time"
+        8, ours=True, key="maxMappedIndexFiles", min=1, help="index files mapped at the same time"
     )
     preallocate_bytes: int = setting(
         64 * MIB,
+        ours=True,
         key="commitLogAllocateAhead",
         min=4096,
         help="disk blocks reserved ahead of the append position",
@@ -108,17 +109,19 @@ class StoreConfig:
     )
     transient_pool_size: int = setting(5, key="transientStorePoolSize", min=1, help="buffers of the transient pool")
     checkpoint_interval_ms: int = setting(
-        1000, key="flushCheckpointInterval", min=1, help="pause between two writes of the checkpoint file"
+        1000, ours=True, key="flushCheckpointInterval", min=1, help="pause between two writes of the checkpoint file"
     )
 
     # dispatch
     dispatch_thread: bool = setting(
         True,
+        ours=True,
         key="dispatchThread",
         help="build queues and index in a thread; false: the owner calls dispatch()",
     )
     queue_buffer_bytes: int = setting(
         32 * MIB,
+        ours=True,
         key="consumeQueueBufferBytes",
         min=20,
         help="queue entries kept in memory before they are written",
@@ -126,14 +129,15 @@ class StoreConfig:
     index_enabled: bool = setting(True, key="messageIndexEnable", help="build index files")
     index_tags: bool = setting(
         True,
+        ours=True,
         key="indexTags",
         help="one index entry for the tags of a message (5.4.0); false writes as 4.9 and 5.3 do",
     )
     index_batch_records: int = setting(
-        4096, key="indexBatchRecords", min=1, help="records collected before the index is written"
+        4096, ours=True, key="indexBatchRecords", min=1, help="records collected before the index is written"
     )
     index_batch_delay_ms: int = setting(
-        50, key="indexBatchDelay", min=0, help="longest time that a record waits for the index"
+        50, ours=True, key="indexBatchDelay", min=0, help="longest time that a record waits for the index"
     )
     multi_dispatch: bool = setting(
         False, key="enableMultiDispatch", help="feed the light queues named by INNER_MULTI_DISPATCH"
@@ -154,11 +158,13 @@ class StoreConfig:
     )
     truncate_damaged_log: bool = setting(
         False,
+        ours=True,
         key="truncateDamagedCommitLog",
         help="true: drop flushed records that lie behind a damaged one instead of refusing to start",
     )
     adopt_scan_bytes: int = setting(
         4 * GIB,
+        ours=True,
         key="adoptScanBytes",
         min=0,
         help="largest log that is compared with its queues when another program closed the store",
@@ -184,7 +190,10 @@ class StoreConfig:
     default_query_results: int = setting(32, key="defaultQueryMaxNum", min=1, help="result of a unique-key query")
 
     offset_by_time_nearest: bool = setting(
-        False, key="offsetByTimeNearest", help="search by time as 4.9 does: the nearest message, not exact bounds"
+        False,
+        ours=True,
+        key="offsetByTimeNearest",
+        help="search by time as 4.9 does: the nearest message, not exact bounds",
     )
 
     # retention
@@ -208,7 +217,7 @@ class StoreConfig:
     )
     clean_interval_ms: int = setting(10_000, key="cleanResourceInterval", min=1, help="pause between two cleaning runs")
     clean_first_delay_ms: int = setting(
-        60_000, key="cleanResourceFirstDelay", min=0, help="first cleaning run after start"
+        60_000, ours=True, key="cleanResourceFirstDelay", min=0, help="first cleaning run after start"
     )
     delete_pause_ms: int = setting(100, key="deleteCommitLogFilesInterval", min=0, help="pause between two deletions")
     delete_queue_pause_ms: int = setting(

@@ -22,9 +22,11 @@ def setting(
     help: str,  # noqa: A002  the natural word here
     min: float | None = None,  # noqa: A002
     max: float | None = None,  # noqa: A002
+    ours: bool = False,
 ) -> Any:
-    """Declare a field of a section."""
-    return dataclasses.field(default=default, metadata={"key": key, "help": help, "min": min, "max": max})
+    """Declare a field of a section; `ours` are keys that RocketMQ does not have."""
+    metadata = {"key": key, "help": help, "min": min, "max": max, "ours": ours}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def check_bounds(section: object) -> None:

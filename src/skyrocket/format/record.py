@@ -48,6 +48,7 @@ PHYSICAL_OFFSET_AT = 28
 SYS_FLAG_AT = 36
 BORN_HOST_AT = 48
 SMALLEST_RECORD = 91
+_ZERO_SECTOR = bytes(512)
 
 _I32 = Struct(">i")
 _I64 = Struct(">q")
@@ -244,6 +245,9 @@ def _examine(
             f"size {size} does not match its parts ({properties_at + properties_bytes - position})",
             physical_offset,
         )
+    topic = bytes(view[topic_at : topic_at + topic_bytes])
+    if b"/" in topic or b"\0" in topic:
+        raise CorruptRecord(f"a topic {topic!r}", physical_offset)
     if stored_offset != physical_offset:
         raise CorruptRecord(f"stored physical offset {stored_offset}", physical_offset)
     if store_timestamp <= 0:
@@ -256,13 +260,21 @@ def _examine(
     return RecordHead(
         physical_offset,
         size,
-        bytes(view[topic_at : topic_at + topic_bytes]),
+        topic,
         queue_id,
         queue_offset,
         sys_flag,
         store_timestamp,
         bytes(view[properties_at:end]),
     )
+
+
+def lacks_sectors(head: RecordHead) -> bool:
+    """Whether a record seems intact, but the disk lacks a part of its property text: no other check covers that.
+
+    What was not written reads as zeros: to the end of the record, or whole sectors of the disk within it.
+    """
+    return head.properties.endswith(b"\0") or _ZERO_SECTOR in head.properties
 
 
 def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = False) -> StoredMessage:

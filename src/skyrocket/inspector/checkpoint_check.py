@@ -17,8 +17,8 @@ def check_checkpoint(store: StoreDirectory, extent: LogExtent, findings: Finding
     page = read_at(store.checkpoint, 0, SIZE + 1)
     checkpoint, trusted = decode_checkpoint(page)
 
-    def wrong(what: str, position: int) -> None:
-        findings.add(FindingKind.CHECKPOINT_WRONG, Severity.ERROR, "checkpoint", what, position=position)
+    def wrong(what: str, position: int, severity: Severity = Severity.ERROR) -> None:
+        findings.add(FindingKind.CHECKPOINT_WRONG, severity, "checkpoint", what, position=position)
 
     if len(page) != SIZE:
         wrong(f"the file has {store.checkpoint.stat().st_size} bytes instead of {SIZE}", 0)
@@ -29,7 +29,8 @@ def check_checkpoint(store: StoreDirectory, extent: LogExtent, findings: Finding
     for at, (name, time) in enumerate(zip(("log", "queue", "index"), times, strict=True)):
         if time > extent.last_store_timestamp:
             what = f"the {name} time {time} is later than the last record's {extent.last_store_timestamp}"
-            wrong(what, 8 * at)
+            # A power cut can take records whose queue entries had been flushed before them, but no flushed records.
+            wrong(what, 8 * at, Severity.WARNING if at and store.unclean else Severity.ERROR)
     offsets = (checkpoint.master_flushed_offset, checkpoint.confirm_offset)
     for at, (name, offset) in enumerate(zip(("master flushed", "confirm"), offsets, strict=True)):
         if offset > extent.end:

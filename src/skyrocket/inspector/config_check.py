@@ -128,8 +128,10 @@ class ConfigCheck:
         low, high = queue.min_offset(self._log_start), queue.max_offset
         if low <= offset <= high:
             return
-        # A group below the oldest message is moved up when it reads next; one above the newest waits for ever.
-        severity = Severity.ERROR if offset > high or offset < 0 else Severity.NOTE
+        # A group below the oldest message is moved up when it reads next; one above the newest waits for ever,
+        # unless recovery is still to dispatch what it has consumed.
+        beyond = Severity.WARNING if self._store.unclean else Severity.ERROR
+        severity = beyond if offset > high or offset < 0 else Severity.NOTE
         what = f"{owner} stands at {offset} of {name}, which reaches from {low} to {high}"
         self._add(FindingKind.OFFSET_OUT_OF_RANGE, severity, file, what)
 

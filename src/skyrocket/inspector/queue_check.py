@@ -180,7 +180,7 @@ class QueueCheck:
             what = f"{here} points to physical offset {physical_offset}; its record is at {claimed}"
         elif size != int(claims.sizes[row]):
             what = f"{here} says size {size}; the record at {claimed} has {int(claims.sizes[row])}"
-        elif is_ext_address(tags_code):
+        elif is_ext_address(tags_code) and queue.name in self._store.extensions:
             unit = queue.extension.unit(tags_code)
             if unit is not None and unit.tags_code == expected_code:
                 return True

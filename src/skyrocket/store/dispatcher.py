@@ -14,10 +14,11 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property
 from skyrocket.format.queue_entry import ENTRY
 from skyrocket.format.record import RecordHead, WalkEnd
-from skyrocket.model.topic import takes_multi_dispatch
+from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
 from skyrocket.store.commit_log import CommitLog, DispatchItem
 from skyrocket.store.index import Index
-from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.layout import is_directory_name
+from skyrocket.store.queue_table import QueueKey, QueueTable
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -59,11 +60,14 @@ class Dispatcher:
         with self._lock:
             while self.dispatched_offset < limit:
                 items = self._take_pending(limit)
-                if not items:
+                replicated = not items
+                if replicated:
                     items = self._read_log(limit)
                     if not items:
                         break
                 self.feed(items)
+                if replicated:
+                    self._continue_after(items)
                 done += len(items)
                 self.dispatched_offset = max(self.dispatched_offset, items[-1][1] + items[-1][2])
             if self._index is not None and self._index.overdue:
@@ -94,13 +98,18 @@ class Dispatcher:
                 if head.physical_offset + head.size > limit or len(items) >= _BATCH:
                     break
                 items.append(self.item(head))
-                self._log.last_store_timestamp = max(self._log.last_store_timestamp, head.store_timestamp)
             else:
                 if not items and walk.end is WalkEnd.BLANK and next_file <= limit:
                     self.dispatched_offset = next_file
                     continue
                 break  # at the end, or at a record that is still arriving
         return items
+
+    def _continue_after(self, items: Sequence[DispatchItem]) -> None:
+        """A replica that becomes the master goes on with the offsets and times of what it received."""
+        self._log.last_store_timestamp = max(self._log.last_store_timestamp, items[-1][3])
+        for queue in {item[0] for item in items}:
+            queue.next_offset = max(queue.next_offset, queue.max_offset)
 
     def item(self, head: RecordHead) -> DispatchItem:
         """What dispatch needs of a record that was read from the log."""
@@ -185,16 +194,21 @@ class Dispatcher:
         offsets = find_property(properties, b"INNER_MULTI_QUEUE_OFFSET")
         if names is None or offsets is None or not takes_multi_dispatch(queue.topic):
             return
-        for name, offset in zip(names.split(b","), offsets.split(b","), strict=False):
-            if not offset.isdigit():
-                log.warning("light queue without an offset queue=%r record=%d", name, physical_offset)
+        for key, offset in zip(light_queue_keys(names, queue.queue_id), offsets.split(b","), strict=False):
+            if not offset.isdigit() or not is_directory_name(key[0]):
+                log.warning("light queue without a name or offset queue=%r record=%d", key[0], physical_offset)
                 continue
-            key = (name.decode("utf-8", "replace"), 0 if name.startswith(b"%LMQ%") else queue.queue_id)
             light = self._queues.by_key.get(key)
             if light is None:
                 light = self._queues.get_or_create(*key)
             self._append(light, physical_offset, size, timestamp, int(offset), properties)
             light.next_offset = max(light.next_offset, light.max_offset)
+
+
+def light_queue_keys(names: bytes, queue_id: int) -> list[QueueKey]:
+    """Topic and queue id of the light queues of a record in a queue; LMQs have only queue 0."""
+    texts = names.decode("utf-8", "replace").split(",")
+    return [(text, 0 if text.startswith(LMQ_PREFIX) else queue_id) for text in texts]
 
 
 def _number(properties: bytes, name: bytes, default: int) -> int:

@@ -19,11 +19,10 @@ from skyrocket.errors import StoreClosed, StoreError, StoreFailed
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
-from skyrocket.format.properties import find_property, with_property
-from skyrocket.format.record import CRC_PROPERTY_BYTES, pack_host, reserve_record_crc
+from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.record import pack_host, reserve_record_crc
 from skyrocket.model.message import Host
 from skyrocket.model.topic import (
-    LMQ_PREFIX,
     MAX_RETRY_TOPIC_BYTES,
     MAX_TOPIC_BYTES,
     RETRY_PREFIX,
@@ -33,7 +32,7 @@ from skyrocket.store.checkpoint_file import CheckpointFile
 from skyrocket.store.commit_log import CommitLog, GroupMember, PutMessage
 from skyrocket.store.directory import StoreDirectory
 from skyrocket.store.disk import Disk
-from skyrocket.store.dispatcher import Dispatcher, Listener
+from skyrocket.store.dispatcher import Dispatcher, Listener, light_queue_keys
 from skyrocket.store.flusher import FlushCallback, Flusher
 from skyrocket.store.index import Index
 from skyrocket.store.layout import StorePaths, is_directory_name
@@ -54,6 +53,8 @@ LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
 
 _DISPATCH_PAUSE = 0.001
 _CLOSE_SECONDS = 5.0
+_LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
+_MAX_INNER_MESSAGES = 32767
 
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: put is counted in nanoseconds
 _OK = PutStatus.PUT_OK
@@ -116,8 +117,11 @@ class MessageStore:
         self.flusher = Flusher(self.commit_log, self.config, on_flushed=self._log_flushed, on_failed=self._disk_failed)
         self.cleaner = Cleaner(self._disk, self.config, self.clock, self.commit_log, self.queues, self.index)
         self._sync_flush = self.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        # Messages go into the log as they are; otherwise the store adds properties.
-        self._plain = not (self.config.multi_dispatch or self.config.append_record_crc)
+        self._wakes_flusher = self._sync_flush or not self.config.flush_timed
+        # Messages up to this size go into the log as they are: they fit, and the store adds no properties.
+        self._max_plain_body = min(self.config.max_message_size, self.config.commit_log_file_size - _LARGEST_FRAME)
+        if self.config.multi_dispatch or self.config.append_record_crc:
+            self._max_plain_body = -1
         self._writable = False
         self._open = False
         self._stop = threading.Event()
@@ -266,29 +270,27 @@ class MessageStore:
         Cheaper per message than `put`: what one turn of an event loop has read from its connections is one group.
         """
         queues = self.queues.by_key
-        max_body = self.config.max_message_size if self._writable and self._plain and not self.cleaner.disk_full else -1
+        max_body = self._max_plain_body if self.writable and not self.page_cache_busy else -1
         group: list[GroupMember] = []
-        refused: dict[int, PutResult] = {}
         for message in messages:
             queue = queues.get((message.topic, message.queue_id))
             if (
-                queue is not None
-                and len(message.body) <= max_body
-                and len(message.properties) <= MAX_PROPERTIES_BYTES
-                and not message.sys_flag & flags.INNER_BATCH
+                queue is None
+                or not queue.simple
+                or len(message.body) > max_body
+                or len(message.properties) > MAX_PROPERTIES_BYTES
+                or message.sys_flag & flags.INNER_BATCH
             ):
-                group.append((queue, message, 1))
-                continue
-            refusal = self._refusal(message, len(message.body), len(message.properties))
-            if refusal is not None:
-                refused[len(group) + len(refused)] = refusal
-            else:
-                group.append(self._prepared(message))
+                return [self._put_special(message) for message in messages]
+            group.append((queue, message, 1))
+        return self._append(group)
+
+    def _append(self, group: Sequence[GroupMember]) -> list[PutResult]:
         began = time.perf_counter()
         try:
             items, error = self.commit_log.append(group)
-        except (OSError, StoreError) as failure:
-            return [self._not_appended(failure) for _ in messages]
+        except StoreError as failure:
+            return [self._not_appended(failure) for _ in group]
         self.statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
         durability = _BUFFER if self._pool is not None else _MEMORY
         results = [
@@ -297,8 +299,8 @@ class MessageStore:
         ]
         if error is not None:
             results += [self._not_appended(error) for _ in group[len(items) :]]
-        for number, refusal in refused.items():
-            results.insert(number, refusal)
+        if self._wakes_flusher:
+            self.flusher.wake()
         return results
 
     def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
@@ -309,7 +311,7 @@ class MessageStore:
         queue = self.queues.get_or_create(message.topic, message.queue_id)
         group: list[GroupMember] = []
         for flag, body, properties in elements:
-            stored = reserve_record_crc(properties) if self.config.append_record_crc else properties
+            stored = self._with_crc(properties)
             single = replace(message, flag=flag, body=body, properties=stored, prepared_transaction_offset=0)
             group.append((queue, single, 1))
         try:
@@ -317,6 +319,8 @@ class MessageStore:
         except (OSError, StoreError) as error:
             failed = self._not_appended(error)
             return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
+        if self._wakes_flusher:
+            self.flusher.wake()
         durability = _BUFFER if self._pool is not None else _MEMORY
         end = items[-1][1] + items[-1][2]
         return BatchPutResult(PutStatus.PUT_OK, [item[1] for item in items], items[0][4], items[0][3], durability, end)
@@ -377,9 +381,8 @@ class MessageStore:
         size_limit = self.config.max_message_size
         if body_bytes > size_limit:
             return self._refuse(PutStatus.MESSAGE_ILLEGAL, f"body of {body_bytes} bytes; the limit is {size_limit}")
-        reserved = CRC_PROPERTY_BYTES if self.config.append_record_crc else 0
-        if properties_bytes + reserved > MAX_PROPERTIES_BYTES:
-            remark = f"properties of {properties_bytes} bytes; the limit is {MAX_PROPERTIES_BYTES - reserved}"
+        if properties_bytes > MAX_PROPERTIES_BYTES:
+            remark = f"properties of {properties_bytes} bytes; the limit is {MAX_PROPERTIES_BYTES}"
             return self._refuse(PutStatus.PROPERTIES_SIZE_EXCEEDED, remark)
         if self.page_cache_busy:
             return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, "an append has been waiting for the page cache")
@@ -391,7 +394,7 @@ class MessageStore:
         if message.sys_flag & flags.TRANSACTION_MASK:
             return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch cannot be part of a transaction")
         body_bytes = sum(len(element.body) for element in elements)
-        properties_bytes = max(len(element.properties) for element in elements)
+        properties_bytes = max(len(self._with_crc(element.properties)) for element in elements)
         return self._refusal(message, body_bytes, properties_bytes)
 
     def _refuse(self, status: PutStatus, remark: str) -> PutResult:
@@ -411,37 +414,61 @@ class MessageStore:
 
     # -- special messages -------------------------------------------------------------------------------------
 
-    def _prepared(self, message: PutMessage) -> GroupMember:
-        """The first message of a queue, or one with properties that only the store can write.
+    def _put_special(self, message: PutMessage) -> PutResult:
+        """Put the first message of a queue, a large one, or one with properties that only the store can write.
 
-        These are offsets of inner batches and light queues, and room for a CRC.
+        These are offsets of inner batches and light queues, and room for a CRC; nothing is appended in between.
         """
+        refused = self._refusal(message, len(message.body), len(message.properties))
+        if refused is not None:
+            return refused
         queue = self.queues.get_or_create(message.topic, message.queue_id)
-        properties = message.properties
-        messages = 1
-        if message.sys_flag & flags.INNER_BATCH:
-            number = find_property(properties, b"INNER_NUM")
-            messages = int(number) if number is not None and number.isdigit() else 1
-            if find_property(properties, b"INNER_BASE") is None:
-                properties = with_property(properties, b"INNER_BASE", b"%d" % queue.next_offset)
-        if self.config.multi_dispatch and takes_multi_dispatch(message.topic):
-            names = find_property(properties, b"INNER_MULTI_DISPATCH")
-            if names is not None:
-                properties = self._number_light_queues(queue, names, properties)
-        if self.config.append_record_crc:
-            properties = reserve_record_crc(properties)
-        return queue, replace(message, properties=properties), messages
+        with self.commit_log.lock:
+            try:
+                properties, messages = self._number_inner_batch(queue, message)
+                light_queues = self._light_queues(queue, properties)
+            except StoreError as error:
+                return self._not_appended(error)
+            if light_queues:
+                offsets = ",".join(str(light.next_offset) for light in light_queues).encode()
+                properties = _with_value(properties, b"INNER_MULTI_QUEUE_OFFSET", offsets)
+            completed = replace(message, properties=self._with_crc(properties))
+            refused = self._refusal(completed, len(completed.body), len(completed.properties))
+            if refused is not None:
+                return refused
+            result = self._append([(queue, completed, messages)])[0]
+            if result.ok:
+                for light in light_queues:
+                    light.next_offset += 1
+            return result
 
-    def _number_light_queues(self, queue: TopicQueue, names: bytes, properties: bytes) -> bytes:
-        offsets = []
-        for name in names.decode("utf-8", "replace").split(","):
-            queue_id = 0 if name.startswith(LMQ_PREFIX) else queue.queue_id
-            light = self.queues.get_or_create(name, queue_id)
-            offsets.append(str(light.next_offset))
-            light.next_offset += 1
-        if find_property(properties, b"INNER_MULTI_QUEUE_OFFSET") is not None:
-            return properties
-        return with_property(properties, b"INNER_MULTI_QUEUE_OFFSET", ",".join(offsets).encode())
+    def _with_crc(self, properties: bytes) -> bytes:
+        return reserve_record_crc(properties) if self.config.append_record_crc else properties
+
+    def _number_inner_batch(self, queue: TopicQueue, message: PutMessage) -> tuple[bytes, int]:
+        """Properties with the first queue offset of an inner batch, and the number of its messages."""
+        number = find_property(message.properties, b"INNER_NUM")
+        if not message.sys_flag & flags.INNER_BATCH:
+            if number is not None and not queue.simple:
+                raise StoreError("INNER_NUM without the flag of an inner batch")
+            return message.properties, 1
+        if queue.simple:
+            raise StoreError(f"an inner batch, but {queue.topic} is not a batch topic")
+        if number is None or not number.isdigit() or not 0 < int(number) <= _MAX_INNER_MESSAGES:
+            raise StoreError(f"an inner batch of {number!r} messages; 1 to {_MAX_INNER_MESSAGES} are allowed")
+        return _with_value(message.properties, b"INNER_BASE", b"%d" % queue.next_offset), int(number)
+
+    def _light_queues(self, queue: TopicQueue, properties: bytes) -> list[TopicQueue]:
+        """The light queues that a message asks for."""
+        if not self.config.multi_dispatch or not takes_multi_dispatch(queue.topic):
+            return []
+        names = find_property(properties, b"INNER_MULTI_DISPATCH")
+        if names is None:
+            return []
+        keys = light_queue_keys(names, queue.queue_id)
+        if len(set(keys)) < len(keys) or not all(is_directory_name(name) for name, _ in keys):
+            raise StoreError(f"light queues {names!r}: each once, and no name is empty or contains '/'")
+        return [self.queues.get_or_create(*key) for key in keys]
 
     # -- reading ----------------------------------------------------------------------------------------------
 
@@ -588,3 +615,10 @@ class MessageStore:
             )
             log.error("store failed, refusing writes path=%s error=%s", self.paths.root, error)
         self._writable = False
+
+
+def _with_value(properties: bytes, name: bytes, value: bytes) -> bytes:
+    """The properties with this value; they stay as they are when they have it already."""
+    if find_property(properties, name) == value:
+        return properties
+    return with_property(without_property(properties, name), name, value)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format.checkpoint import Checkpoint
-from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, read_head
+from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
 from skyrocket.store.commit_log import CommitLog, DispatchItem
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher
@@ -78,6 +78,7 @@ class Recovery:
         self._queues = queues
         self._index = index
         self._dispatcher = dispatcher
+        self._on_disk = 0  # records that end before it were flushed: they cannot be torn
         self._crc = CrcCheck.NONE
         if config.verify_record_crc:
             self._crc = CrcCheck.RECORD
@@ -87,18 +88,22 @@ class Recovery:
     def run(self, *, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> RecoveryReport:
         began = time.monotonic()
         rebuild_index = self._load_index(clean, checkpoint, manifest)
+        self._on_disk = self._log.files.end_offset if clean else checkpoint.flushed_offset
         for queue in self._queues:
-            queue.recover()
+            if not queue.damaged:
+                queue.recover()
         if not self._log.files.starts:
+            self._judge_damage(_LogEnd(0, "", 0, 0), clean, checkpoint)
             self._queues.clear()
             self._resume(_LogEnd(0, "", 0, 0))
             return RecoveryReport(clean, 0, 0, 0, False, rebuild_index, time.monotonic() - began)
 
         oldest = self._log.files.min_offset
+        damaged = self._reset(damaged_only=True)
         lost = manifest.missing_queues(self._queues) if manifest is not None else []
         if lost:
             log.warning("queues are missing or too short, rebuilding from the log queues=%s", ", ".join(lost[:10]))
-        whole = bool(lost) or self._reset(damaged_only=True) or rebuild_index or self._must_adopt(clean, manifest)
+        whole = damaged or bool(lost) or rebuild_index or self._must_adopt(clean, manifest)
         start = oldest if whole else self._choose_start(clean, checkpoint)
         end = self._walk(start)
         if self._reset(damaged_only=start == oldest):
@@ -106,6 +111,11 @@ class Recovery:
             start, whole = oldest, True
             end = self._walk(start)
         self._judge_damage(end, clean, checkpoint)
+        if self._drop_entries_behind(end.offset) and start != oldest:
+            # The log ends before them, or a flipped bit made them point there: then their records must be found.
+            log.warning("queue entries point behind the log, comparing all of them offset=%d", end.offset)
+            start, whole = oldest, True
+            end = self._walk(start)
         self._resume(end)
         seconds = time.monotonic() - began
         return RecoveryReport(clean, start, end.offset, end.records, whole, rebuild_index, seconds)
@@ -200,6 +210,9 @@ class Recovery:
             walk = RecordWalk(file.view, file_start, max(0, start - file_start), crc=self._crc)
             batch: list[DispatchItem] = []
             for head in walk:
+                if head.physical_offset + head.size > self._on_disk and lacks_sectors(head):
+                    walk.end, walk.reason = WalkEnd.DAMAGED, "zeros in its property text"
+                    break
                 batch.append(item(head))
                 if len(batch) >= _BATCH:
                     end.offset = file_start + walk.position
@@ -227,14 +240,16 @@ class Recovery:
 
     def _judge_damage(self, end: _LogEnd, clean: bool, checkpoint: Checkpoint) -> None:
         """Refuse to cut off records that had been flushed; a tail that never reached the disk may go."""
-        if not end.reason or self._config.truncate_damaged_log:
+        if self._config.truncate_damaged_log or (clean and checkpoint.flushed_offset == end.offset):
             return
-        if clean and checkpoint.flushed_offset == end.offset:
+        if not end.reason:
+            self._judge_lost_files(end, checkpoint)
             return
         follower = self._next_intact_record(end.offset)
-        flushed = end.offset < checkpoint.flushed_offset or (
-            follower is not None and 0 < follower.store_timestamp <= checkpoint.physic_timestamp
-        )
+        flushed = end.offset < checkpoint.flushed_offset
+        if follower is not None and not checkpoint.flushed_offset:
+            # RocketMQ's checkpoint knows only times. Records of the same millisecond may be on either side of a flush.
+            flushed = 0 < follower.store_timestamp < checkpoint.physic_timestamp
         if not flushed:
             if follower is not None:
                 log.warning(
@@ -253,6 +268,17 @@ class Recovery:
             "and everything behind it",
             end.offset - start,
         )
+
+    def _judge_lost_files(self, end: _LogEnd, checkpoint: Checkpoint) -> None:
+        """The files that are there are whole; but had there been more?"""
+        if end.offset < checkpoint.flushed_offset:
+            raise CorruptFile(
+                self._log.files.path_of(end.offset),
+                f"is missing: the log ends at {end.offset}, but was flushed up to {checkpoint.flushed_offset}",
+                "Restore the missing files from a replica or a backup; or set truncateDamagedCommitLog=true to go on "
+                "without them",
+                0,
+            )
 
     def _next_intact_record(self, offset: int) -> RecordHead | None:
         """The first intact record behind a damaged place; also in later files."""
@@ -280,6 +306,13 @@ class Recovery:
                     return head
                 at = file.map.find(magic, at + 1)
         return None
+
+    def _drop_entries_behind(self, log_end: int) -> bool:
+        """Cut the queues where the log ends; whether any entry went."""
+        before = sum(queue.max_offset for queue in self._queues)
+        for queue in self._queues:
+            queue.truncate_to(log_end)
+        return sum(queue.max_offset for queue in self._queues) < before
 
     def _resume(self, end: _LogEnd) -> None:
         oldest = self._log.files.min_offset

@@ -42,5 +42,15 @@ def copy_of(unpacked: Unpacked, tmp_path: Path) -> Copies:
 
 @pytest.fixture(params=["4.9.7", "5.4.0"])
 def store(request: pytest.FixtureRequest, copy_of: Copies) -> DamagedStore:
-    """The clean store of each version, to be damaged."""
-    return copy_of(request.param, "clean")
+    """The clean store of each version, to be damaged; without the wheel, which is large and has tests of its own."""
+    copy = copy_of(request.param, "clean")
+    copy.path("timerwheel").unlink(missing_ok=True)
+    return copy
+
+
+@pytest.fixture(params=["4.9.7", "5.4.0"])
+def small_store(request: pytest.FixtureRequest, copy_of: Copies) -> DamagedStore:
+    """A store of 28 records of each version, to be damaged."""
+    copy = copy_of(request.param, "ipv6")
+    copy.path("timerwheel").unlink(missing_ok=True)
+    return copy

@@ -44,13 +44,12 @@ def parts(store: DamagedStore, head: record.RecordHead, file: str = SECOND) -> d
     "part",
     ["size", "magic", "crc", "physical offset", "body", "body length", "topic length", "properties length"],
 )
-@pytest.mark.parametrize("bit", [0, 6])
-def test_a_flipped_bit_makes_the_record_damaged(part: str, bit: int, store: DamagedStore) -> None:
+def test_a_flipped_bit_makes_the_record_damaged(part: str, store: DamagedStore) -> None:
     head = middle(store)
-    store.flip(SECOND, parts(store, head)[part], bit)
-    finding = store.assert_found(FindingKind.RECORD_DAMAGED, SECOND)
-    assert finding.position == head.physical_offset - 262144
-    assert len(store.errors()) == 1, "one damage is one finding, wherever else it shows"
+    store.flip(SECOND, parts(store, head)[part])
+    # One damage is one finding, though queue and index point to the record as well.
+    found = [(error.kind, error.file, error.position) for error in store.errors()]
+    assert found == [(FindingKind.RECORD_DAMAGED, SECOND, head.physical_offset - 262144)]
 
 
 @pytest.mark.requirement("A017")
@@ -89,8 +88,9 @@ def test_a_blank_that_does_not_fill_its_file_is_found(store: DamagedStore) -> No
 @pytest.mark.requirement("A026")
 def test_a_missing_middle_file_is_a_gap(store: DamagedStore) -> None:
     store.delete(SECOND)
-    store.assert_found(FindingKind.FILE_GAP, "commitlog/00000000000000524288")
-    assert FindingKind.ENTRY_ORPHAN in {error.kind for error in store.errors()}
+    errors = store.errors()
+    assert "commitlog/00000000000000524288" in {error.file for error in errors if error.kind is FindingKind.FILE_GAP}
+    assert FindingKind.ENTRY_ORPHAN in {error.kind for error in errors}
 
 
 def test_a_missing_last_file_is_a_lost_tail(store: DamagedStore) -> None:
@@ -130,6 +130,7 @@ def test_a_torn_last_record_is_only_a_warning_after_an_unclean_stop(store: Damag
     head = store.log_records(last_file)[-1]
     store.flip(last_file, parts(store, head, last_file)["size"] + 1, 3)
     store.replace("abort", b"")
+    store.delete("checkpoint")  # it says that the record had been flushed
     result = store.verify()
     assert not result.has_problems()
     kinds = {finding.kind for finding in result.findings if finding.severity is Severity.WARNING}
@@ -161,9 +162,9 @@ def test_a_store_time_that_stands_out_is_found(store: DamagedStore) -> None:
 @pytest.mark.parametrize("name", ["00000000000000262145", "0000000000000000262x", "notes.txt", "1"])
 def test_a_garbage_file_in_the_log_is_found(name: str, store: DamagedStore) -> None:
     store.replace(f"commitlog/{name}", b"garbage")
-    assert [error.file for error in store.errors() if error.kind in (FindingKind.STRAY_FILE, FindingKind.FILE_SIZE)] == [
-        f"commitlog/{name}"
-    ]
+    assert [
+        error.file for error in store.errors() if error.kind in (FindingKind.STRAY_FILE, FindingKind.FILE_SIZE)
+    ] == [f"commitlog/{name}"]
 
 
 def test_the_whole_record_crc_finds_what_nothing_else_protects(copy_of: Copies) -> None:

@@ -1,0 +1,1 @@
+"""How fast is the store? `python -m bench.store`; docs/performance.md says what is measured and why as ratios."""

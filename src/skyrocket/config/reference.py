@@ -1,0 +1,37 @@
+"""docs/settings.md, made from the settings themselves. Run: python -m skyrocket.config.reference > docs/settings.md"""
+
+import dataclasses
+import sys
+from enum import Enum
+from typing import Any
+
+from skyrocket.config.sections import StoreConfig
+
+SECTIONS: dict[str, type] = {"Store": StoreConfig}
+
+
+def settings_page() -> str:
+    """The page, one table per section."""
+    lines = [
+        "# Settings",
+        "",
+        "Keys are RocketMQ's; a key that RocketMQ does not have is marked *ours*. This page is generated: "
+        "`python -m skyrocket.config.reference > docs/settings.md`.",
+    ]
+    for title, section in SECTIONS.items():
+        lines += ["", f"## {title}", "", "| Key | Default | Bounds | Meaning |", "|---|---|---|---|"]
+        lines += [_row(field) for field in dataclasses.fields(section)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(field: "dataclasses.Field[Any]") -> str:
+    default = field.default.value if isinstance(field.default, Enum) else field.default
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    low, high = field.metadata["min"], field.metadata["max"]
+    bounds = f"{'' if low is None else low} … {'' if high is None else high}" if (low, high) != (None, None) else ""
+    ours = " *ours*" if field.metadata["ours"] else ""
+    return f"| `{field.metadata['key']}`{ours} | {text} | {bounds} | {field.metadata['help']} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

@@ -1,0 +1,23 @@
+"""Every example runs as its first line says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples").glob("*.py") if path.stem != "__init__")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_example_runs(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_store_example_prints_what_it_read() -> None:
+    example = Path(__file__).parents[2] / "examples" / "store_messages.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=60)
+    assert "read offset=4 body=order 4" in done.stderr
+    assert "by key: ['order 3']" in done.stderr
+    assert "durability=DISK" in done.stderr

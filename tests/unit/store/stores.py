@@ -1,0 +1,130 @@
+"""Small stores for tests: a few kilobytes per file, no thread but those of the store, time that stands still."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from skyrocket.config.sections import StoreConfig
+from skyrocket.format.properties import encode_properties
+from skyrocket.format.record import decode_record, decode_records
+from skyrocket.model.message import StoredMessage
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.disk import Disk
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.results import GetResult, PutResult
+from skyrocket.testing.clock import FakeClock
+
+FILE_SIZE = 8192
+ENTRIES_PER_FILE = 20
+TOPIC = "Orders"
+EMPTY_RECORD = 91 + len(TOPIC)  # bytes of a record of TOPIC without body and properties
+
+SMALL: dict[str, Any] = {
+    "commit_log_file_size": FILE_SIZE,
+    "consume_queue_file_size": ENTRIES_PER_FILE * 20,
+    "batch_queue_file_size": ENTRIES_PER_FILE * 46,
+    "index_slots": 50,
+    "index_entries": 1000,
+    "preallocate_bytes": 4096,
+    "dispatch_thread": False,
+    "flush_interval_ms": 60_000,  # nothing is flushed unless a test asks for it
+    "flush_thorough_interval_ms": 600_000,
+    "queue_flush_interval_ms": 60_000,
+    "checkpoint_interval_ms": 60_000,
+}
+
+
+def small_config(**changes: Any) -> StoreConfig:
+    return StoreConfig(**(SMALL | changes))
+
+
+class Stores:
+    """Opens stores, and closes those that a test leaves open."""
+
+    def __init__(self, root: Path, clock: FakeClock) -> None:
+        self.root = root
+        self.clock = clock
+        self._opened: list[MessageStore] = []
+
+    def open(
+        self,
+        name: str = "store",
+        *,
+        disk: Disk | None = None,
+        is_batch_topic: Callable[[str], bool] = lambda topic: False,
+        memory_bytes: int = 1 << 30,
+        **changes: Any,
+    ) -> MessageStore:
+        store = MessageStore(
+            self.root / name,
+            small_config(**changes),
+            clock=self.clock,
+            disk=disk,
+            is_batch_topic=is_batch_topic,
+            memory_bytes=memory_bytes,
+        )
+        store.open()
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self._opened:
+            store.close()
+
+
+def message(
+    body: bytes = b"hello",
+    *,
+    topic: str = TOPIC,
+    queue_id: int = 0,
+    properties: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> PutMessage:
+    return PutMessage(topic, queue_id, body, encode_properties(properties or {}), **fields)
+
+
+def put(store: MessageStore, body: bytes = b"hello", **fields: Any) -> PutResult:
+    """Put a message that must be taken."""
+    result = store.put(message(body, **fields))
+    assert result.ok, result.remark
+    return result
+
+
+def put_sized(store: MessageStore, record_size: int, **fields: Any) -> PutResult:
+    """Put a message of TOPIC whose record takes exactly so many bytes."""
+    return put(store, b"x" * (record_size - EMPTY_RECORD), **fields)
+
+
+def fill_files(store: MessageStore, files: int, **fields: Any) -> list[PutResult]:
+    """Put messages until the log has begun its file number `files` (from 1)."""
+    results = [put(store, b"x" * 500, **fields)]
+    while len(store.commit_log.files.starts) < files:
+        results.append(put(store, b"x" * 500, **fields))
+    return results
+
+
+def bodies(result: GetResult) -> list[bytes]:
+    return [found.body for found in decode_records(result.join())]
+
+
+def record(store: MessageStore, physical_offset: int) -> StoredMessage:
+    view = store.by_physical_offset(physical_offset)
+    assert view is not None
+    return decode_record(view, check_crc=True)
+
+
+def log_bytes(store: MessageStore) -> bytes:
+    """The log as its files have it, up to the end of what was written."""
+    log = store.commit_log
+    data = b"".join(Path(log.files.path_of(start)).read_bytes() for start in log.files.starts)
+    return data[: log.written_offset - log.min_offset]
+
+
+def files_under(root: str | os.PathLike[str]) -> dict[str, bytes]:
+    """Relative path → content of every file."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in _files(Path(root))}
+
+
+def _files(root: Path) -> Iterator[Path]:
+    return (path for path in sorted(root.rglob("*")) if path.is_file())

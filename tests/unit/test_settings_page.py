@@ -1,0 +1,11 @@
+"""docs/settings.md is what the settings say."""
+
+from pathlib import Path
+
+from skyrocket.config.reference import settings_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_the_settings_page_is_not_stale() -> None:
+    assert PAGE.read_text() == settings_page(), "run: python -m skyrocket.config.reference > docs/settings.md"
