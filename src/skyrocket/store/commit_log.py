@@ -150,15 +150,15 @@ class CommitLog:
 
     # -- appending ----------------------------------------------------------------------------------------
 
-    def append(self, group: Sequence[GroupMember]) -> tuple[list[DispatchItem], OSError | None]:
+    def append(self, group: Sequence[GroupMember]) -> tuple[list[DispatchItem], OSError | StoreError | None]:
         """Store records at the end of the log, each under the next offset of its queue; the caller has checked sizes.
 
         A group costs one lock, one look at the clock and one copy. When no room can be made for a record (the disk is
-        full), those before it are stored and the reason is returned with them.
+        full: OSError; it is larger than a file: StoreError) those before it are stored, and the reason comes with them.
         """
         items: list[DispatchItem] = []
         parts: list[bytes] = []
-        error: OSError | None = None
+        error: OSError | StoreError | None = None
         with self.lock:
             now = self._now_ms()
             if now < self.last_store_timestamp:  # the clock was set back: store times never are
@@ -188,8 +188,8 @@ class CommitLog:
                         self._copy(first, start, parts)
                     try:
                         first = start = self._make_room(size)
-                    except OSError as full:
-                        error = full
+                    except (OSError, StoreError) as no_room:
+                        error = no_room
                         break
                     soft_end = self._soft_end
                 if sys_flag & _UNCOUNTED:

@@ -45,7 +45,8 @@ class Flusher:
         self._condition = threading.Condition()
         self._waiting: list[tuple[int, int, FlushCallback]] = []  # heap by end offset
         self._numbers = itertools.count()
-        self._wanted = False
+        self._wanted = False  # someone waits for the disk
+        self._nudged = False  # a message arrived
         self._failed = False
         self._stopped = False
         self._last_thorough = time.monotonic()
@@ -94,11 +95,10 @@ class Flusher:
         return outcome[0]
 
     def wake(self) -> None:
-        """A message arrived that nobody waits for; flush soon if so configured."""
-        if not self._config.flush_timed or self._sync:
-            with self._condition:
-                self._wanted = True
-                self._condition.notify()
+        """A message arrived: look at once whether enough pages are dirty, do not wait for the interval's end."""
+        with self._condition:
+            self._nudged = True
+            self._condition.notify()
 
     # -- flushing --------------------------------------------------------------------------------------
 
@@ -121,9 +121,9 @@ class Flusher:
     def _run(self) -> None:
         while not self._stopped and not self._failed:
             with self._condition:
-                if not self._wanted:
+                if not (self._wanted or self._nudged or self._stopped):
                     self._condition.wait(self._pause())
-                wanted, self._wanted = self._wanted, False
+                wanted, self._wanted, self._nudged = self._wanted, False, False
             if self._stopped:
                 return
             self._step(wanted)

@@ -44,6 +44,7 @@ class Index:
         self._backlog_since = 0.0
         self._skip_before = -1  # records before this offset are in the files already
         self._end_timestamp = 0
+        self._syncing: list[threading.Thread] = []
 
     # -- life ------------------------------------------------------------------------------------------
 
@@ -82,6 +83,8 @@ class Index:
         """Write the backlog and force all of it to disk."""
         with self._lock:
             self.catch_up()
+            for thread in self._syncing:
+                thread.join(timeout=60)
             if self._current is not None:
                 self._current.sync()
                 self._disk.sync_directory(self.directory)
@@ -185,10 +188,20 @@ class Index:
         return self._current
 
     def _complete(self, file: IndexFile) -> None:
-        """A full file goes to disk at once, so that a crash cannot take it away any more."""
-        file.sync()
-        self._disk.sync_directory(self.directory)
+        """A full file goes to disk, in a thread of its own: it is hundreds of megabytes, and dispatch must go on."""
         self._headers[os.path.basename(file.path)] = file.header
+        thread = threading.Thread(target=self._sync, args=(file,), name="store-index-sync", daemon=True)
+        self._syncing = [*(other for other in self._syncing if other.is_alive()), thread]
+        thread.start()
+
+    def _sync(self, file: IndexFile) -> None:
+        try:
+            file.sync()
+            self._disk.sync_directory(self.directory)
+        except OSError as error:
+            # Its time is not put into the checkpoint: after a crash the file is built anew.
+            log.error("index file not forced to disk path=%s error=%s", file.path, error)
+            return
         self.on_completed(file.header.end_timestamp)
 
     def _new_name(self) -> str:

@@ -46,7 +46,7 @@ class MappedFileQueue:
         self.file_size = file_size
         self._disk = disk
         self._max_mapped = max_mapped
-        self._starts: list[int] = []
+        self._starts: list[int] = []  # replaced, never changed: readers in other threads look twice
         self._mapped: OrderedDict[int, MappedFile] = OrderedDict()
         self._pinned: MappedFile | None = None  # the file that is written: never forgotten
 
@@ -134,7 +134,7 @@ class MappedFileQueue:
         assert start % self.file_size == 0
         fd = self._disk.create(self.path_of(start), self.file_size) if prepared_fd is None else prepared_fd
         file = self._map(start, fd)
-        self._starts.append(start)
+        self._starts = [*self._starts, start]
         self._pinned = file
         return file
 

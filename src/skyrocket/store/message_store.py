@@ -6,6 +6,7 @@
 One thread at a time appends; reads may come from any thread. Every part is built here once and handed what it uses.
 """
 
+import errno
 import logging
 import os
 import threading
@@ -26,6 +27,7 @@ from skyrocket.model.topic import (
     MAX_RETRY_TOPIC_BYTES,
     MAX_TOPIC_BYTES,
     RETRY_PREFIX,
+    is_system_topic,
     takes_multi_dispatch,
 )
 from skyrocket.store.checkpoint_file import CheckpointFile
@@ -150,6 +152,7 @@ class MessageStore:
             raise
         self.recovery = report
         self._open = self._writable = True
+        self.cleaner.look_at_disk()
         self.commit_log.start()
         self.flusher.start()
         self.cleaner.start()
@@ -174,12 +177,18 @@ class MessageStore:
         self.commit_log.load()
         self.queues.load()
         if not self.checkpoint.load():
-            log.warning("checkpoint cannot be trusted, recovering from the oldest file path=%s", self.paths.checkpoint)
+            log.warning(
+                "checkpoint is damaged or another program wrote it, not using it path=%s", self.paths.checkpoint
+            )
         manifest = load_manifest(self._disk, self.paths.manifest)
         recovery = Recovery(self._disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher)
         report = recovery.run(clean=clean, checkpoint=self.checkpoint.current, manifest=manifest)
         self.queues.write_out()
         self.queues.sync()
+        if self.index is not None:
+            self.index.catch_up()
+        if not clean or report.rebuilt_queues or report.rebuilt_index:
+            self._save_manifest(clean=False)
         self.checkpoint.advance(flushed_offset=report.end_offset)
         return report
 
@@ -270,7 +279,9 @@ class MessageStore:
         Cheaper per message than `put`: what one turn of an event loop has read from its connections is one group.
         """
         queues = self.queues.by_key
-        max_body = self._max_plain_body if self.writable and not self.page_cache_busy else -1
+        max_body = self._max_plain_body
+        if not self._writable or self.cleaner.disk_full or (self.commit_log.append_began_ms and self.page_cache_busy):
+            max_body = -1
         group: list[GroupMember] = []
         for message in messages:
             queue = queues.get((message.topic, message.queue_id))
@@ -289,7 +300,7 @@ class MessageStore:
         began = time.perf_counter()
         try:
             items, error = self.commit_log.append(group)
-        except StoreError as failure:
+        except StoreFailed as failure:
             return [self._not_appended(failure) for _ in group]
         self.statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
         durability = _BUFFER if self._pool is not None else _MEMORY
@@ -572,8 +583,10 @@ class MessageStore:
                     last_checkpoint = now
                     self.checkpoint.flush()
             except OSError as error:
-                self._disk_failed(error)
-                return
+                if error.errno != errno.ENOSPC:
+                    self._disk_failed(error)
+                    return
+                self.cleaner.refuse_writes()  # entries stay in memory and are written when there is room again
 
     def flush_queues(self) -> None:
         """Write all queue entries and force them to disk; the checkpoint then says so."""
@@ -591,6 +604,21 @@ class MessageStore:
         names = self.index.names if self.index is not None else []
         manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names)
         save_manifest(self._disk, self.paths.manifest, manifest)
+
+    def remove_topic(self, topic: str) -> int:
+        """Delete the queues of a topic; its records stay in the log until they expire. Returns how many queues."""
+        return self._remove_queues([queue for queue in self.queues if queue.topic == topic])
+
+    def remove_expired_queues(self) -> int:
+        """Delete queues of ordinary topics whose records have all left the log; returns how many."""
+        oldest = self.commit_log.min_offset
+        expired = (queue for queue in self.queues if 0 <= queue.max_physical_offset <= oldest)
+        return self._remove_queues([queue for queue in expired if not is_system_topic(queue.topic)])
+
+    def _remove_queues(self, doomed: list[TopicQueue]) -> int:
+        for queue in doomed:
+            self.queues.remove(queue)
+        return len(doomed)
 
     def clean_expired(self) -> CleanReport:
         """Apply the retention rules now, as if it were the hour for it."""

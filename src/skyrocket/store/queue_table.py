@@ -102,6 +102,7 @@ class QueueTable:
                 self.dirty.remove(queue)
             queue.entries.destroy()
             self._disk.remove_directory(os.path.dirname(queue.entries.directory))
+            self.new_queues = True  # the manifest must forget it
 
     def clear(self) -> None:
         """Delete all queues."""
@@ -116,13 +117,13 @@ class QueueTable:
         written = 0
         with self.lock:
             rest: list[TopicQueue] = []
-            for queue in self.dirty:
+            for queue in dict.fromkeys(self.dirty):
                 if len(queue.entries.tail[1]) < least:
                     rest.append(queue)
                     continue
                 written += queue.entries.write_out()
                 self._unsynced.add(queue)
-            self.dirty[:] = rest
+            self.dirty[:] = [queue for queue in rest if queue.entries.tail[1]]
         return written
 
     def sync(self) -> None:

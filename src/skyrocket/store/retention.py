@@ -129,8 +129,7 @@ class Cleaner:
     def clean(self) -> CleanReport:
         """One run."""
         report = CleanReport()
-        state = disk_state(self._disk.used_ratio(self._log.files.directory), self._config)
-        self._note(state)
+        state = self.look_at_disk()
         now = self._clock.now_ms()
         manual = self._manual_runs > 0
         self._manual_runs = max(0, self._manual_runs - 1)
@@ -146,13 +145,21 @@ class Cleaner:
                 self._queues.new_queues = True  # the manifest must learn of it
         return report
 
-    def _note(self, state: DiskState) -> None:
-        if state is DiskState.FULL and not self.disk_full:
+    def refuse_writes(self) -> None:
+        """The disk is full: take no more messages until there is room."""
+        if not self.disk_full:
             log.error("disk nearly full, refusing writes path=%s", self._log.files.directory)
-            self.disk_full = True
+        self.disk_full = True
+
+    def look_at_disk(self) -> DiskState:
+        """How full the disk is; refuses or takes writes accordingly."""
+        state = disk_state(self._disk.used_ratio(self._log.files.directory), self._config)
+        if state is DiskState.FULL:
+            self.refuse_writes()
         elif state in (DiskState.ROOMY, DiskState.HIGH) and self.disk_full:
             log.warning("disk has room again, taking writes path=%s", self._log.files.directory)
             self.disk_full = False
+        return state
 
     def _delete_log_files(self, now_ms: int, forced: bool) -> int:
         files = self._log.files

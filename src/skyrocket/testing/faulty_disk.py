@@ -270,8 +270,13 @@ class FaultyDisk(Disk):
 
     def close(self, fd: int) -> None:
         with self._lock:
-            self._open.pop(fd, None)
-            super().close(fd)
+            if self._open.pop(fd, None) is not None:
+                super().close(fd)
+
+    def close_all(self) -> None:
+        """Close what a crash left open, as the end of the process would."""
+        for fd in list(self._open):
+            self.close(fd)
 
     def allocate(self, fd: int, position: int, length: int) -> None:
         with self._operation(Operation.ALLOCATE, f"descriptor {fd}") as kept:
