@@ -75,6 +75,11 @@ class FileAllocator:
             return ready
         return self._create(start_offset, path, size, allocate)
 
+    def put_back(self, file: PreparedFile) -> None:
+        """A file that was taken but could not be used yet."""
+        with self._condition:
+            self._ready = file
+
     def _create(self, start_offset: int, path: str, size: int, allocate: int) -> PreparedFile:
         fd = self._disk.create(path, size)
         allocated = min(size, allocate)

@@ -32,6 +32,14 @@ class CheckpointFile:
             newer = {name: value for name, value in values.items() if value > getattr(self.current, name)}
             self.current = self.current._replace(**newer)
 
+    def set_flushed(self, offset: int) -> None:
+        """Say where the log ends after recovery; when that is less than before, the file says so at once."""
+        with self._lock:
+            goes_back = offset < self.current.flushed_offset
+            self.current = self.current._replace(flushed_offset=offset)
+        if goes_back:
+            self.flush()
+
     def flush(self) -> None:
         """Write the page if it changed.
 

@@ -29,7 +29,7 @@ from skyrocket.format.record import (
     encode_blank,
     record_crc_property,
 )
-from skyrocket.store.allocator import FileAllocator
+from skyrocket.store.allocator import FileAllocator, PreparedFile
 from skyrocket.store.disk import Disk
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
 from skyrocket.store.topic_queue import TopicQueue
@@ -99,6 +99,7 @@ class CommitLog:
         self._pool = pool
         self._buffers: list[_Buffered] = []  # files of which a part is still only in a buffer of the pool
         self._committed_offset = 0
+        self._committed_timestamp = 0  # a store time that everything committed has reached
         self._file: MappedFile | None = None
         self._target: mmap.mmap | None = None  # where records are copied: the file's map, or a buffer of the pool
         self._base = 0  # physical offset of the target's first byte
@@ -112,10 +113,17 @@ class CommitLog:
         """Read the directory; recovery then calls `resume`."""
         self.files.load()
 
-    def resume(self, end_offset: int) -> None:
-        """Continue behind the last record; everything after it is dropped."""
+    def resume(self, end_offset: int, on_disk: int) -> None:
+        """Continue behind the last record; everything after it is dropped.
+
+        What lies behind `on_disk` was found in the page cache, maybe only there: it is forced to disk before
+        anything that follows can be.
+        """
         self.files.truncate(end_offset)
-        self.written_offset = self._committed_offset = self.flushed_offset = end_offset
+        self.written_offset = self._committed_offset = end_offset
+        self.flushed_offset = max(min(on_disk, end_offset), self.files.min_offset)
+        self._new_names = True
+        self.flush()
         self._soft_end = 0
         self._file = self._target = None
         last = self.files.pin_last()
@@ -295,12 +303,11 @@ class CommitLog:
         buffer = self._pool.borrow() if self._pool is not None else None
         try:
             prepared = self._allocator.take(start, self.files.path_of(start), self.file_size, self._allocate_step)
+            self._end_file(start, prepared)
         except OSError:
             if self._pool is not None and buffer is not None:
                 self._pool.give_back(buffer)
             raise
-        if self._file is not None and self.written_offset < start:
-            self._write_blank(start)
         file = self.files.append_file(start, prepared.fd)
         if buffer is not None:
             if not self._buffers:
@@ -309,6 +316,16 @@ class CommitLog:
         self._use(file, file.map if buffer is None else buffer, prepared.allocated)
         self._new_names = True
         self._prepare_next()
+
+    def _end_file(self, end: int, following: PreparedFile) -> None:
+        """Fill the file that is written with a blank; when that has no room the one that follows waits."""
+        if self._file is None or self.written_offset == end:
+            return
+        try:
+            self._write_blank(end)
+        except OSError:
+            self._allocator.put_back(following)
+            raise
 
     def _write_blank(self, file_end: int) -> None:
         left = file_end - self.written_offset
@@ -352,6 +369,7 @@ class CommitLog:
             with self.lock:
                 last = len(self._buffers) == 1
                 data_end = self.written_offset if last else first.data_end
+                timestamp = self.last_store_timestamp if last else self._committed_timestamp
                 file_end = first.file.start_offset + self.file_size
             start = max(self._committed_offset, first.file.start_offset)
             if data_end > start:
@@ -361,6 +379,7 @@ class CommitLog:
                 length = data_end - start
                 self._disk.write_at(first.file.fd, memoryview(first.buffer)[at : at + length], at)
                 self._committed_offset = data_end
+                self._committed_timestamp = timestamp
                 moved = True
             if last:
                 return moved
@@ -374,8 +393,9 @@ class CommitLog:
 
     def flush(self) -> tuple[int, int]:
         """Force everything readable to disk; returns the flushed offset and a store time that it covers."""
-        covered = self.last_store_timestamp  # read before the offset: never newer than what is flushed
-        target = self.readable_offset
+        with self.lock:  # not while an append is between its time and its end: the time must not be newer
+            target = self.readable_offset
+            covered = self._committed_timestamp if self._buffers else self.last_store_timestamp
         if target > self.flushed_offset:
             if self._new_names:
                 self._new_names = False

@@ -141,7 +141,10 @@ class Dispatcher:
             self._index.add(items)
         self.dispatched_timestamp = items[-1][3]
         for listener in self.listeners:
-            listener(items)
+            try:
+                listener(items)
+            except Exception:
+                log.exception("a listener failed, dispatch goes on listener=%r", listener)
 
     def _feed_queues(self, items: Sequence[DispatchItem]) -> None:
         code_of, known = self._tags.code, self._tags.known

@@ -101,7 +101,10 @@ class EntryFiles:
             return bytes(data[at : at + length])
         start = position - position % self.file_size
         length = min(length, start + self.file_size - position, tail_start - position)
-        return self._handles.read(self.path_of(start), length, position - start)
+        try:
+            return self._handles.read(self.path_of(start), length, position - start)
+        except FileNotFoundError:
+            return b""  # expired and deleted since the reader looked at the queue's first offset
 
     def begin_at(self, position: int) -> None:
         """Let an empty queue begin at a position."""
@@ -143,9 +146,9 @@ class EntryFiles:
 
     def sync(self) -> None:
         """Force what was written out to disk."""
-        for start in sorted(self.touched):
+        touched, self.touched = self.touched, set()  # what is written from now on is for the next time
+        for start in sorted(touched):
             self._handles.sync(self.path_of(start))
-        self.touched.clear()
 
     def truncate(self, position: int) -> None:
         """Drop everything from a position on; the rest of its file reads as zeros.

@@ -45,6 +45,7 @@ class Index:
         self._skip_before = -1  # records before this offset are in the files already
         self._end_timestamp = 0
         self._syncing: list[threading.Thread] = []
+        self._sync_error: OSError | None = None
 
     # -- life ------------------------------------------------------------------------------------------
 
@@ -61,7 +62,7 @@ class Index:
             if not file.sane:
                 log.warning("index header damaged, rebuilding the index from the log path=%s", file.path)
                 return False
-            if not clean and file.header.end_timestamp > checkpoint_timestamp:
+            if not clean and not (file.full and file.header.end_timestamp <= checkpoint_timestamp):
                 self._remove(name)
                 continue
             self._headers[name] = file.header
@@ -69,6 +70,19 @@ class Index:
             self._current = self._open(self._names[-1])
         self._skip_before = self.end_physical_offset + (1 if clean else 0)
         return True
+
+    def drop_behind(self, log_end: int) -> bool:
+        """Delete files with records that the log does not have (any more); whether there were such files."""
+        with self._lock:
+            self.catch_up()
+            ahead = [name for name in self._names if self._header(name).end_physical_offset >= log_end]
+            for name in ahead:
+                if self._current is not None and name == self._names[-1]:
+                    self._current = None
+                self._remove(name)
+            if ahead and self._names:
+                self._current = self._open(self._names[-1])
+            return bool(ahead)
 
     def clear(self) -> None:
         """Delete all files: the index will be built anew."""
@@ -85,6 +99,8 @@ class Index:
             self.catch_up()
             for thread in self._syncing:
                 thread.join(timeout=60)
+            if self._sync_error is not None:
+                raise self._sync_error
             if self._current is not None:
                 self._current.sync()
                 self._disk.sync_directory(self.directory)
@@ -190,19 +206,24 @@ class Index:
     def _complete(self, file: IndexFile) -> None:
         """A full file goes to disk, in a thread of its own: it is hundreds of megabytes, and dispatch must go on."""
         self._headers[os.path.basename(file.path)] = file.header
-        thread = threading.Thread(target=self._sync, args=(file,), name="store-index-sync", daemon=True)
+        earlier = self._syncing[-1:]
+        thread = threading.Thread(target=self._sync, args=(file, earlier), name="store-index-sync", daemon=True)
         self._syncing = [*(other for other in self._syncing if other.is_alive()), thread]
         thread.start()
 
-    def _sync(self, file: IndexFile) -> None:
+    def _sync(self, file: IndexFile, earlier: list[threading.Thread]) -> None:
+        for thread in earlier:  # the time of a file says that all before it are on disk too
+            thread.join()
+        if self._sync_error is not None:
+            return
         try:
             file.sync()
             self._disk.sync_directory(self.directory)
+            self.on_completed(file.header.end_timestamp)
         except OSError as error:
             # Its time is not put into the checkpoint: after a crash the file is built anew.
             log.error("index file not forced to disk path=%s error=%s", file.path, error)
-            return
-        self.on_completed(file.header.end_timestamp)
+            self._sync_error = error
 
     def _new_name(self) -> str:
         """Local time to the millisecond; later than every other name even when two files fill within one."""

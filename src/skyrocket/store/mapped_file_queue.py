@@ -56,18 +56,16 @@ class MappedFileQueue:
         """Read the directory; refuse it when a file has the wrong length or one is missing in the middle."""
         self._disk.make_directory(self.directory)
         starts: list[int] = []
-        names = self._disk.names(self.directory)
-        for name in names:
-            path = os.path.join(self.directory, name)
-            if self._disk.is_directory(path):
-                continue
-            start = parse_offset_name(name)
+        paths = [os.path.join(self.directory, name) for name in self._disk.names(self.directory)]
+        paths = [path for path in paths if not self._disk.is_directory(path)]
+        for path in paths:
+            start = parse_offset_name(os.path.basename(path))
             if start is None:
                 raise CorruptFile(
                     path, "a file that does not belong here", "Move it out of the directory and start again"
                 )
             length = self._disk.size(path)
-            if length == 0 and name == names[-1]:
+            if length == 0 and path == paths[-1]:
                 self._disk.unlink(path)  # created by a process that died before it could size it
                 continue
             self._check(path, start, length, starts)
@@ -122,7 +120,10 @@ class MappedFileQueue:
             return pinned
         file = self._mapped.get(start)
         if file is None:
-            file = self._map(start, self._disk.open(self.path_of(start)))
+            try:
+                file = self._map(start, self._disk.open(self.path_of(start)))
+            except FileNotFoundError:
+                return None  # deleted since the look at the list
         else:
             with contextlib.suppress(KeyError):  # another thread may just have dropped it
                 self._mapped.move_to_end(start)

@@ -189,7 +189,7 @@ class MessageStore:
             self.index.catch_up()
         if not clean or report.rebuilt_queues or report.rebuilt_index:
             self._save_manifest(clean=False)
-        self.checkpoint.advance(flushed_offset=report.end_offset)
+        self.checkpoint.set_flushed(report.end_offset)
         return report
 
     def close(self) -> None:
@@ -204,15 +204,18 @@ class MessageStore:
         self.cleaner.stop()
         self.flusher.stop()
         try:
-            complete = self._settle() if self.failure is None else False
-        finally:
+            complete = self.failure is None and self._settle()
             self.commit_log.stop()
+            if complete:
+                self._directory.mark_stopped()
+            else:
+                log.warning("store closed without the clean mark, the next open recovers path=%s", self.paths.root)
+        except OSError as error:
+            self._disk_failed(error)
+        finally:
+            self.commit_log.files.close()
             self.queues.close()
-        if complete:
-            self._directory.mark_stopped()
-        else:
-            log.warning("store closed without the clean mark, the next open recovers path=%s", self.paths.root)
-        self._directory.unlock()
+            self._directory.unlock()
 
     def _settle(self) -> bool:
         """Bring queues, index, manifest and checkpoint to the log's end; whether that worked."""
@@ -553,15 +556,18 @@ class MessageStore:
 
     def dispatch(self) -> int:
         """Bring queues up to date; returns how many records were dispatched."""
-        return self.dispatcher.dispatch(self.confirm_offset)
+        try:
+            return self.dispatcher.dispatch(self.confirm_offset)
+        except OSError as error:  # some of the records may be in queues and index, some not: recovery will see
+            self._disk_failed(error)
+            raise StoreFailed(self.failure) from error
 
     def _run_dispatch(self) -> None:
         while not self._stop.is_set():
             try:
                 if not self.dispatch():
                     self._stop.wait(_DISPATCH_PAUSE)
-            except OSError as error:
-                self._disk_failed(error)
+            except StoreFailed:
                 return
 
     # -- background work ------------------------------------------------------------------------------------------
@@ -582,6 +588,8 @@ class MessageStore:
                 if (now - last_checkpoint) * 1000 >= self.config.checkpoint_interval_ms:
                     last_checkpoint = now
                     self.checkpoint.flush()
+            except StoreFailed:
+                return
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     self._disk_failed(error)
@@ -592,16 +600,26 @@ class MessageStore:
         """Write all queue entries and force them to disk; the checkpoint then says so."""
         covered = self.dispatcher.dispatched_timestamp  # before the pass: never newer than what it writes
         self.queues.write_out()
-        self.queues.sync()
+        try:
+            self.queues.sync()
+        except OSError as error:
+            self._disk_failed(error)
+            raise StoreFailed(self.failure) from error
         self.checkpoint.advance(logics_timestamp=covered)
         if self.queues.new_queues:
             self.queues.new_queues = False
-            self._save_manifest(clean=False)
+            try:
+                self._save_manifest(clean=False)
+            except OSError:
+                self.queues.new_queues = True
+                raise
         self.checkpoint.flush()
 
     def _save_manifest(self, *, clean: bool) -> None:
         queues = {queue_key(queue): [queue.entries.first_byte, queue.max_offset] for queue in self.queues}
         names = self.index.names if self.index is not None else []
+        if not clean:
+            names = names[:-1]  # the newest does not survive an unclean stop anyhow
         manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names)
         save_manifest(self._disk, self.paths.manifest, manifest)
 

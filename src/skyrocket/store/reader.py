@@ -54,6 +54,7 @@ class Reader:
         self._config = config
         self._statistics = statistics
         self._times = TimeSearch(self.by_physical_offset, disk, nearest=config.offset_by_time_nearest)
+        self._has_light_queues = config.multi_dispatch  # their records say the offset in another queue
         self._near = memory_bytes * config.memory_ratio // 100  # records nearer to the log's end count as in memory
 
     # -- by queue offset ---------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ class Reader:
             stored_size == size
             and (magic in (MAGIC_V1, MAGIC_V2))
             and stored_offset == physical_offset
-            and (stored_queue_offset == queue_offset or queue.topic.startswith("%LMQ%"))
+            and (stored_queue_offset == queue_offset or self._has_light_queues)
         ):
             return
         start = queue_offset * ENTRY_SIZE - queue_offset * ENTRY_SIZE % queue.entries.file_size

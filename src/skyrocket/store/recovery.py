@@ -111,9 +111,9 @@ class Recovery:
             start, whole = oldest, True
             end = self._walk(start)
         self._judge_damage(end, clean, checkpoint)
-        if self._drop_entries_behind(end.offset) and start != oldest:
-            # The log ends before them, or a flipped bit made them point there: then their records must be found.
-            log.warning("queue entries point behind the log, comparing all of them offset=%d", end.offset)
+        if self._drop_what_is_behind(end.offset):
+            # The log ends before it, or a flipped bit made it point there: then its records must be found.
+            log.warning("queues or index were ahead of the log, comparing all of it offset=%d", end.offset)
             start, whole = oldest, True
             end = self._walk(start)
         self._resume(end)
@@ -210,8 +210,9 @@ class Recovery:
             walk = RecordWalk(file.view, file_start, max(0, start - file_start), crc=self._crc)
             batch: list[DispatchItem] = []
             for head in walk:
-                if head.physical_offset + head.size > self._on_disk and lacks_sectors(head):
-                    walk.end, walk.reason = WalkEnd.DAMAGED, "zeros in its property text"
+                reason = self._hidden_damage(head)
+                if reason:
+                    walk.end, walk.reason = WalkEnd.DAMAGED, reason
                     break
                 batch.append(item(head))
                 if len(batch) >= _BATCH:
@@ -225,6 +226,14 @@ class Recovery:
                 end.reason = walk.reason
                 return
             end.offset = file_start + self._log.file_size
+
+    def _hidden_damage(self, head: RecordHead) -> str:
+        """What is wrong with a record that passed the checks of its format; nothing for nearly all of them."""
+        if b"/" in head.topic or b"\0" in head.topic:
+            return f"a topic {head.topic!r}"
+        if head.physical_offset + head.size > self._on_disk and lacks_sectors(head):
+            return "zeros in its property text"
+        return ""
 
     def _reset(self, *, damaged_only: bool) -> bool:
         """Empty the queues that must be built anew; a gap is only a fault when older records were not walked."""
@@ -307,12 +316,16 @@ class Recovery:
                 at = file.map.find(magic, at + 1)
         return None
 
-    def _drop_entries_behind(self, log_end: int) -> bool:
-        """Cut the queues where the log ends; whether any entry went."""
+    def _drop_what_is_behind(self, log_end: int) -> bool:
+        """Cut queues and index where the log ends; whether that took anything."""
         before = sum(queue.max_offset for queue in self._queues)
         for queue in self._queues:
             queue.truncate_to(log_end)
-        return sum(queue.max_offset for queue in self._queues) < before
+        dropped = sum(queue.max_offset for queue in self._queues) < before
+        if self._index is not None:
+            dropped = self._index.drop_behind(log_end) or dropped
+            self._index.skip_indexed()
+        return dropped
 
     def _resume(self, end: _LogEnd) -> None:
         oldest = self._log.files.min_offset
@@ -320,7 +333,7 @@ class Recovery:
             queue.truncate_to(end.offset)
             queue.correct_min_offset(oldest)
             queue.next_offset = queue.max_offset
-        self._log.resume(end.offset)
+        self._log.resume(end.offset, self._on_disk)
         self._log.raw_end = end.offset
         self._log.last_store_timestamp = end.last_timestamp
         self._dispatcher.dispatched_offset = end.offset

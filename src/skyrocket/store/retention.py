@@ -39,7 +39,7 @@ class DiskState(Enum):
 
 def disk_state(used_ratio: float, config: StoreConfig) -> DiskState:
     """The state of a partition that is used to this ratio."""
-    percent = used_ratio * 100
+    percent = round(used_ratio * 100, 6)  # 0.55 * 100 is a little more than 55
     if percent > config.disk_warning_percent:
         return DiskState.FULL
     if percent > config.disk_clean_forcibly_percent:
