@@ -8,6 +8,7 @@ reads it again from the log, exactly as it does for entries that RocketMQ had no
     tail_start … end           in memory, readers take entries from there
 """
 
+import contextlib
 import os
 
 from skyrocket.errors import CorruptFile
@@ -144,11 +145,16 @@ class EntryFiles:
         self.tail = (position + done, bytearray())
         return done
 
-    def sync(self) -> None:
-        """Force what was written out to disk."""
-        touched, self.touched = self.touched, set()  # what is written from now on is for the next time
-        for start in sorted(touched):
-            self._handles.sync(self.path_of(start))
+    def take_touched(self) -> list[int]:
+        """Files to be forced to disk; what is written from now on is for the next time."""
+        touched, self.touched = self.touched, set()
+        return sorted(touched)
+
+    def sync(self, starts: list[int]) -> None:
+        """Force files to disk; one that retention has deleted in the meantime needs nothing."""
+        for start in starts:
+            with contextlib.suppress(FileNotFoundError):
+                self._handles.sync(self.path_of(start))
 
     def truncate(self, position: int) -> None:
         """Drop everything from a position on; the rest of its file reads as zeros.

@@ -105,8 +105,12 @@ class Index:
                 self._current.sync()
                 self._disk.sync_directory(self.directory)
                 self._end_timestamp = self._current.header.end_timestamp
-            self._current = None
-            self._mapped.clear()
+            self.release()
+
+    def release(self) -> None:
+        """Let go of all maps and files; what is not on disk is left to recovery."""
+        self._current = None
+        self._mapped.clear()
 
     @property
     def names(self) -> list[str]:

@@ -146,9 +146,7 @@ class MessageStore:
             report = self._recover()
             self._directory.mark_running()
         except BaseException:
-            self.commit_log.files.close()
-            self.queues.close()
-            self._directory.unlock()
+            self._let_go()
             raise
         self.recovery = report
         self._open = self._writable = True
@@ -213,9 +211,14 @@ class MessageStore:
         except OSError as error:
             self._disk_failed(error)
         finally:
-            self.commit_log.files.close()
-            self.queues.close()
-            self._directory.unlock()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self.commit_log.files.close()
+        self.queues.close()
+        if self.index is not None:
+            self.index.release()
+        self._directory.unlock()
 
     def _settle(self) -> bool:
         """Bring queues, index, manifest and checkpoint to the log's end; whether that worked."""

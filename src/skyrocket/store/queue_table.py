@@ -4,6 +4,7 @@ Queues are known by (topic, queue id). Entries are written out in rounds: queues
 second, all of them every minute or when the memory for tails is used up. One pass serves all queues, serially.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -130,15 +131,14 @@ class QueueTable:
         """Force everything that was written out to disk."""
         with self.lock:
             queues, self._unsynced = self._unsynced, set()
-        files = sum(len(queue.entries.touched) for queue in queues)
-        if files > _SYNC_ONE_BY_ONE:
+            written = [(queue.entries, queue.entries.take_touched()) for queue in queues]
+        if sum(len(starts) for _, starts in written) > _SYNC_ONE_BY_ONE:
             self._disk.sync_all(self._paths.root)
-            for queue in queues:
-                queue.entries.touched.clear()
             return
-        for queue in queues:
-            queue.entries.sync()
-            self._disk.sync_directory(queue.entries.directory)
+        for entries, starts in written:
+            with contextlib.suppress(FileNotFoundError):  # the queue was removed in the meantime
+                entries.sync(starts)
+                self._disk.sync_directory(entries.directory)
 
     @property
     def open_files(self) -> int:

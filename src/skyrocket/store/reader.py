@@ -6,6 +6,7 @@ it is read, and never answers with bytes of some other message.
 """
 
 from collections.abc import Callable, Collection
+from operator import add
 from struct import Struct
 
 from skyrocket.config.sections import StoreConfig
@@ -32,6 +33,8 @@ _MAX_BYTES = 134_217_728
 _MIN_BYTES = 100
 _QUERY_ROUNDS = 3
 _HEAD = Struct(">ii12xqq")  # size, magic, …, queue offset, physical offset
+_PLACE = Struct(">i16xqq")  # the same without the magic
+_unpack_place = _PLACE.unpack_from
 _entries_struct: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}
 
 
@@ -95,58 +98,43 @@ class Reader:
         return result
 
     def _get_run(self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int) -> GetResult | None:
-        """The common case: no filter, all in memory, within the limits. None when it is not that."""
-        count = min(count, self._config.max_transfer_count_memory)
-        data = queue.read(offset, count)
+        """The common case: no filter, all in memory and in one file, within the limits. None when it is not that."""
+        config = self._config
+        data = queue.read(offset, min(count, config.max_transfer_count_memory))
         count = len(data) // ENTRY_SIZE
         layout = _entries_struct.get(count)
         if layout is None:
             return None
         fields = layout.unpack(data)
         offsets, sizes = fields[0::3], fields[1::3]
-        total = sum(sizes)
-        written = self._log.written_offset
-        if total > max_bytes or total > self._config.max_transfer_bytes_memory or written - offsets[0] > self._near:
+        first, total = offsets[0], sum(sizes)
+        if (
+            total > max_bytes
+            or total > config.max_transfer_bytes_memory
+            or self._log.written_offset - first > self._near
+        ):
             return None
-        first = offsets[0]
-        if offsets[-1] + sizes[-1] - first == total:
-            view = self._log.slice(first, total)
-            if view is None:
-                return None
-            self._check(view, queue, offset, first, sizes[0])
-            slices = [view]
+        region = self._log.slice(first, offsets[-1] + sizes[-1] - first)
+        if region is None:
+            return None
+        if len(region) == total:
+            self._check(region, queue, offset, first, sizes[0])
+            slices = [region]
         else:
-            found = self._runs(queue, offset, offsets, sizes)
-            if found is None:
-                return None
-            slices = found
-        return GetResult(
-            GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total, False
-        )
+            slices = self._cut(region, queue, offset, offsets, sizes)
+        return GetResult(GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total)
 
-    def _runs(
-        self, queue: ConsumeQueue, offset: int, offsets: tuple[int, ...], sizes: tuple[int, ...]
-    ) -> list[memoryview] | None:
-        """One slice for each run of neighbours in the log; None when some record is not there."""
-        slices: list[memoryview] = []
-        read, check = self._log.slice, self._check
-        start = end = offsets[0]
-        first_size, first_offset = sizes[0], offset
-        for number, (at, size) in enumerate(zip(offsets, sizes, strict=True), offset):
-            if at != end:
-                view = read(start, end - start)
-                if view is None:
-                    return None
-                check(view, queue, first_offset, start, first_size)
-                slices.append(view)
-                start = end = at
-                first_size, first_offset = size, number
-            end += size
-        view = read(start, end - start)
-        if view is None:
-            return None
-        check(view, queue, first_offset, start, first_size)
-        slices.append(view)
+    def _cut(
+        self, region: memoryview, queue: ConsumeQueue, offset: int, offsets: tuple[int, ...], sizes: tuple[int, ...]
+    ) -> list[memoryview]:
+        """The records of a queue among those of others; every one is compared with its entry."""
+        first = offsets[0]
+        starts = [at - first for at in offsets]
+        slices = list(map(region.__getitem__, map(slice, starts, map(add, starts, sizes))))
+        expected = zip(sizes, range(offset, offset + len(sizes)), offsets, strict=True)
+        if min(sizes) < _PLACE.size or list(map(_unpack_place, slices)) != list(expected):
+            for number, view in enumerate(slices):  # which one, and is it really wrong?
+                self._check(view, queue, offset + number, offsets[number], sizes[number])
         return slices
 
     def _get_each(
@@ -231,7 +219,8 @@ class Reader:
 
     def _check(self, view: memoryview, queue: TopicQueue, queue_offset: int, physical_offset: int, size: int) -> None:
         """The record must be the one that the entry means."""
-        stored_size, magic, stored_queue_offset, stored_offset = _HEAD.unpack_from(view)
+        head = bytes(view[: _HEAD.size]).ljust(_HEAD.size, b"\0")  # a damaged size may leave too few bytes
+        stored_size, magic, stored_queue_offset, stored_offset = _HEAD.unpack(head)
         if (
             stored_size == size
             and (magic in (MAGIC_V1, MAGIC_V2))

@@ -186,11 +186,12 @@ class Cleaner:
     def _clean_queues(self, log_start: int) -> int:
         deleted = 0
         for queue in self._queues:
+            before = deleted
             with self._queues.lock:
+                queue.correct_min_offset(log_start)  # first: who reads now must not look for files that go
                 while len(queue.entries.starts) > 1 and queue.last_physical_offset(queue.entries.starts[0]) < log_start:
                     queue.entries.drop_first_file()
                     deleted += 1
-                queue.correct_min_offset(log_start)
-            if deleted and self._stop.wait(0):
+            if deleted > before and self._stop.wait(self._config.delete_queue_pause_ms / 1000):
                 break
         return deleted
