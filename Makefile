@@ -21,6 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 run: $(STAMP) ## inspect a sample store (until there is a server)
+	@test -n "$$STORE" || $(BIN)/python examples/sample_store.py
 	@$(BIN)/skyrocket inspect $${STORE:-var/sample-store}
 
 test: $(STAMP) check ## every test but the long modes (a few minutes)

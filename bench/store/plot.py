@@ -7,7 +7,7 @@ from typing import Any
 from bench.store.figures import Figure
 from bench.store.report import Run
 
-_PARTS = ("put", "dispatch to queues", "dispatch to index")
+_PARTS = ("put in groups of 32", "dispatch to queues", "dispatch to index")
 _COLOURS = ("#4477aa", "#ccbb44", "#ee6677")
 
 

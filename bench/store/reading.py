@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.store.figures import Figure, at_least
 from bench.store.scale import Scale
-from bench.store.timing import Round, Series, Stopwatch, take_turns
+from bench.store.timing import Round, Series, Stopwatch, cpu_ratio, take_turns, wall_ratio
 from bench.store.workload import QUEUES, RECORD_OVERHEAD, TOPIC, Queue, fill, messages, quiet_store
 from skyrocket.store.message_store import MessageStore
 
@@ -57,14 +57,14 @@ def _against(floor: Series, subject: Series, name: str, reads: int, *, target: b
         name,
         1e-9 / subject.cpu,
         "GB/s",
-        floor.cpu / subject.cpu,
+        cpu_ratio(floor, subject),
         "memcpy",
         at_least(0.5) if target else None,
         subject.spread,
         {
             "us_per_read": subject.cpu * subject.rounds[0].units / reads * 1e6,
             "memcpy_us_per_read": floor.cpu * floor.rounds[0].units / reads * 1e6,
-            "wall_ratio": floor.wall / subject.wall,
+            "wall_ratio": wall_ratio(floor, subject),
         },
     )
 

@@ -92,7 +92,11 @@ def _number(value: float) -> str:
 
 
 def print_table(console: Console, run: Run, figures: Iterable[Figure]) -> None:
-    table = Table(title=run.title, title_justify="left", caption="spread: median round against the best")
+    table = Table(
+        title=run.title,
+        title_justify="left",
+        caption="measured: best round; ratio: median of neighbouring rounds; spread: median round against the best",
+    )
     for column in _COLUMNS:
         table.add_column(column, justify="left" if column in ("what", "met") else "right", no_wrap=column != "what")
     section = ""

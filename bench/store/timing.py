@@ -2,8 +2,9 @@
 
 Other processes run, the clock of the processor changes, and memory that a virtual machine touches for the first time
 costs many times what it costs later. Therefore everything stays on one core, memory and files are touched first, floor
-and subject take turns, processor time is taken beside wall time, and the best of several rounds counts: noise only
-ever adds.
+and subject take turns, and processor time is taken beside wall time. An absolute value is that of the best round,
+because noise only ever adds; a ratio is the median of the ratios of neighbouring rounds, because what disturbed the one
+most likely disturbed the other.
 """
 
 import gc
@@ -38,12 +39,16 @@ def warm_file(path: str, start: int, length: int) -> None:
     """Bring a part of a file into the page cache, ready to be written; its content stays."""
     fd = os.open(path, os.O_RDWR)
     try:
-        size = os.fstat(fd).st_size
-        with mmap.mmap(fd, size) as content:
-            for position in range(start - start % PAGE, min(start + length, size), PAGE):
-                content[position] = content[position]
+        with mmap.mmap(fd, os.fstat(fd).st_size) as content:
+            warm_map(content, start, length)
     finally:
         os.close(fd)
+
+
+def warm_map(content: mmap.mmap, start: int, length: int) -> None:
+    """Touch the pages of a map, for writing; its content stays."""
+    for position in range(start - start % PAGE, min(start + length, len(content)), PAGE):
+        content[position] = content[position]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,15 @@ class Series:
     @property
     def wall_spread(self) -> float:
         return statistics.median(each.wall for each in self.rounds) / self.wall - 1
+
+
+def cpu_ratio(above: Series, below: Series) -> float:
+    """How the processor times of two subjects that took turns compare."""
+    return statistics.median(a.cpu / b.cpu for a, b in zip(above.rounds, below.rounds, strict=True))
+
+
+def wall_ratio(above: Series, below: Series) -> float:
+    return statistics.median(a.wall / b.wall for a, b in zip(above.rounds, below.rounds, strict=True))
 
 
 def take_turns(rounds: int, *subjects: Callable[[], Round]) -> list[Series]:

@@ -18,9 +18,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def leaves_nothing_behind() -> Iterator[None]:
+def leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     with no_leaks():
         yield
+        # A logged error holds its traceback, and that every object on its way.
+        for phase in ("setup", "call"):
+            caplog.get_records(phase).clear()
 
 
 @pytest.fixture

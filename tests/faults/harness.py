@@ -96,6 +96,8 @@ def abandon(store: MessageStore) -> None:
             owner._stopped = True
             condition.notify_all()
     threads = [*store._threads, store.cleaner._thread, store.flusher._thread, store.commit_log._allocator._thread]
+    if store.index is not None:
+        threads += store.index._syncing
     for thread in threads:
         if thread.ident is not None:
             thread.join(WAIT_SECONDS)
@@ -104,9 +106,9 @@ def abandon(store: MessageStore) -> None:
     if ready is not None:
         store.commit_log._allocator._ready = None
         disk.close(ready.fd)
-    store.commit_log.files.close()
-    store.queues.close()
-    store._directory.unlock()
+    store._let_go()
+    if isinstance(disk, FaultyDisk):
+        disk.close_all()
 
 
 class Survives(Enum):

@@ -162,7 +162,7 @@ def every_crash(directory: Path, name: str, step: int, first: int = 1) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_crash_at_any_operation_loses_nothing_that_was_promised(directory: Path, name: str) -> None:
-    every_crash(directory, name, step=9)
+    every_crash(directory, name, step=16)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from skyrocket.cli import app
+from skyrocket.config.sections import StoreConfig
+from skyrocket.format.properties import encode_properties
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.message_store import MessageStore
 from tests.golden_store import GoldenStore
 
+ROOT = Path(__file__).parent.parent.parent
 CLEAN = GoldenStore("5.4.0", "clean")
 
 
@@ -214,3 +220,30 @@ def test_the_help_names_every_option() -> None:
         "--json",
     ):
         assert option in text
+
+
+@pytest.mark.requirement("A017")
+def test_a_store_of_our_own_verifies_while_it_runs_and_when_it_is_closed(tmp_path: Path) -> None:
+    config = StoreConfig(commit_log_file_size=65_536, consume_queue_file_size=400, index_slots=50, index_entries=300)
+    with MessageStore(tmp_path, config) as ours:
+        for number in range(600):
+            properties = {"UNIQ_KEY": f"unique-{number}", "KEYS": f"key-{number} all", "TAGS": f"Tag{number % 3}"}
+            ours.put(PutMessage("Orders", number % 4, b"x" * (number % 500), encode_properties(properties)))
+        assert inspect(tmp_path, "--verify").exit_code == 0
+    assert inspect(tmp_path, "--verify", "--strict").exit_code == 0
+    assert len(lines(tmp_path, "--records", "--key", "all", "--limit", 0)) == 600
+
+
+def test_every_option_is_documented() -> None:
+    documented = (ROOT / "docs" / "inspect.md").read_text()
+    options = set(re.findall(r"--[a-z-]+", inspect("--help").output)) - {"--help"}
+    assert {option for option in options if option not in documented} == set()
+
+
+def test_the_sample_store_is_made_once(tmp_path: Path) -> None:
+    target = tmp_path / "var" / "sample-store"
+    command = [sys.executable, str(ROOT / "examples" / "sample_store.py"), str(target)]
+    for _ in range(2):
+        subprocess.run(command, check=True)
+    assert inspect(target).exit_code == 0
+    assert [path.name for path in target.parent.iterdir()] == ["sample-store"]

@@ -3,7 +3,7 @@
 import base64
 import ipaddress
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,9 +23,10 @@ BORN_PORT = 50000
 
 
 @contextmanager
-def opened(path: Path, config: StoreConfig) -> Iterator[MessageStore]:
+def opened(path: Path, config: StoreConfig, batch_topics: Container[str] = ()) -> Iterator[MessageStore]:
     """A store that is closed cleanly at the end of the block."""
-    store = MessageStore(path, config, store_host=Host(b"\x7f\x00\x00\x01", STORE_PORT))
+    store_host = Host(b"\x7f\x00\x00\x01", STORE_PORT)
+    store = MessageStore(path, config, store_host=store_host, is_batch_topic=lambda topic: topic in batch_topics)
     store.open()
     try:
         yield store

@@ -245,9 +245,6 @@ def _examine(
             f"size {size} does not match its parts ({properties_at + properties_bytes - position})",
             physical_offset,
         )
-    topic = bytes(view[topic_at : topic_at + topic_bytes])
-    if b"/" in topic or b"\0" in topic:
-        raise CorruptRecord(f"a topic {topic!r}", physical_offset)
     if stored_offset != physical_offset:
         raise CorruptRecord(f"stored physical offset {stored_offset}", physical_offset)
     if store_timestamp <= 0:
@@ -260,7 +257,7 @@ def _examine(
     return RecordHead(
         physical_offset,
         size,
-        topic,
+        bytes(view[topic_at : topic_at + topic_bytes]),
         queue_id,
         queue_offset,
         sys_flag,

@@ -69,6 +69,7 @@ class ConfigCheck:
         self._store = store
         self._findings = findings
         self._log_start = log_start
+        self._opened: dict[QueueName, SimpleQueue | None] = {}
 
     def check(self) -> None:
         """Report unreadable files, offsets beside their queues and topics that nobody lists."""
@@ -136,9 +137,11 @@ class ConfigCheck:
         self._add(FindingKind.OFFSET_OUT_OF_RANGE, severity, file, what)
 
     def _queue(self, name: QueueName) -> SimpleQueue | None:
-        if name in self._store.batch_queues:
-            return BatchQueue(self._store.batch_queues[name])
-        return SimpleQueue(self._store.queues[name]) if name in self._store.queues else None
+        """A queue, opened once: many groups read the same."""
+        if name not in self._opened:
+            batch, simple = self._store.batch_queues.get(name), self._store.queues.get(name)
+            self._opened[name] = BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple else None
+        return self._opened[name]
 
     def _add(self, kind: FindingKind, severity: Severity, file: str, what: str) -> None:
         self._findings.add(kind, severity, f"config/{file}", what)

@@ -3,7 +3,7 @@
 The store has its own code for this; the inspection does not use it, so that one error cannot hide another.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,8 +125,8 @@ class DispatchRules:
         columns = [run.starts, run.starts + run.sizes, run.crcs, run.queue_ids, run.sys_flags]
         columns += [run.body_starts, run.body_lengths, run.topic_starts, run.properties_starts]
         # Runs for every record of the log: locals and flat code, helpers only for what is rare.
-        for row, fields in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            start, end, crc, queue_id, sys_flag, body_at, body_bytes, topic_at, properties_at = fields
+        for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            start, end, crc, queue_id, sys_flag, body_at, body_bytes, topic_at, properties_at = values
             sealed = window.startswith(CRC_PROPERTY, end - CRC_PROPERTY_BYTES)
             body = view[body_at : body_at + body_bytes]
             if sealed or sys_flag & COMPRESSED or (body_bytes and checksum(body) != crc):
@@ -202,6 +202,13 @@ def stored_index_hashes(texts: list[bytes]) -> Int64s:
     hashes = np.abs(hash_many(texts).view(np.int32).astype(np.int64))
     hashes[hashes == 1 << 31] = 0
     return hashes
+
+
+def joined_claims(parts: list[Claims]) -> Claims:
+    """The claims of several chunks, in order."""
+    names = [column.name for column in fields(Claims)]
+    columns = {name: [getattr(part, name) for part in parts] for name in names}
+    return Claims(**{name: np.concatenate([_column([]), *column]) for name, column in columns.items()})
 
 
 def _hash_tags(topic: _Topic, tags: bytes) -> tuple[int, int]:

@@ -78,6 +78,23 @@ class OffsetFiles:
                 yield left, right
 
 
+def data_end(path: Path) -> int:
+    """The position behind the last byte that may be other than zero: what was never written takes no blocks."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return 0
+    try:
+        end = 0
+        while True:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+            end = os.lseek(descriptor, start, os.SEEK_HOLE)
+    except OSError:  # no more data; a file system that does not know holes calls everything data
+        return end
+    finally:
+        os.close(descriptor)
+
+
 def read_at(path: Path, position: int, length: int) -> bytes:
     """Bytes of a file; fewer when it is shorter, none when it is gone."""
     try:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format.queue_entry import PREFILL_SIZE, is_ext_address
-from skyrocket.inspector.dispatch_rules import Claims, DispatchRules
+from skyrocket.inspector.dispatch_rules import Claims, DispatchRules, joined_claims
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.log_extent import LogExtent
 from skyrocket.inspector.log_reader import LogReader
@@ -21,7 +21,8 @@ from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.inspector.store_directory import BATCH_QUEUES, QUEUES, QueueName, StoreDirectory
 from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
 
-_PIECE = 1 << 18  # entries looked at together
+_PIECE = 1 << 18  # entries read together
+_TOGETHER = 250_000  # claims compared together
 
 
 @dataclass(slots=True)
@@ -77,12 +78,20 @@ class QueueCheck:
         self._reader = reader
         self._recovery = recovery
         self._findings = findings
+        self._waiting: list[Claims] = []
         self._queues: dict[QueueName, _Queue] = {}
+        self.orphaned_offsets: set[int] = set()  # where entries point that no record claims, from the log's end on
         for name in [*store.queues, *store.batch_queues]:
             self._queue(name)
 
     def add(self, claims: Claims) -> None:
-        """Look for the entries that a chunk of the log claims."""
+        """Take the claims of a chunk of the log; with many queues it pays to look for many entries at once."""
+        self._waiting.append(claims)
+        if sum(len(waiting.sizes) for waiting in self._waiting) >= _TOGETHER:
+            self._compare_waiting()
+
+    def _compare_waiting(self) -> None:
+        claims, self._waiting = joined_claims(self._waiting), []
         order = np.argsort(claims.queue_numbers, kind="stable")
         numbers = claims.queue_numbers[order]
         edges = np.flatnonzero(np.diff(numbers)) + 1
@@ -97,6 +106,7 @@ class QueueCheck:
 
     def finish(self, extent: LogExtent, listed_topics: set[str] | None) -> None:
         """Judge the entries that no record claimed, and the records that found none."""
+        self._compare_waiting()
         behind: list[_MissingRun] = []
         expired: list[int] = []
         for queue in self._queues.values():
@@ -108,21 +118,10 @@ class QueueCheck:
             what += f"({extent.start}): their records were deleted"
             self._findings.add(FindingKind.ENTRY_EXPIRED, Severity.NOTE, QUEUES, what)
         if behind:
-            records = sum(run.last - run.first + 1 for run in behind)
+            entries = sum(run.last - run.first + 1 for run in behind)
             first = min(run.physical_offset for run in behind)
-            what = f"{records} records from physical offset {first} on have no queue entry yet"
+            what = f"{entries} entries of records from physical offset {first} on are still to be written"
             self._findings.add(FindingKind.QUEUES_BEHIND, Severity.WARNING, QUEUES, what)
-
-    def points_at(self, physical_offset: int) -> bool:
-        """Whether some entry that no intact record claims points exactly here."""
-        for queue in self._queues.values():
-            if queue.entries is None:
-                continue
-            first, end = queue.entries.written()
-            last = queue.entries.read(max(first, end - _PIECE), _PIECE)
-            if (last["physical_offset"] == physical_offset).any():
-                return True
-        return False
 
     def _queue(self, name: QueueName) -> _Queue:
         queue = self._queues.get(name)
@@ -130,7 +129,7 @@ class QueueCheck:
             batch = self._store.batch_queues.get(name)
             simple = self._store.queues.get(name)
             entries = BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple is not None else None
-            count = max(0, len(entries)) if entries is not None else 0
+            count = entries.written[1] - entries.written[0] if entries is not None else 0
             queue = self._queues[name] = _Queue(
                 name,
                 entries,
@@ -144,7 +143,9 @@ class QueueCheck:
     def _compare(self, queue: _Queue, claims: Claims, rows: Int64s) -> None:
         """One run of claims with consecutive queue offsets."""
         first = int(claims.queue_offsets[rows[0]])
-        found = queue.entries.read(first, len(rows)) if queue.entries is not None and first >= 0 else _NO_ENTRIES
+        found = _NO_ENTRIES
+        if queue.entries is not None and first >= queue.entries.first_number:
+            found = queue.entries.read(first, min(len(rows), queue.entries.written[1] - first))
         for row in rows[len(found) :]:
             queue.is_missing(int(claims.queue_offsets[row]), int(claims.physical_offsets[row]))
         if queue.entries is None or not len(found):
@@ -215,7 +216,7 @@ class QueueCheck:
 
     def _judge_unclaimed(self, queue: _Queue, entries: SimpleQueue, extent: LogExtent) -> int:
         """Report entries that no record claims; returns how many belong to records that were deleted in order."""
-        first, end = entries.written()
+        first, end = entries.written
         marked = np.flatnonzero(queue.marked)
         first_marked = first + int(marked[0]) if len(marked) else end
         expired = 0
@@ -239,6 +240,7 @@ class QueueCheck:
         if not is_used(entry):
             self._add(queue, number, FindingKind.ENTRY_WRONG, Severity.ERROR, f"{here} is empty, though entries follow")
         elif physical_offset >= extent.end:
+            self.orphaned_offsets.add(physical_offset)
             lost = extent.tail_lost and not self._recovery.unclean
             severity = Severity.ERROR if lost else Severity.WARNING
             kind = FindingKind.ENTRY_ORPHAN if lost else FindingKind.ENTRY_STALE

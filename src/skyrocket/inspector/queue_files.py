@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import queue_entry
-from skyrocket.inspector.offset_files import OffsetFiles
+from skyrocket.inspector.offset_files import OffsetFiles, data_end
 
 Entries = NDArray[np.void]
 
@@ -19,28 +19,26 @@ class SimpleQueue:
     def __init__(self, files: OffsetFiles) -> None:
         self.files = files
         self.first_number = -(-files.start // self.dtype.itemsize)
-        self.end_number = files.end // self.dtype.itemsize
-
-    def __len__(self) -> int:
-        return self.end_number - self.first_number
 
     def read(self, number: int, count: int) -> Entries:
         """Entries from a number on; fewer where a file ends or is missing."""
         data = self.files.read(number * self.dtype.itemsize, count * self.dtype.itemsize)
         return np.frombuffer(data[: len(data) // self.dtype.itemsize * self.dtype.itemsize], dtype=self.dtype)
 
+    @cached_property
     def written(self) -> tuple[int, int]:
         """Numbers of the first entry and of the one behind the last that is not zero."""
         for file in reversed(self.files.files):
             first = -(-file.offset // self.dtype.itemsize)
-            used = np.flatnonzero(is_used(self.read(first, file.size // self.dtype.itemsize)))
+            room = -(-data_end(file.path) // self.dtype.itemsize)
+            used = np.flatnonzero(is_used(self.read(first, min(room, file.size // self.dtype.itemsize))))
             if len(used):
                 return self.first_number, first + int(used[-1]) + 1
         return self.first_number, self.first_number
 
     def min_offset(self, log_start: int) -> int:
         """The first queue offset whose record is still in the log."""
-        first, end = self.written()
+        first, end = self.written
         while first < end:
             entries = self.read(first, min(end - first, 1 << 16))
             if not len(entries):
@@ -53,7 +51,7 @@ class SimpleQueue:
 
     @property
     def max_offset(self) -> int:
-        return self.written()[1]
+        return self.written[1]
 
 
 class BatchQueue(SimpleQueue):
@@ -64,12 +62,12 @@ class BatchQueue(SimpleQueue):
     @cached_property
     def number_of_base(self) -> dict[int, int]:
         """Entry number by base offset."""
-        first, end = self.written()
+        first, end = self.written
         entries = self.read(first, end - first)
         return {int(base): first + at for at, base in enumerate(entries["base_offset"].tolist())}
 
     def min_offset(self, log_start: int) -> int:
-        first, end = self.written()
+        first, end = self.written
         for entry in self.read(first, end - first):
             if entry["physical_offset"] >= log_start:
                 return int(entry["base_offset"])
@@ -77,7 +75,7 @@ class BatchQueue(SimpleQueue):
 
     @property
     def max_offset(self) -> int:
-        first, end = self.written()
+        first, end = self.written
         last = self.read(end - 1, 1 if end > first else 0)
         return int(last[0]["base_offset"]) + int(last[0]["messages"]) if len(last) else 0
 

@@ -57,9 +57,9 @@ def verify(
 
     extent = log.extent_known()
     extent.tail_lost = not recovery.unclean and _is_tail_lost(recovery, extent, index)
-    log.finish(queues.points_at(extent.end))
     topics = load_config(store, "topics.json")
     queues.finish(extent, set(topics.topics) if topics is not None else None)
+    log.finish(tail_is_claimed=extent.end in queues.orphaned_offsets)
     index.finish(extent)
     check_checkpoint(store, extent, findings)
     ConfigCheck(store, findings, extent.start).check()

@@ -115,7 +115,7 @@ class Reader:
         ):
             return None
         region = self._log.slice(first, offsets[-1] + sizes[-1] - first)
-        if region is None:
+        if region is None or len(region) < total:  # a damaged queue may go back in the log
             return None
         if len(region) == total:
             self._check(region, queue, offset, first, sizes[0])
@@ -158,12 +158,15 @@ class Reader:
         last = -1
         removed_before = -1
         for number, entry in enumerate(_entries(data), offset):
+            if entry.size == PREFILL_SIZE:
+                result.next_offset = number + 1
+                continue
             near = self._log.written_offset - entry.physical_offset <= self._near
             if self._is_enough(result, entry.size, max_count, max_bytes, near):
                 break
             result.next_offset = number + 1
             last = entry.physical_offset
-            if entry.size == PREFILL_SIZE or entry.physical_offset < removed_before:
+            if entry.physical_offset < removed_before:
                 continue
             if entry_filter is not None and not entry_filter(entry):
                 continue

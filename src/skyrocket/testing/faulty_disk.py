@@ -48,9 +48,6 @@ class Operation(Enum):
     ZERO = "zero"  # the rest of a file
 
 
-_NEEDS_SPACE = {Operation.WRITE, Operation.CREATE, Operation.ALLOCATE}
-
-
 class PowerCut(BaseException):
     """The machine, or the process, stopped here."""
 
@@ -131,6 +128,7 @@ class FaultyDisk(Disk):
         self._gone: dict[int, bytes] = {}  # content of unlinked files, whose names may come back
         self._changes: list[_Change] = []
         self._open: dict[int, int] = {}  # descriptor → file
+        self._allocated: set[int] = set()
         self._adopt()
 
     # -- telling it what to do ------------------------------------------------------------------------
@@ -155,6 +153,12 @@ class FaultyDisk(Disk):
         with self._lock:
             self._space = None
 
+    def revive(self) -> None:
+        """The process died, not the machine: a new one finds the page cache as it was."""
+        with self._lock:
+            self.crashed = False
+            self.faults.clear()
+
     def crash(self) -> None:
         """Stop now."""
         with self._lock:
@@ -166,7 +170,7 @@ class FaultyDisk(Disk):
     # -- counting ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def _operation(self, operation: Operation, what: str) -> Iterator[int | None]:
+    def _operation(self, operation: Operation, what: str, *, needs_space: bool = False) -> Iterator[int | None]:
         """Count an operation; yields how many bytes of it still happen when it crashes, None when all do."""
         with self._lock:
             self._alive()
@@ -174,7 +178,7 @@ class FaultyDisk(Disk):
             fault = self._fault(operation)
             if fault is not None and fault.error is not None:
                 raise OSError(fault.error, os.strerror(fault.error), what)
-            if operation in _NEEDS_SPACE and self._space is not None:
+            if needs_space and self._space is not None:
                 if self._space <= 0:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), what)
                 self._space -= 1
@@ -239,7 +243,7 @@ class FaultyDisk(Disk):
                 self._make_durable(last)
 
     def write_file(self, path: str, data: bytes) -> None:
-        with self._operation(Operation.WRITE, path) as kept:
+        with self._operation(Operation.WRITE, path, needs_space=True) as kept:
             known = self._key(path) in self._names
             file = self._link(path)
             if known:
@@ -251,7 +255,7 @@ class FaultyDisk(Disk):
                 self._sync_file(file, data)
 
     def create(self, path: str, size: int) -> int:
-        with self._operation(Operation.CREATE, path) as kept:
+        with self._operation(Operation.CREATE, path, needs_space=self._key(path) not in self._names) as kept:
             file = self._link(path)
             if kept is not None:
                 return -1
@@ -279,9 +283,10 @@ class FaultyDisk(Disk):
             self.close(fd)
 
     def allocate(self, fd: int, position: int, length: int) -> None:
-        with self._operation(Operation.ALLOCATE, f"descriptor {fd}") as kept:
+        with self._operation(Operation.ALLOCATE, f"descriptor {fd}", needs_space=True) as kept:
             if kept is None:
                 super().allocate(fd, position, length)
+                self._allocated.add(self._open[fd])
 
     def zero_from(self, fd: int, position: int, size: int) -> None:
         with self._operation(Operation.ZERO, f"descriptor {fd}") as kept:
@@ -302,7 +307,9 @@ class FaultyDisk(Disk):
             mapped.put(start, data if kept is None else data[:kept])
 
     def write_at(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
-        with self._operation(Operation.WRITE, f"descriptor {fd} at {position}") as kept:
+        # What was allocated, or has been written before, has its place on disk.
+        new = self._open[fd] not in self._allocated and self.next_data(fd, position) != position
+        with self._operation(Operation.WRITE, f"descriptor {fd} at {position}", needs_space=new) as kept:
             super().write_at(fd, data if kept is None else memoryview(data)[:kept], position)
 
     def sync(self, fd: int) -> None:

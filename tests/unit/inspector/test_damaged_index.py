@@ -19,8 +19,9 @@ def some_file(store: DamagedStore) -> str:
     return store.files("index")[3]
 
 
-@pytest.mark.parametrize("number", [1, 200, 399])
-@pytest.mark.parametrize(("part", "byte"), [("hash", 2), ("offset", 10), ("previous", 19)])
+@pytest.mark.parametrize(
+    ("number", "part", "byte"), [(1, "hash", 2), (200, "offset", 10), (399, "previous", 19), (1, "offset", 11)]
+)
 def test_a_flipped_bit_in_an_entry_is_found(number: int, part: str, byte: int, store: DamagedStore) -> None:
     file = some_file(store)
     store.flip(file, entry_position(SLOTS, number) + byte)

@@ -98,7 +98,7 @@ def test_a_missing_last_file_is_a_lost_tail(store: DamagedStore) -> None:
     assert FindingKind.LOG_TAIL_LOST in {error.kind for error in store.errors()}
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, 100, 100_000, 262_143])
+@pytest.mark.parametrize("size", [0, 7, 100_000])
 def test_a_truncated_file_is_found(size: int, store: DamagedStore) -> None:
     store.replace(SECOND, store.read(SECOND)[:size])
     store.assert_found(FindingKind.FILE_SIZE, SECOND)
@@ -159,7 +159,7 @@ def test_a_store_time_that_stands_out_is_found(store: DamagedStore) -> None:
     store.assert_found(FindingKind.STORE_TIME_STANDS_OUT, SECOND)
 
 
-@pytest.mark.parametrize("name", ["00000000000000262145", "0000000000000000262x", "notes.txt", "1"])
+@pytest.mark.parametrize("name", ["00000000000000262145", "notes.txt"])
 def test_a_garbage_file_in_the_log_is_found(name: str, store: DamagedStore) -> None:
     store.replace(f"commitlog/{name}", b"garbage")
     assert [

@@ -22,8 +22,10 @@ def entry(store: DamagedStore, number: int) -> tuple[int, int, int]:
     return physical_offset, size, tags_code
 
 
-@pytest.mark.parametrize("number", [0, 30, ENTRIES - 1])
-@pytest.mark.parametrize(("field", "byte"), [("offset", 6), ("size", 11), ("tags code", 19), ("tags code", 12)])
+@pytest.mark.parametrize(
+    ("number", "field", "byte"),
+    [(0, "offset", 6), (30, "size", 11), (ENTRIES - 1, "offset", 7), (30, "tags code", 19), (0, "tags code", 12)],
+)
 def test_a_flipped_bit_in_an_entry_is_found(number: int, field: str, byte: int, store: DamagedStore) -> None:
     store.flip(FILE, number * ENTRY_SIZE + byte)
     finding = store.assert_found(FindingKind.ENTRY_WRONG, FILE)

@@ -15,7 +15,7 @@ from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetResult, PutResult
 from skyrocket.testing.clock import FakeClock
 
-FILE_SIZE = 8192
+FILE_SIZE = 65_536  # large enough for groups of small messages to take the short way
 ENTRIES_PER_FILE = 20
 TOPIC = "Orders"
 EMPTY_RECORD = 91 + len(TOPIC)  # bytes of a record of TOPIC without body and properties
@@ -39,6 +39,25 @@ def small_config(**changes: Any) -> StoreConfig:
     return StoreConfig(**(SMALL | changes))
 
 
+class UnforcedDisk(Disk):
+    """Never waits for the device: what a test does not cut off the page cache keeps. Counts what it was asked for."""
+
+    def __init__(self) -> None:
+        self.syncs = 0
+
+    def sync(self, fd: int) -> None:
+        self.syncs += 1
+
+    def sync_directory(self, path: str) -> None:
+        pass
+
+    def sync_all(self, directory: str) -> None:
+        self.syncs += 1
+
+    def write_file(self, path: str, data: bytes) -> None:
+        Path(path).write_bytes(data)
+
+
 class Stores:
     """Opens stores, and closes those that a test leaves open."""
 
@@ -60,7 +79,7 @@ class Stores:
             self.root / name,
             small_config(**changes),
             clock=self.clock,
-            disk=disk,
+            disk=disk or UnforcedDisk(),
             is_batch_topic=is_batch_topic,
             memory_bytes=memory_bytes,
         )

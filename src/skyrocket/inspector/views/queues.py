@@ -53,7 +53,7 @@ def _opened(store: StoreDirectory) -> Iterator[tuple[QueueName, SimpleQueue]]:
 
 
 def _queue_row(store: StoreDirectory, name: QueueName, queue: SimpleQueue) -> Row:
-    first, end = queue.written()
+    first, end = queue.written
     ends = [queue.read(number, 1) for number in (first, end - 1)] if end > first else []
     offsets = [int(entry[0]["physical_offset"]) for entry in ends if len(entry)]
     return {
@@ -73,7 +73,7 @@ def _entry_rows(
     store: StoreDirectory, name: QueueName, queue: SimpleQueue, from_offset: int, limit: int
 ) -> Iterator[Row]:
     extension = QueueExtension(store.extensions.get(name))
-    first, end = queue.written()
+    first, end = queue.written
     number = first if isinstance(queue, BatchQueue) else max(first, from_offset)
     shown = 0
     while number < end and (not limit or shown < limit):
