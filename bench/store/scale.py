@@ -22,6 +22,7 @@ class Scale:
     commit_rounds: int
     commit_seconds: float  # of group commit and of one fsync per message, per round
     recovery_log_bytes: int
+    recovery_rounds: int
     idle_queues: int
     warm_bytes: int  # memory that is touched before anything is measured
 
@@ -40,6 +41,7 @@ FULL = Scale(
     commit_rounds=7,
     commit_seconds=1.0,
     recovery_log_bytes=1024 * MIB,
+    recovery_rounds=5,
     idle_queues=10_000,
     warm_bytes=2048 * MIB,
 )
@@ -58,6 +60,7 @@ QUICK = Scale(
     commit_rounds=1,
     commit_seconds=0.5,
     recovery_log_bytes=64 * MIB,
+    recovery_rounds=1,
     idle_queues=1_000,
     warm_bytes=64 * MIB,
 )

@@ -22,7 +22,6 @@ FACTS = ("physicalOffset", "topic", "queueId", "queueOffset", "storeTimestamp", 
 ADDED_BY_THE_CLIENT = ("MIN_OFFSET", "MAX_OFFSET")
 
 
-@pytest.mark.requirement("A017", "A021", "D002")
 def test_a_broker_serves_our_store_and_we_read_what_was_sent_to_it(tmp_path: Path, apache: Apache) -> None:
     drafts = [draft for draft in samples(apache.version) if draft.topic != DELAYED_TOPIC]
     topics = sorted({draft.topic for draft in drafts if not draft.topic.startswith("%")})

@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
 # ---- clean hand-over
 
 
-@pytest.mark.requirement("A001", "A008", "A009", "A018", "A019", "D001", "D005", "D007")
+@pytest.mark.requirement("A001", "A008", "A009", "A019", "D005", "D007")
 def test_a_store_that_we_closed_is_read_extended_and_returned_by_rocketmq(path: Path, apache: Apache) -> None:
     our_drafts, their_drafts = samples(apache.version, seed=1), samples_for_rocketmq(apache.version, seed=2)
     with opened(path, SMALL_FILES) as store:

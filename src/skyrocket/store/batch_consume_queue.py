@@ -30,6 +30,7 @@ class BatchConsumeQueue(TopicQueue):
         self, physical_offset: int, size: int, tags_code: int, queue_offset: int, timestamp: int, messages: int
     ) -> None:
         if physical_offset + size <= self.max_physical_offset:
+            self._compare(physical_offset, size, queue_offset, messages)
             return
         if not self.entries.starts and not self.entries.tail[1]:
             self.min_offset = queue_offset
@@ -37,6 +38,17 @@ class BatchConsumeQueue(TopicQueue):
         self.entries.tail[1].extend(entry)
         self.max_offset = queue_offset + messages
         self.max_physical_offset = physical_offset + size
+
+    def _compare(self, physical_offset: int, size: int, queue_offset: int, messages: int) -> None:
+        """An entry that was built before must be what the log says; otherwise all of them are built anew."""
+        place = self.locate(queue_offset)
+        entry = self.entry_at(place) if place is not None else None
+        if (
+            entry is None
+            or (entry.physical_offset, entry.size) != (physical_offset, size)
+            or (entry.base_offset, entry.messages) != (queue_offset, messages)
+        ):
+            self.damaged = True
 
     def entry_at(self, number: int) -> BatchQueueEntry:
         """The entry at a place, counted from the queue's beginning."""
@@ -71,6 +83,8 @@ class BatchConsumeQueue(TopicQueue):
                 & (table["base_offset"] >= 0)
                 & (table["messages"] > 0)
             )
+            ends = table["base_offset"] + table["messages"]
+            valid[1:] &= table["base_offset"][1:] == ends[:-1]
             count = len(table) if valid.all() else int(np.argmin(valid))
             position += count * BATCH_ENTRY_SIZE
             if count < len(table) or not count:
@@ -103,7 +117,20 @@ class BatchConsumeQueue(TopicQueue):
                 low = middle + 1
             else:
                 high = middle
+        if not (self.ascends_at(low) and self.ascends_at(low - 1)):
+            self.damaged = True  # the search was misled: stay where we are
+            return
         self.min_offset = self.entry_at(low).base_offset if low < self.end_entry else self.max_offset
+
+    def ascends_at(self, place: int) -> bool:
+        """Whether an entry lies in the log between its neighbours; true where there is none."""
+        around = range(max(place - 1, self.first_entry), min(place + 2, self.end_entry))
+        if place not in around:
+            return True
+        entries = [self.entry_at(number) for number in around]
+        places = [entry.physical_offset for entry in entries]
+        bases = [entry.base_offset for entry in entries]
+        return places == sorted(places) and bases == sorted(bases) and places[0] >= 0
 
     def last_physical_offset(self, file_start: int) -> int:
         position = min(file_start + self.entries.file_size, self.entries.end) - BATCH_ENTRY_SIZE

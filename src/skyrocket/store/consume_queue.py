@@ -32,7 +32,7 @@ class ConsumeQueue(TopicQueue):
         if queue_offset > self.max_offset:
             self._skip_to(queue_offset)
         self.entries.tail[1].extend(entry)
-        self.max_offset = queue_offset + 1
+        self.max_offset = self.confirmed_offset = queue_offset + 1
         self.max_physical_offset = physical_offset + size
 
     def _mend(self, queue_offset: int, entry: bytes) -> None:
@@ -40,6 +40,7 @@ class ConsumeQueue(TopicQueue):
         if queue_offset * ENTRY_SIZE < self.entries.first_byte:
             self.damaged = True  # retention never deletes the entry of a record that is still there: a file was lost
             return
+        self.confirmed_offset = max(self.confirmed_offset, queue_offset + 1)
         stored = self.entries.read(queue_offset * ENTRY_SIZE, ENTRY_SIZE)
         if stored != entry and not _means_the_same(stored, entry):
             log.warning("queue entry mended topic=%s queue=%d offset=%d", self.topic, self.queue_id, queue_offset)
@@ -102,17 +103,31 @@ class ConsumeQueue(TopicQueue):
 
     def truncate_to(self, log_end: int) -> None:
         """Drop entries of records at or behind the log's end."""
-        if self.max_physical_offset <= log_end:
+        if self.max_physical_offset > log_end:
+            self._cut(self._first_at(log_end, self.min_offset))
+
+    def drop_unconfirmed(self, walked_from: int) -> None:
+        if self.max_physical_offset <= walked_from:
             return
-        low, high = self.min_offset, self.max_offset
+        end = self.confirmed_offset if self.confirmed_offset >= 0 else self._first_at(walked_from, self.min_offset)
+        if end < self.max_offset and not self.entries.tail[1]:  # with a tail, records were appended behind them
+            log.warning("stale queue entries dropped topic=%s queue=%d from=%d", self.topic, self.queue_id, end)
+            self._cut(end)
+
+    def _first_at(self, physical_offset: int, low: int) -> int:
+        """The first entry, from a number on, whose record begins at or behind a place in the log."""
+        high = self.max_offset
         while low < high:
             middle = (low + high) // 2
-            if self._offset_at(middle) < log_end:
+            if self._offset_at(middle) < physical_offset:
                 low = middle + 1
             else:
                 high = middle
-        self.entries.truncate(low * ENTRY_SIZE)
-        last = ENTRY.unpack(self.read(low - 1, 1)) if low > self.min_offset else None
+        return low
+
+    def _cut(self, end: int) -> None:
+        self.entries.truncate(end * ENTRY_SIZE)
+        last = ENTRY.unpack(self.read(end - 1, 1)) if end > self.min_offset else None
         self._take_end(last[0] + last[1] if last else -1)
 
     def _take_end(self, max_physical_offset: int) -> None:
@@ -121,14 +136,22 @@ class ConsumeQueue(TopicQueue):
 
     def correct_min_offset(self, log_start: int) -> None:
         """The first entry whose record is still in the log; the end of the queue when none is."""
-        low, high = max(self.min_offset, self.entries.first_byte // ENTRY_SIZE), self.max_offset
-        while low < high:
-            middle = (low + high) // 2
-            if self._offset_at(middle) < log_start:
-                low = middle + 1
-            else:
-                high = middle
+        low = self._first_at(log_start, max(self.min_offset, self.entries.first_byte // ENTRY_SIZE))
+        if not (self.ascends_at(low) and self.ascends_at(low - 1)):
+            log.warning("queue entries out of order topic=%s queue=%d offset=%d", self.topic, self.queue_id, low)
+            self.damaged = True  # the search was misled: stay where we are
+            return
         self.min_offset = low
+
+    def ascends_at(self, queue_offset: int) -> bool:
+        """Whether an entry lies in the log between its neighbours; true where there is none."""
+        first = max(self.min_offset, self.entries.first_byte // ENTRY_SIZE)
+        around = range(max(queue_offset - 1, first), min(queue_offset + 2, self.max_offset))
+        if queue_offset not in around:
+            return True
+        offsets = [ENTRY.unpack(self.read(number, 1)) for number in around]
+        places = [offset for offset, size, _ in offsets if size != PREFILL_SIZE]
+        return places == sorted(places) and all(place >= 0 for place in places)
 
     def last_physical_offset(self, file_start: int) -> int:
         position = min(file_start + self.entries.file_size, self.entries.end) - ENTRY_SIZE

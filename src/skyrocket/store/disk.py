@@ -94,14 +94,38 @@ class Disk:
     # -- files of fixed size --------------------------------------------------------------------------
 
     def create(self, path: str, size: int) -> int:
-        """Create a file of zeros at its full size (sparse) and return its descriptor."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        """Open a file at its full size; a new one is made of zeros (sparse).
+
+        It gets its name when it has its size: RocketMQ 4.9 refuses a directory with an empty file, and a process may
+        be killed between the two steps.
+        """
         try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            fd = self._new_file(path, size)
+        if os.stat(fd).st_size != size:
             os.ftruncate(fd, size)
-        except OSError:
-            os.close(fd)
-            raise
         return fd
+
+    def _new_file(self, path: str, size: int) -> int:
+        directory, name = os.path.split(path)
+        directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fd = os.open(directory, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o644)
+            try:
+                os.ftruncate(fd, size)
+                os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=directory_fd, follow_symlinks=True)
+            except OSError:
+                os.close(fd)
+                raise
+            return fd
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT):
+                raise
+        finally:
+            os.close(directory_fd)
+        # A file system without nameless files: the moment between name and size is short, and only 4.9 minds it.
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def open(self, path: str) -> int:
         """Open an existing file for reading and writing."""

@@ -104,15 +104,15 @@ class Flusher:
 
     def flush_now(self, *, thorough: bool = True) -> bool:
         """Commit and flush everything; False when the disk failed."""
-        try:
-            with self._flushing:
-                if self._failed:  # the kernel reports a failed write once: the next fsync would seem to succeed
-                    return False
+        with self._flushing:
+            if self._failed:  # the kernel reports a failed write once: the next fsync would seem to succeed
+                return False
+            try:
                 self._log.commit()
                 flushed, covered = self._log.flush()
-        except OSError as error:
-            self._fail(error)
-            return False
+            except OSError as error:
+                self._fail(error)
+                return False
         self.flushes += 1
         self._on_flushed(flushed, covered if thorough else None)
         self._answer(flushed)
@@ -130,7 +130,7 @@ class Flusher:
 
     def _pause(self) -> float:
         interval_ms = self._config.flush_interval_ms
-        if self._log.buffered:
+        if self._config.transient_pool:
             interval_ms = min(interval_ms, self._config.commit_interval_ms)
         return interval_ms / 1000
 
@@ -139,21 +139,25 @@ class Flusher:
         thorough = (now - self._last_thorough) * 1000 >= self._config.flush_thorough_interval_ms
         if self._log.buffered and not wanted and not thorough:
             self._commit(now)
-        dirty_pages = self._log.readable_offset // _PAGE - self._log.flushed_offset // _PAGE
-        if wanted or thorough or dirty_pages >= max(self._config.flush_least_pages, 1):
+        if wanted or thorough or self._is_dirty_enough():
             if thorough:
                 self._last_thorough = now
-            if wanted or thorough or self._log.readable_offset > self._log.flushed_offset:
-                self.flush_now(thorough=thorough)
+            self.flush_now(thorough=thorough)
+
+    def _is_dirty_enough(self) -> bool:
+        written, flushed = self._log.readable_offset, self._log.flushed_offset
+        # With SYNC_FLUSH nobody reads what is not on disk: what no sender waits for goes there at once, too.
+        least_pages = 0 if self._sync else self._config.flush_least_pages
+        return written > flushed and written // _PAGE - flushed // _PAGE >= least_pages
 
     def _commit(self, now: float) -> None:
         thorough = (now - self._last_commit) * 1000 >= self._config.commit_thorough_interval_ms
-        try:
-            with self._flushing:
+        with self._flushing:
+            try:
                 if self._log.commit(0 if thorough else self._config.commit_least_pages):
                     self._last_commit = now
-        except OSError as error:
-            self._fail(error)
+            except OSError as error:
+                self._fail(error)
 
     def _answer(self, flushed_offset: int) -> None:
         ready: list[FlushCallback] = []
@@ -163,17 +167,25 @@ class Flusher:
             if self._waiting:
                 self._wanted = True  # appended while the flush ran: they are the next group
         for callback in ready:
-            callback(True)
+            _call(callback, ok=True)
 
     def _answer_all(self, *, ok: bool) -> None:
         with self._condition:
             callbacks = [callback for _, _, callback in self._waiting]
             self._waiting.clear()
         for callback in callbacks:
-            callback(ok)
+            _call(callback, ok=ok)
 
     def _fail(self, error: OSError) -> None:
         with self._condition:
             self._failed = True
         self._on_failed(error)
         self._answer_all(ok=False)
+
+
+def _call(callback: FlushCallback, *, ok: bool) -> None:
+    """Tell one who waits; its error is not ours, and the others wait too."""
+    try:
+        callback(ok)
+    except Exception:
+        log.exception("a callback after a flush failed callback=%r", callback)

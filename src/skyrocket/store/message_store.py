@@ -126,6 +126,7 @@ class MessageStore:
             self._max_plain_body = -1
         self._writable = False
         self._open = False
+        self._manifest_lock = threading.Lock()
         self._stop = threading.Event()
         self._arrived = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -331,11 +332,13 @@ class MessageStore:
             stored = self._with_crc(properties)
             single = replace(message, flag=flag, body=body, properties=stored, prepared_transaction_offset=0)
             group.append((queue, single, 1))
+        began = time.perf_counter()
         try:
             items = self.commit_log.append_together(group)
         except (OSError, StoreError) as error:
             failed = self._not_appended(error)
             return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
+        self.statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
         if self._wakes_flusher:
             self.flusher.wake()
         durability = _BUFFER if self._pool is not None else _MEMORY
@@ -446,8 +449,9 @@ class MessageStore:
                 light_queues = self._light_queues(queue, properties)
             except StoreError as error:
                 return self._not_appended(error)
+            numbers = [light.next_offset for light in light_queues]
             if light_queues:
-                offsets = ",".join(str(light.next_offset) for light in light_queues).encode()
+                offsets = ",".join(map(str, numbers)).encode()
                 properties = _with_value(properties, b"INNER_MULTI_QUEUE_OFFSET", offsets)
             completed = replace(message, properties=self._with_crc(properties))
             refused = self._refusal(completed, len(completed.body), len(completed.properties))
@@ -455,8 +459,8 @@ class MessageStore:
                 return refused
             result = self._append([(queue, completed, messages)])[0]
             if result.ok:
-                for light in light_queues:
-                    light.next_offset += 1
+                for light, number in zip(light_queues, numbers, strict=True):
+                    light.next_offset = max(light.next_offset, number + 1)  # dispatch may have been faster
             return result
 
     def _with_crc(self, properties: bytes) -> bytes:
@@ -619,12 +623,13 @@ class MessageStore:
         self.checkpoint.flush()
 
     def _save_manifest(self, *, clean: bool) -> None:
-        queues = {queue_key(queue): [queue.entries.first_byte, queue.max_offset] for queue in self.queues}
-        names = self.index.names if self.index is not None else []
-        if not clean:
-            names = names[:-1]  # the newest does not survive an unclean stop anyhow
-        manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names)
-        save_manifest(self._disk, self.paths.manifest, manifest)
+        with self._manifest_lock:
+            queues = {queue_key(queue): [queue.entries.first_byte, queue.max_offset] for queue in self.queues}
+            names = self.index.names if self.index is not None else []
+            if not clean:
+                names = names[:-1]  # the newest does not survive an unclean stop anyhow
+            manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names)
+            save_manifest(self._disk, self.paths.manifest, manifest)
 
     def remove_topic(self, topic: str) -> int:
         """Delete the queues of a topic; its records stay in the log until they expire. Returns how many queues."""
@@ -653,7 +658,9 @@ class MessageStore:
 
     def _index_file_completed(self, end_timestamp: int) -> None:
         self.checkpoint.advance(index_timestamp=end_timestamp)
-        self.checkpoint.flush()
+        if self._open:  # while recovery builds queues, the old manifest knows more than they do
+            self._save_manifest(clean=False)  # before the checkpoint: a file that it vouches for must be missed
+            self.checkpoint.flush()
 
     def _disk_failed(self, error: OSError | StoreFailed) -> None:
         """What is on disk is not known any more: take no writes until the store was opened, and checked, again."""

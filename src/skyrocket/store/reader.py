@@ -8,11 +8,12 @@ it is read, and never answers with bytes of some other message.
 from collections.abc import Callable, Collection
 from operator import add
 from struct import Struct
+from typing import NoReturn
 
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile
 from skyrocket.format.index_layout import key_text, tag_text
-from skyrocket.format.queue_entry import ENTRY_SIZE, PREFILL_SIZE, QueueEntry
+from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
 from skyrocket.format.record import MAGIC_V1, MAGIC_V2
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import CommitLog
@@ -118,7 +119,10 @@ class Reader:
         if region is None or len(region) < total:  # a damaged queue may go back in the log
             return None
         if len(region) == total:
+            # A run without gaps: with the right first and last record all between them are right as well.
             self._check(region, queue, offset, first, sizes[0])
+            if count > 1:
+                self._check(region[offsets[-1] - first :], queue, offset + count - 1, offsets[-1], sizes[-1])
             slices = [region]
         else:
             slices = self._cut(region, queue, offset, offsets, sizes)
@@ -132,7 +136,7 @@ class Reader:
         starts = [at - first for at in offsets]
         slices = list(map(region.__getitem__, map(slice, starts, map(add, starts, sizes))))
         expected = zip(sizes, range(offset, offset + len(sizes)), offsets, strict=True)
-        if min(sizes) < _PLACE.size or list(map(_unpack_place, slices)) != list(expected):
+        if min(map(len, slices)) < _PLACE.size or list(map(_unpack_place, slices)) != list(expected):
             for number, view in enumerate(slices):  # which one, and is it really wrong?
                 self._check(view, queue, offset + number, offsets[number], sizes[number])
         return slices
@@ -166,15 +170,14 @@ class Reader:
                 break
             result.next_offset = number + 1
             last = entry.physical_offset
-            if entry.physical_offset < removed_before:
+            if 0 <= entry.physical_offset < removed_before:
                 continue
             if entry_filter is not None and not entry_filter(entry):
                 continue
             view = self._log.slice(entry.physical_offset, entry.size)
             if view is None:
-                if entry.physical_offset >= self._log.min_offset:
-                    result.next_offset = number  # not readable yet
-                    break
+                if entry.physical_offset >= self._log.min_offset or not queue.ascends_at(number):
+                    self._refuse(queue, number, entry.physical_offset, entry.size, number * ENTRY_SIZE)
                 if not result.count:
                     result.status = GetStatus.MESSAGE_WAS_REMOVING
                 removed_before = self._log.min_offset
@@ -204,14 +207,22 @@ class Reader:
     def _get_batches(self, queue: BatchConsumeQueue, offset: int, max_count: int, max_bytes: int) -> GetResult:
         result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset)
         place = queue.locate(offset)
-        while place is not None and place < queue.end_entry:
+        if place is None:
+            self._refuse(queue, offset, -1, 0, queue.entries.first_byte)
+        while place < queue.end_entry:
             entry = queue.entry_at(place)
+            if place > queue.first_entry and result.count and entry.base_offset != result.next_offset:
+                self._refuse(queue, entry.base_offset, entry.physical_offset, entry.size, place * BATCH_ENTRY_SIZE)
             if result.count and (result.count + entry.messages > max_count or result.size + entry.size > max_bytes):
                 break
             view = self._log.slice(entry.physical_offset, entry.size)
             if view is None:
+                if entry.physical_offset >= self._log.min_offset or not queue.ascends_at(place):
+                    self._refuse(queue, entry.base_offset, entry.physical_offset, entry.size, place * BATCH_ENTRY_SIZE)
                 result.status = result.status if result.count else GetStatus.MESSAGE_WAS_REMOVING
             else:
+                position = place * BATCH_ENTRY_SIZE
+                self._check(view, queue, entry.base_offset, entry.physical_offset, entry.size, position)
                 result.slices.append(view)
                 result.count += entry.messages
                 result.size += entry.size
@@ -220,8 +231,16 @@ class Reader:
             place += 1
         return result
 
-    def _check(self, view: memoryview, queue: TopicQueue, queue_offset: int, physical_offset: int, size: int) -> None:
-        """The record must be the one that the entry means."""
+    def _check(
+        self,
+        view: memoryview,
+        queue: TopicQueue,
+        queue_offset: int,
+        physical_offset: int,
+        size: int,
+        position: int | None = None,
+    ) -> None:
+        """The record must be the one that the entry means; `position` is the entry's place, in bytes of the queue."""
         head = bytes(view[: _HEAD.size]).ljust(_HEAD.size, b"\0")  # a damaged size may leave too few bytes
         stored_size, magic, stored_queue_offset, stored_offset = _HEAD.unpack(head)
         if (
@@ -231,14 +250,26 @@ class Reader:
             and (stored_queue_offset == queue_offset or self._has_light_queues)
         ):
             return
-        start = queue_offset * ENTRY_SIZE - queue_offset * ENTRY_SIZE % queue.entries.file_size
+        found = f"size {stored_size}, queue offset {stored_queue_offset}, physical offset {stored_offset}"
+        position = queue_offset * ENTRY_SIZE if position is None else position
+        self._refuse(queue, queue_offset, physical_offset, size, position, found)
+
+    def _refuse(
+        self,
+        queue: TopicQueue,
+        queue_offset: int,
+        physical_offset: int,
+        size: int,
+        position: int,
+        found: str = "no such record",
+    ) -> NoReturn:
+        start = position - position % queue.entries.file_size
         raise CorruptFile(
             f"{queue.entries.directory}/{offset_name(start)}",
-            f"entry {queue_offset} points to physical offset {physical_offset} (size {size}), where the log has "
-            f"size {stored_size}, queue offset {stored_queue_offset}, physical offset {stored_offset}",
+            f"entry {queue_offset} points to physical offset {physical_offset} (size {size}); the log has {found}",
             "Stop the broker and run `skyrocket inspect --verify`; if the log is intact delete the queue's directory: "
             "it is rebuilt from the log at the next start",
-            queue_offset * ENTRY_SIZE - start,
+            position - start,
         )
 
     def _count(self, result: GetResult) -> None:

@@ -92,6 +92,7 @@ class Recovery:
         for queue in self._queues:
             if not queue.damaged:
                 queue.recover()
+                queue.correct_min_offset(self._log.files.min_offset)
         if not self._log.files.starts:
             self._judge_damage(_LogEnd(0, "", 0, 0), clean, checkpoint)
             self._queues.clear()
@@ -116,6 +117,8 @@ class Recovery:
             log.warning("queues or index were ahead of the log, comparing all of it offset=%d", end.offset)
             start, whole = oldest, True
             end = self._walk(start)
+        for queue in self._queues:
+            queue.drop_unconfirmed(start)
         self._resume(end)
         seconds = time.monotonic() - began
         return RecoveryReport(clean, start, end.offset, end.records, whole, rebuild_index, seconds)
@@ -173,7 +176,7 @@ class Recovery:
         if self._index is None:
             return chosen
         indexed = max(self._index.end_physical_offset, starts[0])
-        return min(chosen, starts[(indexed - starts[0]) // self._log.file_size])
+        return min(chosen, starts[min((indexed - starts[0]) // self._log.file_size, len(starts) - 1)])
 
     def _first_record(self, start: int) -> RecordHead | None:
         file = self._log.files.find(start)
@@ -254,7 +257,7 @@ class Recovery:
         if not end.reason:
             self._judge_lost_files(end, checkpoint)
             return
-        follower = self._next_intact_record(end.offset)
+        follower = self._next_intact_record(end.offset, end.last_timestamp)
         flushed = end.offset < checkpoint.flushed_offset
         if follower is not None and not checkpoint.flushed_offset:
             # RocketMQ's checkpoint knows only times. Records of the same millisecond may be on either side of a flush.
@@ -289,18 +292,21 @@ class Recovery:
                 0,
             )
 
-    def _next_intact_record(self, offset: int) -> RecordHead | None:
-        """The first intact record behind a damaged place; also in later files."""
+    def _next_intact_record(self, offset: int, not_before_ms: int) -> RecordHead | None:
+        """The first intact record behind a damaged place; also in later files.
+
+        Store times never go back: an older record is one that RocketMQ cut off before, and wrote over in part.
+        """
         for start in self._log.files.starts:
             file = self._log.files.find(start)
             if file is None or start + self._log.file_size <= offset:
                 continue
-            found = self._search(file, max(offset + 1 - start, 0))
+            found = self._search(file, max(offset + 1 - start, 0), not_before_ms)
             if found is not None:
                 return found
         return None
 
-    def _search(self, file: MappedFile, position: int) -> RecordHead | None:
+    def _search(self, file: MappedFile, position: int, not_before_ms: int) -> RecordHead | None:
         data = self._disk.next_data(file.fd, position)
         if data is None:
             return None
@@ -311,7 +317,7 @@ class Recovery:
                     head = read_head(file.view, at - 4, file.start_offset + at - 4, check_crc=True)
                 except CorruptRecord:
                     head = None
-                if head is not None:
+                if head is not None and head.store_timestamp >= not_before_ms:
                     return head
                 at = file.map.find(magic, at + 1)
         return None

@@ -1,5 +1,6 @@
 """The eight bytes of a queue entry that stand for the tags: their hash, or the delivery time in the delay topic."""
 
+from skyrocket.errors import ConfigError
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
 from skyrocket.model.delay_level import parse_delay_levels
@@ -12,7 +13,10 @@ class TagsCoder:
     """Computes tags codes and remembers those of tags seen before."""
 
     def __init__(self, delay_levels: str) -> None:
-        self._delays = parse_delay_levels(delay_levels)
+        try:
+            self._delays = parse_delay_levels(delay_levels)
+        except ValueError as error:
+            raise ConfigError(f"messageDelayLevel: {error}") from error
         self.known: dict[bytes, int] = {}
 
     def code(self, properties: bytes) -> int:

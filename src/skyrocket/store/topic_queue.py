@@ -12,6 +12,7 @@ class TopicQueue:
     """One (topic, queue id): the next offset to assign, and the entries that dispatch has built."""
 
     __slots__ = (
+        "confirmed_offset",
         "damaged",
         "entries",
         "has_gap",
@@ -43,6 +44,7 @@ class TopicQueue:
         self.max_offset = 0  # entries end here; the dispatcher's
         self.min_offset = 0
         self.max_physical_offset = -1  # end of the last record that has an entry
+        self.confirmed_offset = -1  # recovery has seen the records of all entries before it
         self.damaged = False  # its files cannot be right: rebuild it from the log
         self.has_gap = False  # a record came whose predecessor has no entry
 
@@ -71,6 +73,12 @@ class TopicQueue:
     def truncate_to(self, log_end: int) -> None:
         """Drop entries of records that the log no longer has at its end."""
         raise NotImplementedError
+
+    def drop_unconfirmed(self, walked_from: int) -> None:
+        """Drop entries at the queue's end whose records a walk from an offset should have met, but did not.
+
+        RocketMQ leaves such entries behind a cut; later records may then lie where theirs were.
+        """
 
     def correct_min_offset(self, log_start: int) -> None:
         """Move the first readable offset behind records that the log no longer has at its start."""

@@ -153,11 +153,16 @@ class FaultyDisk(Disk):
         with self._lock:
             self._space = None
 
-    def revive(self) -> None:
-        """The process died, not the machine: a new one finds the page cache as it was."""
+    def for_next_process(self) -> "FaultyDisk":
+        """The process died, not the machine: the disk for a new one, with the page cache as it was."""
         with self._lock:
-            self.crashed = False
-            self.faults.clear()
+            successor = FaultyDisk(self._root)
+            successor.used = self.used
+            successor._files, successor._allocated = self._files, self._allocated
+            successor._names, successor._durable_names = self._names, self._durable_names
+            successor._durable, successor._gone = self._durable, self._gone
+            successor._changes = self._changes
+            return successor
 
     def crash(self) -> None:
         """Stop now."""

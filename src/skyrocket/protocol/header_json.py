@@ -1,0 +1,123 @@
+"""The JSON form of a header: one object, keys sorted, no blanks, nothing that is null.
+
+    {"code":0,"extFields":{…},"flag":1,"language":"JAVA","opaque":9,"remark":"…","serializeTypeCurrentRPC":"JSON",
+    "version":493}
+
+Read as liberally as Java reads: numbers may be text, the language a number, ext values numbers or booleans; single
+quotes, trailing commas and raw control characters pass. Written so that the strictest client understands it.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from skyrocket.fastjson import FastJsonError, loads
+from skyrocket.protocol.codes import LanguageCode, SerializeType
+from skyrocket.protocol.command import Body, RemotingCommand
+from skyrocket.protocol.errors import ProtocolError
+
+_LANGUAGES: Final[Mapping[Any, LanguageCode]] = {
+    **{language.name: language for language in LanguageCode},
+    **{language.value: language for language in LanguageCode},
+}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
+# A string in either quotes, or the rest of the text when it is never closed: a single pass even over hostile text.
+_STRING = re.compile(rb"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?|'[^'\\]*+(?:\\.[^'\\]*+)*+'?", re.DOTALL)
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+
+
+def decode(header: bytes, body: Body) -> RemotingCommand:
+    """The command of a header; raises ProtocolError where Java would close the connection."""
+    try:
+        fields = orjson.loads(header)
+    except orjson.JSONDecodeError:
+        fields = _liberally(header)
+    if fields.__class__ is not dict:
+        raise ProtocolError("the header is no JSON object")
+    get = fields.get
+    code, opaque, flag, version = get("code", 0), get("opaque", 0), get("flag", 0), get("version", 0)
+    try:
+        if (code | opaque | flag | version) >> 31:  # a negative or too large one among them
+            code, opaque, flag, version = _int32(code), _int32(opaque), _int32(flag), _int32(version)
+    except TypeError:
+        code, opaque, flag, version = _int32(code), _int32(opaque), _int32(flag), _int32(version)
+    remark = get("remark")
+    if remark is not None and remark.__class__ is not str:
+        remark = _text(remark)
+    ext_fields = get("extFields")
+    if ext_fields is not None:
+        try:
+            "".join(ext_fields.values())  # the fastest way to see that all are text
+        except (TypeError, AttributeError):
+            ext_fields = _texts(ext_fields)
+    return RemotingCommand(
+        code, opaque, flag, ext_fields, body, remark, _language(get("language", "JAVA")), version, SerializeType.JSON
+    )
+
+
+def encode(command: RemotingCommand) -> bytes:
+    """The header's bytes; ext fields stand in the order of the dict."""
+    header: dict[str, object] = {"code": command.code}
+    if command.ext_fields is not None:
+        header["extFields"] = command.ext_fields
+    header["flag"] = command.flag
+    if command.language is not None:
+        header["language"] = command.language.name
+    header["opaque"] = command.opaque
+    if command.remark is not None:
+        header["remark"] = command.remark
+    header["serializeTypeCurrentRPC"] = "JSON"
+    header["version"] = command.version
+    try:
+        return orjson.dumps(header)
+    except TypeError:
+        return orjson.dumps(_without_lone_surrogates(header))
+
+
+def _liberally(header: bytes) -> Any:
+    try:
+        return loads(_STRING.sub(_escaped, header))
+    except FastJsonError as error:
+        raise ProtocolError(f"the header is no JSON: {error}") from None
+
+
+def _escaped(string: re.Match[bytes]) -> bytes:
+    return _CONTROL.sub(lambda sign: b"\\u%04x" % sign[0][0], string[0])
+
+
+def _int32(value: object) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+        value = int(value)
+    if not isinstance(value, int) or not -(1 << 31) <= value < 1 << 31:
+        raise ProtocolError("a number of the header is none, or has more than 32 bits")
+    return int(value)
+
+
+def _language(value: object) -> LanguageCode | None:
+    # RocketMQ: an unknown language is null, not an error.
+    return _LANGUAGES.get(value) if isinstance(value, str | int) else None
+
+
+def _texts(ext_fields: object) -> dict[str, str]:
+    if not isinstance(ext_fields, dict):
+        raise ProtocolError("extFields is no JSON object")
+    return {_text(name): _text(value) for name, value in ext_fields.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        raise ProtocolError("a value of the header is no text, number or boolean") from None
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_without_lone_surrogates(name): _without_lone_surrogates(part) for name, part in value.items()}
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -1,0 +1,121 @@
+"""The transient pool: appends to private buffers, readers see only what was committed."""
+
+import time
+from typing import Any
+
+import pytest
+
+from skyrocket.store.results import Durability, PutStatus
+from skyrocket.store.transient_pool import PoolExhausted, TransientPool
+from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, fill_files, log_bytes, message, put
+from tests.unit.store.test_commit_log import copy_log
+
+POOL: dict[str, Any] = {"transient_pool": True, "transient_pool_size": 2}
+
+
+def test_a_pool_lends_its_buffers_and_takes_them_back() -> None:
+    pool = TransientPool(2, 4096)
+    first, second = pool.borrow(), pool.borrow()
+    assert len(first) == len(second) == 4096
+    assert pool.free == 0
+    with pytest.raises(PoolExhausted):
+        pool.borrow()
+    pool.give_back(first)
+    assert pool.borrow() is first
+
+
+@pytest.mark.requirement("A030", "A031")
+def test_readers_see_only_what_was_committed(stores: Stores) -> None:
+    store = stores.open(**POOL)
+    result = put(store, b"one")
+    assert result.durability is Durability.BUFFER
+    assert store.dispatch() == 0
+    assert store.by_physical_offset(0) is None
+    assert store.read_raw(0, 100) is None
+    assert not any(log_bytes(store))  # the page cache has nothing yet
+
+    store.commit_log.commit()
+    put(store, b"two")
+    assert store.dispatch() == 1
+    assert bodies(store.get(TOPIC, 0, 0)) == [b"one"]
+    assert store.by_physical_offset(result.end_offset) is None
+    store.flush()
+    store.dispatch()
+    assert bodies(store.get(TOPIC, 0, 0)) == [b"one", b"two"]
+
+
+@pytest.mark.requirement("A030")
+def test_a_flush_commits_first(stores: Stores) -> None:
+    store = stores.open(**POOL)
+    result = put(store)
+    durable = store.wait_durable(result)
+    assert durable.durability is Durability.DISK
+    assert store.commit_log.flushed_offset == result.end_offset
+
+
+def test_everything_is_committed_every_200_ms_by_itself(stores: Stores) -> None:
+    store = stores.open(**POOL, commit_interval_ms=10, commit_thorough_interval_ms=20)
+    put(store)
+    deadline = time.monotonic() + 5
+    while not store.dispatch() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert store.max_offset(TOPIC, 0) == 1
+    assert store.commit_log.flushed_offset == 0  # committed, not flushed
+
+
+def test_the_files_are_the_same_as_without_the_pool(stores: Stores) -> None:
+    pooled, plain = stores.open("pooled", **POOL), stores.open("plain")
+    for store in (pooled, plain):
+        for files in (2, 3, 4):
+            fill_files(store, files)
+            store.commit_log.commit()
+        put(store, b"last")
+        store.flush()
+    assert log_bytes(pooled) == log_bytes(plain)
+    assert len(pooled.commit_log.files.starts) == 4
+
+
+def test_an_exhausted_pool_means_busy_until_something_is_committed(stores: Stores) -> None:
+    store = stores.open(**POOL)
+    assert not store.transient_pool_deficient
+    fill_files(store, 2)
+    assert store.transient_pool_deficient
+    while (result := store.put(message(b"x" * 500))).ok:
+        pass
+    assert result.status is PutStatus.OS_PAGE_CACHE_BUSY
+    assert "transient store pool" in result.remark
+    assert store.commit_log.written_offset <= 2 * FILE_SIZE
+    assert store.commit_log.commit()
+    assert not store.transient_pool_deficient
+    assert put(store, b"x" * 500).physical_offset == 2 * FILE_SIZE
+
+
+def test_a_commit_waits_for_enough_pages(stores: Stores) -> None:
+    store = stores.open(**POOL)
+    put(store, b"x" * 5000)
+    assert not store.commit_log.commit(least_pages=2)
+    put(store, b"x" * 5000)
+    assert store.commit_log.commit(least_pages=2)
+    assert not store.commit_log.commit()
+
+
+def test_a_clean_close_keeps_everything(stores: Stores) -> None:
+    store = stores.open(**POOL)
+    results = fill_files(store, 2)
+    store.close()
+    store = stores.open(**POOL)
+    assert store.recovery is not None
+    assert store.recovery.clean
+    assert store.max_offset(TOPIC, 0) == len(results)
+    assert put(store).queue_offset == len(results)
+
+
+def test_a_replica_may_use_the_pool_too(stores: Stores) -> None:
+    master = stores.open("master")
+    fill_files(master, 3)
+    replica = stores.open("replica", transient_pool=True, transient_pool_size=5)
+    copy_log(master, replica, 0, 5000)
+    replica.flush()
+    replica.dispatch()
+    assert log_bytes(replica) == log_bytes(master)
+    assert replica.max_offset(TOPIC, 0) > 100
