@@ -35,7 +35,10 @@ def samples(version: str, *, count: int = 300, seed: int = 1) -> list[Draft]:
 
 
 def samples_for_rocketmq(version: str, *, count: int = 300, seed: int = 1) -> list[Draft]:
-    """The same for RocketMQ to append; 4.9 would turn the delayed message into a delayed one once more."""
+    """The same for RocketMQ to append or recover.
+
+    RocketMQ: 4.9 would delay the delayed message once more, and delivers at once what it had to recover.
+    """
     drafts = samples(version, count=count, seed=seed)
     return [draft for draft in drafts if version != "4.9.7" or draft.topic != DELAYED_TOPIC]
 

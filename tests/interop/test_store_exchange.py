@@ -317,7 +317,7 @@ def write_and_kill(path: Path, version: str, *, seed: int, kill_after: int) -> l
         finally:
             process.kill()
     assert process.returncode == -signal.SIGKILL, "the writer ended by itself"
-    drafts = samples(version, count=WRITER_MESSAGES, seed=seed)
+    drafts = samples_for_rocketmq(version, count=WRITER_MESSAGES, seed=seed)
     return [expected_line(drafts[placement["number"]], placement) for placement in placements]
 
 

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from tests.interop.our_store import opened, put, store_placement
-from tests.interop.samples import SMALL_FILES, samples
+from tests.interop.samples import SMALL_FILES, samples_for_rocketmq
 
 WRITER_MESSAGES = 5000
 
 
 def main(path: str, version: str, seed: str) -> None:
     with opened(Path(path), SMALL_FILES) as store:
-        for number, draft in enumerate(samples(version, count=WRITER_MESSAGES, seed=int(seed))):
+        for number, draft in enumerate(samples_for_rocketmq(version, count=WRITER_MESSAGES, seed=int(seed))):
             line = {"number": number, **store_placement(put(store, draft))}
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
