@@ -10,6 +10,7 @@ records ends with a blank: its size up to the end of the file, a magic of its ow
 
 from collections.abc import Iterator
 from enum import Enum
+from mmap import mmap
 from struct import Struct
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import PROPERTY_END, decode_properties, without_property
 from skyrocket.model.message import Host, StoredMessage
 
-Buffer = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview | mmap
 
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477
@@ -50,6 +51,7 @@ BORN_HOST_AT = 48
 SMALLEST_RECORD = 91
 _ZERO_SECTOR = bytes(512)
 
+_new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: recovery makes millions
 _I32 = Struct(">i")
 _I64 = Struct(">q")
 _PORT = Struct(">i")
@@ -172,18 +174,19 @@ class RecordWalk:
         self.end: WalkEnd = WalkEnd.LIMIT
         self.reason = ""
         self._view = memoryview(buffer)
+        self._buffer = buffer  # a slice of a map is bytes at once, one of a view must be copied from
         self._file_offset = file_offset
         self._limit = len(self._view) if limit is None else limit
         self._crc = crc
 
     def __iter__(self) -> Iterator[RecordHead]:
-        view, limit, file_offset = self._view, self._limit, self._file_offset
+        view, buffer, limit, file_offset = self._view, self._buffer, self._limit, self._file_offset
         position = self.position
         check_body = self._crc is CrcCheck.BODY
         check_record = self._crc is CrcCheck.RECORD
         while position < limit:
             try:
-                head = _examine(view, position, limit, file_offset + position, check_body)
+                head = _examine(view, buffer, position, limit, file_offset + position, check_body)
                 if check_record and head is not None:
                     _check_record_crc(view, position, head)
             except CorruptRecord as damage:
@@ -203,11 +206,11 @@ class RecordWalk:
 def read_head(buffer: Buffer, position: int, physical_offset: int, *, check_crc: bool = False) -> RecordHead | None:
     """The head of the record at a position, None for a blank; raises CorruptRecord otherwise."""
     view = memoryview(buffer)
-    return _examine(view, position, len(view), physical_offset, check_crc)
+    return _examine(view, buffer, position, len(view), physical_offset, check_crc)
 
 
 def _examine(
-    view: memoryview, position: int, limit: int, physical_offset: int, check_body_crc: bool
+    view: memoryview, buffer: Buffer, position: int, limit: int, physical_offset: int, check_body_crc: bool
 ) -> RecordHead | None:
     left = limit - position
     if left < BLANK_SIZE:
@@ -254,15 +257,18 @@ def _examine(
         actual = checksum(view[body_at : body_at + body_length])
         if actual != fields[2]:
             raise CorruptRecord(f"body CRC {actual} differs from the stored {fields[2]}", physical_offset)
-    return RecordHead(
-        physical_offset,
-        size,
-        bytes(view[topic_at : topic_at + topic_bytes]),
-        queue_id,
-        queue_offset,
-        sys_flag,
-        store_timestamp,
-        bytes(view[properties_at:end]),
+    return _new_tuple(
+        RecordHead,
+        (
+            physical_offset,
+            size,
+            bytes(buffer[topic_at : topic_at + topic_bytes]),
+            queue_id,
+            queue_offset,
+            sys_flag,
+            store_timestamp,
+            bytes(buffer[properties_at:end]),
+        ),
     )
 
 
@@ -281,7 +287,7 @@ def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = False)
     if left < SMALLEST_RECORD:
         raise CorruptRecord(f"only {left} bytes left")
     (stored_offset,) = _I64.unpack_from(view, position + PHYSICAL_OFFSET_AT)
-    head = _examine(view, position, len(view), stored_offset, check_crc)
+    head = _examine(view, buffer, position, len(view), stored_offset, check_crc)
     if head is None:
         raise CorruptRecord("a blank, not a message", stored_offset)
     layout = head_struct(head.sys_flag)

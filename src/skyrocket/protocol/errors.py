@@ -1,7 +1,7 @@
 """Refusals ↔ response codes, one table for both sides; and ProtocolError, after which a connection is closed.
 
-    server   raise TopicNotExist("topic[x] not exist, …")        the router answers with `code` and `remark`
-    client   raise error_of(answer.code, answer.remark)          the caller sees TopicNotExist again
+server   raise TopicNotExist("topic[x] not exist, …")        the router answers with `code` and `remark`
+client   raise error_of(answer.code, answer.remark)          the caller sees TopicNotExist again
 """
 
 from collections.abc import Mapping
@@ -252,9 +252,7 @@ class MalformedBody(SystemFailure):
 class UnknownAnswer(RequestError):
     """A code without a class of its own, such as those of the controller."""
 
-    def __init__(
-        self, code: int, remark: str | None = None, ext_fields: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, code: int, remark: str | None = None, ext_fields: Mapping[str, str] | None = None) -> None:
         super().__init__(remark if remark is not None else f"answer {code}", ext_fields)
         self.code = code  # type: ignore[misc]
 

@@ -58,12 +58,9 @@ class FrameReader:
         size = len(data)
         while size - at >= _PREFIX_SIZE:
             length, word = _PREFIX.unpack_from(data, at)
-            frame_size = length + _LENGTH_SIZE
             header_size = word & _MAX_HEADER_SIZE
-            if not 4 + header_size <= length <= self._max_frame_size - _LENGTH_SIZE:
-                self._refuse(length, header_size)
-            if word > _MAX_HEADER_SIZE and word >> 24 != SerializeType.ROCKETMQ:
-                raise ProtocolError(f"header form {word >> 24} is unknown")
+            self._check(length, word, header_size)
+            frame_size = length + _LENGTH_SIZE
             if size - at < frame_size:
                 break
             body_at = at + _PREFIX_SIZE + header_size
@@ -77,34 +74,35 @@ class FrameReader:
         else:
             if size - at >= _LENGTH_SIZE:
                 length = int.from_bytes(data[at : at + _LENGTH_SIZE], "big", signed=True)
-                if not 4 <= length <= self._max_frame_size - _LENGTH_SIZE:
-                    self._refuse(length, 0)
+                self._check(length, 0, 0)
         if at < size:
             self._pending += data[at:]
 
     def _complete_pending(self, data: bytes, commands: list[RemotingCommand]) -> int:
         """Add to the pending frame what is missing, and no more; returns how much of the data was used."""
         pending = self._pending
-        used = 0
-        if len(pending) < _PREFIX_SIZE:
-            used = _PREFIX_SIZE - len(pending)
-            pending += data[:used]
-        if len(pending) >= _LENGTH_SIZE:
-            missing = int.from_bytes(pending[:_LENGTH_SIZE], "big", signed=True) + _LENGTH_SIZE - len(pending)
-            if len(pending) >= _PREFIX_SIZE and 0 < missing <= self._max_frame_size:
-                pending += memoryview(data)[used : used + missing]
-                used += missing
-                if len(data) < used:
-                    return len(data)
+        used = min(max(_PREFIX_SIZE - len(pending), 0), len(data))
+        pending += data[:used]
+        if len(pending) >= _PREFIX_SIZE:
+            length, word = _PREFIX.unpack_from(pending)
+            self._check(length, word, word & _MAX_HEADER_SIZE)
+            missing: int = min(length + _LENGTH_SIZE - len(pending), len(data) - used)
+            pending += memoryview(data)[used : used + missing]
+            used += missing
+            if len(pending) < length + _LENGTH_SIZE:
+                return used
         self._pending = bytearray()
-        # Handed over, not copied: nothing writes to these bytes any more.
+        # A large frame is handed over, not copied: nothing writes to these bytes any more.
         self._cut(bytes(pending) if len(pending) < _VIEW_FROM else memoryview(pending), 0, commands)
-        return min(used, len(data))
+        return used
 
-    def _refuse(self, length: int, header_size: int) -> None:
-        if length > self._max_frame_size - _LENGTH_SIZE:
-            raise ProtocolError(f"a frame of {length} bytes; the limit is {self._max_frame_size}")
-        raise ProtocolError(f"a header of {header_size} bytes in a frame of {length}")
+    def _check(self, length: int, word: int, header_size: int) -> None:
+        if not 4 + header_size <= length <= self._max_frame_size - _LENGTH_SIZE:
+            raise ProtocolError(
+                f"a frame of {length} bytes with a header of {header_size}; the limit is {self._max_frame_size}"
+            )
+        if word > _MAX_HEADER_SIZE and word >> 24 != SerializeType.ROCKETMQ:
+            raise ProtocolError(f"header form {word >> 24} is unknown")
 
 
 def encode(command: RemotingCommand) -> bytes:

@@ -8,7 +8,7 @@ name the last counts; a code above 32767 does not fit, its frame must have a JSO
 """
 
 from struct import Struct
-from struct import error as StructError
+from struct import error as struct_error
 
 from skyrocket.protocol.codes import LanguageCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -47,7 +47,7 @@ def decode(header: bytes, body: Body) -> RemotingCommand:
                     ext_fields[name] = value
                 else:
                     ext_fields.pop(name, None)
-    except StructError:
+    except struct_error:
         raise ProtocolError("the header ends within a field") from None
     except UnicodeDecodeError:
         raise ProtocolError("the header has text that is not UTF-8") from None

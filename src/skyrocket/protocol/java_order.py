@@ -16,10 +16,20 @@ FROM_SINGLE_FIELD = 256
 
 def java_map_order(keys: Iterable[str], capacity: int = FROM_HEADER) -> list[str]:
     """The keys, given in the order in which they are put in, as a HashMap of that initial capacity gives them."""
-    ordered = list(dict.fromkeys(keys))
-    while len(ordered) > capacity * 3 // 4:
+    distinct = list(dict.fromkeys(keys))
+    while len(distinct) > fill_limit(capacity):
         capacity *= 2
-    return sorted(ordered, key=lambda key: _spread(key) & (capacity - 1))
+    return bucket_order(distinct, capacity)
+
+
+def fill_limit(capacity: int) -> int:
+    """How many keys a table holds before it doubles."""
+    return capacity * 3 // 4
+
+
+def bucket_order(keys: Iterable[str], capacity: int) -> list[str]:
+    """The same for a table that does not grow."""
+    return sorted(keys, key=lambda key: _spread(key) & (capacity - 1))
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ import math
 import mmap
 import os
 import shutil
+from collections.abc import Iterator
 
 
 class Disk:
@@ -146,10 +147,16 @@ class Disk:
 
         By writing: cut and lengthened again, a file would be too short after a crash between the two.
         """
+        for start, end in self.data_extents(fd, position, size):
+            for at in range(start, end, _ZEROS_AT_ONCE):
+                self._write(fd, bytes(min(end - at, _ZEROS_AT_ONCE)), at)
+
+    def data_extents(self, fd: int, position: int, size: int) -> Iterator[tuple[int, int]]:
+        """The parts of a file, from a position to its size, that are not holes."""
         start = self.next_data(fd, position)
         while start is not None and start < size:
-            end = min(os.lseek(fd, start, os.SEEK_HOLE), start + _ZEROS_AT_ONCE, size)
-            self._write(fd, bytes(end - start), start)
+            end = min(os.lseek(fd, start, os.SEEK_HOLE), size)
+            yield start, end
             start = self.next_data(fd, end)
 
     def next_data(self, fd: int, position: int) -> int | None:

@@ -2,7 +2,8 @@
 
 RocketMQ knows a queue only by its directory; when that is gone it starts to count from 0 again. The manifest is
 written at a clean close and whenever the set of queues has changed, after the queues themselves are on disk. It
-is a lower bound: a queue may have grown since, but not shrunk (but for retention, which moves its start).
+is a lower bound: a queue may have grown since, but not shrunk (but for retention, which moves its start). It also
+remembers queues that were deleted while their records were still in the log: recovery must not bring them back.
 """
 
 import json
@@ -22,6 +23,7 @@ class Manifest:
     clean: bool = False  # written by a clean close, behind which the log has not grown
     queues: dict[str, list[int]] = field(default_factory=dict)  # "topic/queue id" → first byte of its files, max offset
     index_files: list[str] = field(default_factory=list)
+    removed: dict[str, int] = field(default_factory=dict)  # deleted queues → where the log ended then
 
     def missing_queues(self, queues: Iterable[TopicQueue]) -> list[str]:
         """Queues that are gone or shorter than they were."""
@@ -38,6 +40,7 @@ class Manifest:
 
 
 def queue_key(queue: TopicQueue) -> str:
+    """The name of a queue in the manifest."""
     return f"{queue.topic}/{queue.queue_id}"
 
 
@@ -47,6 +50,7 @@ def save_manifest(disk: Disk, path: str, manifest: Manifest) -> None:
         "clean": manifest.clean,
         "queues": manifest.queues,
         "indexFiles": manifest.index_files,
+        "removed": manifest.removed,
     }
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
     disk.replace_file(path, b"%d\n%s\n" % (checksum(text), text))
@@ -62,4 +66,6 @@ def load_manifest(disk: Disk, path: str) -> Manifest | None:
     if not crc.isdigit() or int(crc) != checksum(text):
         return None
     content = json.loads(text)
-    return Manifest(content["logEnd"], content["clean"], content["queues"], content["indexFiles"])
+    return Manifest(
+        content["logEnd"], content["clean"], content["queues"], content["indexFiles"], content.get("removed", {})
+    )

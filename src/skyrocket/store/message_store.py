@@ -128,7 +128,6 @@ class MessageStore:
         self._open = False
         self._manifest_lock = threading.Lock()
         self._stop = threading.Event()
-        self._arrived = threading.Event()
         self._threads: list[threading.Thread] = []
 
     # -- life -------------------------------------------------------------------------------------------
@@ -142,6 +141,8 @@ class MessageStore:
 
     def open(self) -> RecoveryReport:
         """Take the directory, recover, start. Raises StoreLocked or CorruptFile, then nothing is left running."""
+        if self.recovery is not None:
+            raise StoreError("a MessageStore is opened only once: make a new one for the directory")
         self._directory.lock()
         try:
             report = self._recover()
@@ -180,6 +181,7 @@ class MessageStore:
                 "checkpoint is damaged or another program wrote it, not using it path=%s", self.paths.checkpoint
             )
         manifest = load_manifest(self._disk, self.paths.manifest)
+        self.queues.removed = dict(manifest.removed) if manifest is not None else {}
         recovery = Recovery(self._disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher)
         report = recovery.run(clean=clean, checkpoint=self.checkpoint.current, manifest=manifest)
         self.queues.write_out()
@@ -197,7 +199,6 @@ class MessageStore:
             return
         self._open = self._writable = False
         self._stop.set()
-        self._arrived.set()
         for thread in self._threads:
             thread.join(timeout=_CLOSE_SECONDS)
         self.cleaner.stop()
@@ -352,9 +353,12 @@ class MessageStore:
         try:
             self.commit_log.append_raw(offset, data)
         except OSError as error:
-            self._disk_failed(error)
+            may_pass = isinstance(error, PoolExhausted) or error.errno == errno.ENOSPC
+            if not may_pass:
+                self._disk_failed(error)
             raise
-        self._arrived.set()
+        if self._wakes_flusher:
+            self.flusher.wake()
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
         """Log bytes for a replica, from an offset to the end of its file at most."""
@@ -628,7 +632,9 @@ class MessageStore:
             names = self.index.names if self.index is not None else []
             if not clean:
                 names = names[:-1]  # the newest does not survive an unclean stop anyhow
-            manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names)
+            oldest = self.commit_log.min_offset
+            removed = {key: offset for key, offset in self.queues.removed.items() if offset > oldest}
+            manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names, removed)
             save_manifest(self._disk, self.paths.manifest, manifest)
 
     def remove_topic(self, topic: str) -> int:
@@ -643,7 +649,10 @@ class MessageStore:
 
     def _remove_queues(self, doomed: list[TopicQueue]) -> int:
         for queue in doomed:
+            self.queues.removed[queue_key(queue)] = self.commit_log.written_offset
             self.queues.remove(queue)
+        if doomed:
+            self._save_manifest(clean=False)
         return len(doomed)
 
     def clean_expired(self) -> CleanReport:

@@ -34,6 +34,9 @@ class QueueTable:
         self.by_key: dict[QueueKey, TopicQueue] = {}
         self.dirty: list[TopicQueue] = []  # queues whose tail is not empty; the dispatcher adds them
         self.lock = threading.RLock()  # held by whoever appends entries or writes them out
+        self.removed: dict[
+            str, int
+        ] = {}  # deleted queues, and where the log ended: older records are not theirs any more
         self.new_queues = False  # a queue was made since the manifest was written
         self._unsynced: set[TopicQueue] = set()
         self._disk = disk

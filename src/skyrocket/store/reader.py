@@ -36,7 +36,10 @@ _QUERY_ROUNDS = 3
 _HEAD = Struct(">ii12xqq")  # size, magic, …, queue offset, physical offset
 _PLACE = Struct(">i16xqq")  # the same without the magic
 _unpack_place = _PLACE.unpack_from
-_entries_struct: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}
+# Several entries at once: all of their fields, or their sizes alone.
+_entries_structs: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}
+_sizes_structs: dict[int, Struct] = {n: Struct(">" + "8xi8x" * n) for n in range(1, 65)}
+_OFFSET = Struct(">q")
 
 
 class Reader:
@@ -103,28 +106,29 @@ class Reader:
         config = self._config
         data = queue.read(offset, min(count, config.max_transfer_count_memory))
         count = len(data) // ENTRY_SIZE
-        layout = _entries_struct.get(count)
-        if layout is None:
+        sizes_struct = _sizes_structs.get(count)
+        if sizes_struct is None:
             return None
-        fields = layout.unpack(data)
-        offsets, sizes = fields[0::3], fields[1::3]
-        first, total = offsets[0], sum(sizes)
+        sizes = sizes_struct.unpack(data)
+        total = sum(sizes)
+        (first,), (last,) = _OFFSET.unpack_from(data), _OFFSET.unpack_from(data, len(data) - ENTRY_SIZE)
         if (
             total > max_bytes
             or total > config.max_transfer_bytes_memory
             or self._log.written_offset - first > self._near
         ):
             return None
-        region = self._log.slice(first, offsets[-1] + sizes[-1] - first)
+        region = self._log.slice(first, last + sizes[-1] - first)
         if region is None or len(region) < total:  # a damaged queue may go back in the log
             return None
         if len(region) == total:
             # A run without gaps: with the right first and last record all between them are right as well.
             self._check(region, queue, offset, first, sizes[0])
             if count > 1:
-                self._check(region[offsets[-1] - first :], queue, offset + count - 1, offsets[-1], sizes[-1])
+                self._check(region[last - first :], queue, offset + count - 1, last, sizes[-1])
             slices = [region]
         else:
+            offsets = _entries_structs[count].unpack(data)[0::3]
             slices = self._cut(region, queue, offset, offsets, sizes)
         return GetResult(GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total)
 
@@ -361,6 +365,6 @@ def _tags_filter(tags_codes: Collection[int]) -> EntryFilter:
 
 def _entries(data: bytes) -> list[QueueEntry]:
     count = len(data) // ENTRY_SIZE
-    layout = _entries_struct.get(count) or Struct(">" + "qiq" * count)
+    layout = _entries_structs.get(count) or Struct(">" + "qiq" * count)
     fields = iter(layout.unpack(data[: count * ENTRY_SIZE]))
     return [QueueEntry(*entry) for entry in zip(fields, fields, fields, strict=True)]

@@ -14,6 +14,7 @@ So a recovery may dispatch again, but never loses, and step 3 is the ordinary di
 """
 
 import logging
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from skyrocket.store.queue_table import QueueTable
 log = logging.getLogger(__name__)
 
 _BATCH = 4096
-_MAGICS = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab")
+_MAGIC = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
 _PROGRESS_SECONDS = 5.0
 
 
@@ -204,19 +205,21 @@ class Recovery:
         return end
 
     def _batches(self, start: int, end: _LogEnd) -> Iterator[list[DispatchItem]]:
-        item = self._dispatcher.item
+        item, removed = self._dispatcher.item, self._queues.removed
         for file_start in self._log.files.starts:
             if file_start + self._log.file_size <= start:
                 continue
             file = self._log.files.find(file_start)
             assert file is not None
-            walk = RecordWalk(file.view, file_start, max(0, start - file_start), crc=self._crc)
+            walk = RecordWalk(file.map, file_start, max(0, start - file_start), crc=self._crc)
             batch: list[DispatchItem] = []
             for head in walk:
                 reason = self._hidden_damage(head)
                 if reason:
                     walk.end, walk.reason = WalkEnd.DAMAGED, reason
                     break
+                if removed and head.physical_offset < removed.get(f"{head.topic.decode()}/{head.queue_id}", 0):
+                    continue
                 batch.append(item(head))
                 if len(batch) >= _BATCH:
                     end.offset = file_start + walk.position
@@ -307,19 +310,16 @@ class Recovery:
         return None
 
     def _search(self, file: MappedFile, position: int, not_before_ms: int) -> RecordHead | None:
-        data = self._disk.next_data(file.fd, position)
-        if data is None:
-            return None
-        for magic in _MAGICS:
-            at = file.map.find(magic, max(data, 4))
-            while at >= 0:
+        """The first intact record of a file from a position on; holes of the file are not looked at."""
+        for start, end in self._disk.data_extents(file.fd, position, self._log.file_size):
+            for match in _MAGIC.finditer(file.view[max(start, 4) : end]):
+                at = max(start, 4) + match.start() - 4
                 try:
-                    head = read_head(file.view, at - 4, file.start_offset + at - 4, check_crc=True)
+                    head = read_head(file.map, at, file.start_offset + at, check_crc=True)
                 except CorruptRecord:
-                    head = None
+                    continue
                 if head is not None and head.store_timestamp >= not_before_ms:
                     return head
-                at = file.map.find(magic, at + 1)
         return None
 
     def _drop_what_is_behind(self, log_end: int) -> bool:

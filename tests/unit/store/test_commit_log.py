@@ -362,7 +362,8 @@ def test_a_missing_separator_counts_towards_the_room_for_the_crc(stores: Stores)
 # -- many writers, and writers that fail ------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("E024", "E025")
+@pytest.mark.requirement("E024")
+@pytest.mark.usefixtures("hurried_threads")
 def test_eight_threads_get_contiguous_offsets_in_log_and_queues(stores: Stores) -> None:
     store = stores.open(commit_log_file_size=1 << 16, dispatch_thread=True)
     each = 400

@@ -211,6 +211,7 @@ def test_offsets_that_a_client_claims_are_replaced_by_the_true_ones(stores: Stor
     assert store.max_offset("%LMQ%a", 0) == 1
 
 
+@pytest.mark.usefixtures("hurried_threads")
 def test_eight_threads_leave_no_gap_in_a_light_queue(stores: Stores) -> None:
     store = stores.open(multi_dispatch=True, commit_log_file_size=1 << 20)
 

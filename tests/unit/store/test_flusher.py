@@ -114,6 +114,14 @@ def test_with_synchronous_flush_a_message_nobody_waits_for_is_flushed_at_once(st
     assert not batch.ok
 
 
+def test_with_synchronous_flush_replicated_bytes_are_flushed_at_once(stores: Stores) -> None:
+    master = stores.open("master")
+    data = bytes(master.read_raw(0, put(master).end_offset) or b"")
+    replica = stores.open("replica", **SYNC)
+    replica.append_raw(0, data)
+    assert wait_until(lambda: flushed(replica) == len(data))
+
+
 def test_a_slow_disk_is_a_timeout_and_the_message_is_stored(stores: Stores) -> None:
     disk = SlowDisk()
     store = stores.open(disk=disk, sync_flush_timeout_ms=30, **SYNC)

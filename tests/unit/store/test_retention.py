@@ -1,12 +1,14 @@
 """Which files go and when: the rules as tables of cases, then the cleaner on real files of set ages."""
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from skyrocket.format.record import decode_records
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetStatus, PutStatus
 from skyrocket.store.retention import DiskState, deletable_files, disk_state, is_delete_hour
@@ -363,3 +365,52 @@ def test_the_cleaner_runs_by_itself(stores: Stores) -> None:
     while len(store.commit_log.files.starts) > 1 and time.monotonic() < deadline:
         time.sleep(0.005)
     assert len(store.commit_log.files.starts) == 1
+
+
+@pytest.mark.usefixtures("hurried_threads")
+def test_readers_never_see_anything_wrong_while_files_go(stores: Stores) -> None:
+    disk = PartlyUsedDisk()
+    disk.ratio = 0.86
+    store = stores.open(
+        disk=disk,
+        dispatch_thread=True,
+        clean_first_delay_ms=1,
+        clean_interval_ms=1,
+        delete_pause_ms=0,
+        delete_queue_pause_ms=0,
+        max_mapped_log_files=2,
+        max_open_queue_files=8,
+        queue_flush_interval_ms=1,
+        checkpoint_interval_ms=5,
+        flush_interval_ms=2,
+        index_entries=50,
+    )
+    stop = threading.Event()
+    problems: list[str] = []
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                offset = max(store.min_offset(TOPIC, 0), 0)
+                result = store.get(TOPIC, 0, offset)
+                for found in decode_records(result.join()):
+                    assert found.body == b"%d" % found.queue_offset + b"x" * 900
+                store.offset_by_time(TOPIC, 0, 1)
+                store.reader.earliest_log_time()
+                store.query(TOPIC, "k")
+                store.read_raw(store.commit_log.min_offset, 100)
+        except Exception as error:
+            problems.append(repr(error))
+            raise
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(700):
+        put(store, b"%d" % number + b"x" * 900, properties={"KEYS": "k"})
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert problems == []
+    assert store.failure is None
+    assert store.commit_log.min_offset > 0

@@ -4,6 +4,7 @@ import pytest
 
 from skyrocket.errors import ConfigError
 from skyrocket.format.java_hash import java_hash
+from skyrocket.store import tags_code
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import Stores
@@ -24,11 +25,13 @@ def test_negative_hashes_keep_their_sign() -> None:
     assert TagsCoder("").code(b"TAGS\x01" + tags.encode()) == java_hash(tags)
 
 
-def test_a_memory_of_tags_is_bounded() -> None:
+def test_the_memory_of_tags_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tags_code, "_MAX_CACHED", 100)
     coder = TagsCoder("")
-    for number in range(70_000):
-        coder.code(b"TAGS\x01tag%d\x02" % number)
-    assert len(coder._known) <= 65_536
+    for number in range(300):
+        tags = f"tag{number}"
+        assert coder.code(f"TAGS\x01{tags}\x02".encode()) == java_hash(tags)
+    assert len(coder.known) == 100
 
 
 @pytest.mark.requirement("C132")

@@ -119,3 +119,19 @@ def test_a_replica_may_use_the_pool_too(stores: Stores) -> None:
     replica.dispatch()
     assert log_bytes(replica) == log_bytes(master)
     assert replica.max_offset(TOPIC, 0) > 100
+
+
+def test_a_replica_whose_pool_is_exhausted_may_try_again(stores: Stores) -> None:
+    master = stores.open("master")
+    fill_files(master, 4)
+    replica = stores.open("replica", **POOL)
+    data = log_bytes(master)
+    replica.append_raw(0, data[: 2 * FILE_SIZE])
+    with pytest.raises(PoolExhausted):
+        replica.append_raw(2 * FILE_SIZE, data[2 * FILE_SIZE :])
+    assert replica.failure is None
+    for start in (2 * FILE_SIZE, 3 * FILE_SIZE):
+        assert replica.flush()
+        replica.append_raw(start, data[start : start + FILE_SIZE])
+    replica.flush()
+    assert log_bytes(replica) == data

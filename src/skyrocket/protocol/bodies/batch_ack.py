@@ -1,0 +1,97 @@
+"""BATCH_ACK_MESSAGE: many popped messages acknowledged at once."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from skyrocket.fastjson import Json
+from skyrocket.fastjson.bean import INTEGER, TEXT, Field, Kind, WrongShape, bean, tuple_of
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+
+_LONG_NAMES = {
+    "consumerGroup": "c",
+    "topic": "t",
+    "retry": "r",
+    "startOffset": "so",
+    "queueId": "q",
+    "reviveQueueId": "rq",
+    "popTime": "pt",
+    "invisibleTime": "it",
+    "bitSet": "b",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAckEntry(BodyBase):
+    """Messages of one check point; `acked` are offsets relative to `start_offset`."""
+
+    group: str = ""
+    topic: str = ""
+    retry: str = "0"
+    start_offset: int = 0
+    queue_id: int = 0
+    revive_queue_id: int = 0
+    pop_time: int = 0
+    invisible_time: int = 0
+    acked: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAck(BodyBase):
+    """The body."""
+
+    broker_name: str | None = None
+    entries: tuple[BatchAckEntry, ...] = ()
+
+
+_MAX_BIT_SET_BYTES = 8 << 10  # a check point covers at most as many messages as were popped together
+
+
+def _bits(value: Json) -> frozenset[int]:
+    try:
+        data = base64.b64decode(TEXT.read(value), validate=True)
+    except (binascii.Error, ValueError):
+        raise WrongShape("expected a bit set in Base64") from None
+    if len(data) > _MAX_BIT_SET_BYTES:
+        raise WrongShape(f"a bit set of {len(data)} bytes")
+    return frozenset(at * 8 + bit for at, byte in enumerate(data) for bit in range(8) if byte >> bit & 1)
+
+
+def _bits_text(numbers: Iterable[int]) -> str:
+    """BitSet.toByteArray: little-endian, no zero byte at the end."""
+    data = bytearray()
+    for number in numbers:
+        at = number // 8
+        data.extend(bytes(max(at + 1 - len(data), 0)))
+        data[at] |= 1 << number % 8
+    return base64.b64encode(data).decode()
+
+
+_ENTRY = bean(
+    BatchAckEntry,
+    Field("b", "acked", Kind(_bits, lambda numbers, _dialect: _bits_text(numbers))),
+    Field("c", "group", TEXT),
+    Field("it", "invisible_time", INTEGER),
+    Field("pt", "pop_time", INTEGER),
+    Field("q", "queue_id", INTEGER),
+    Field("r", "retry", TEXT),
+    Field("rq", "revive_queue_id", INTEGER),
+    Field("so", "start_offset", INTEGER),
+    Field("t", "topic", TEXT),
+)
+
+
+def _entry(value: Json) -> BatchAckEntry:
+    if isinstance(value, dict):
+        value = {_LONG_NAMES.get(str(name), name): part for name, part in value.items()}
+    return _ENTRY.read(value)
+
+
+BATCH_ACK = JsonBody(
+    bean(
+        BatchAck,
+        Field("acks", "entries", tuple_of(Kind(_entry, _ENTRY.write))),
+        Field("brokerName", "broker_name", TEXT),
+    )
+)

@@ -1,0 +1,131 @@
+"""Administration of a broker itself: settings, state, cleaning, replication."""
+
+from skyrocket.protocol.bodies.replication import HA_STATUS
+from skyrocket.protocol.bodies.statistics import BROKER_STATS_DATA, TIMER_METRICS
+from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.protocol.requests.header import Header, Long, Request, answer, request, wire
+
+
+@request(RequestCode.UPDATE_BROKER_CONFIG)
+class UpdateBrokerConfig(Request[Header]):
+    """Change settings; the body is Java properties text."""
+
+
+@answer
+class GetBrokerConfigAnswer(Header):
+    """A data version as JSON text."""
+
+    version: str | None = None
+
+
+@request(RequestCode.GET_BROKER_CONFIG, answer=GetBrokerConfigAnswer)
+class GetBrokerConfig(Request[GetBrokerConfigAnswer]):
+    """All settings as Java properties text."""
+
+
+@request(RequestCode.GET_BROKER_RUNTIME_INFO, answer_body=KV_TABLE)
+class GetBrokerRuntimeInfo(Request[Header]):
+    """Everything that is counted."""
+
+
+@request(RequestCode.VIEW_BROKER_STATS_DATA, answer_body=BROKER_STATS_DATA)
+class ViewBrokerStatsData(Request[Header]):
+    """One statistic over a minute, an hour and a day."""
+
+    stats_name: str
+    stats_key: str
+
+
+@request(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
+class CleanExpiredConsumeQueue(Request[Header]):
+    """Remove queue files whose messages are gone."""
+
+
+@request(RequestCode.DELETE_EXPIRED_COMMITLOG)
+class DeleteExpiredCommitLog(Request[Header]):
+    """Remove log files that are old enough, now."""
+
+
+@request(RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG)
+class UpdateColdDataFlowCtrConfig(Request[Header]):
+    """Limits for reading old data; the body has a line per group."""
+
+
+@request(RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG)
+class RemoveColdDataFlowCtrConfig(Request[Header]):
+    """Forget the limit of a group, whose name is the body."""
+
+
+@request(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
+class GetColdDataFlowCtrInfo(Request[Header]):
+    """The limits as JSON text."""
+
+
+@request(RequestCode.SET_COMMITLOG_READ_MODE)
+class SetCommitLogReadMode(Request[Header]):
+    """How the system shall read ahead; text, because what is no number has its own refusal."""
+
+    read_ahead_mode: str | None = wire("READ_AHEAD_MODE", default=None)
+
+
+@request(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS)
+class CheckRocksDbCqWriteProgress(Request[Header]):
+    """Compare queues in files with queues in the KV store."""
+
+    topic: str | None = None
+    check_store_time: Long | None = None
+
+
+@request(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON)
+class ExportRocksDbConfigToJson(Request[Header]):
+    """Write settings of the KV store as JSON files; the types are joined by `;`."""
+
+    config_type: str
+
+
+@request(RequestCode.SWITCH_TIMER_ENGINE)
+class SwitchTimerEngine(Request[Header]):
+    """R: timers in the KV store, F: in files."""
+
+    engine: str | None = wire("E_T", default=None)
+
+
+@request(RequestCode.GET_TIMER_CHECK_POINT)
+class GetTimerCheckPoint(Request[Header]):
+    """The timer's check point, 56 bytes."""
+
+
+@request(RequestCode.GET_TIMER_METRICS, answer_body=TIMER_METRICS)
+class GetTimerMetrics(Request[Header]):
+    """How many messages wait for their time."""
+
+
+@answer
+class HaInfoAnswer(Header):
+    """The master's own addresses."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: Long | None = None
+    master_address: str | None = None
+
+
+@request(RequestCode.EXCHANGE_BROKER_HA_INFO, answer=HaInfoAnswer)
+class ExchangeBrokerHaInfo(Request[HaInfoAnswer]):
+    """Brokers of one name tell each other who is master."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: Long | None = None
+    master_address: str | None = None
+
+
+@request(RequestCode.GET_BROKER_HA_STATUS, answer_body=HA_STATUS)
+class GetBrokerHaStatus(Request[Header]):
+    """How replication stands."""
+
+
+@request(RequestCode.RESET_MASTER_FLUSH_OFFSET)
+class ResetMasterFlushOffset(Request[Header]):
+    """Tell a slave where its master's log is on disk."""
+
+    master_flush_offset: Long | None = None
