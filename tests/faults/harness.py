@@ -1,12 +1,11 @@
 """What the fault tests share: a small store, a ledger of what it promised, and the check that it kept the promise.
 
-    nothing acknowledged as flushed is lost; what was acknowledged survives the death of the process
-    nothing that was never put appears; queues are numbered without gaps
-    what is lost by a power cut is the end of the log, never something in the middle
+nothing acknowledged as flushed is lost; what was acknowledged survives the death of the process
+nothing that was never put appears; queues are numbered without gaps
+what is lost by a power cut is the end of the log, never something in the middle
 """
 
 import gc
-import os
 import shutil
 import threading
 import time
@@ -85,7 +84,8 @@ def abandon(store: MessageStore) -> None:
     disk = store._disk
     if isinstance(disk, FaultyDisk):
         disk.crash()
-    store._open = store._writable = False
+    store._open = False
+    store.gate.close()
     store._stop.set()
     store.cleaner._stop.set()
     for condition, owner in (
@@ -141,7 +141,8 @@ class Put:
 
     def is_stored_as(self, message: StoredMessage, stored_properties: bytes) -> bool:
         return (
-            (message.topic, message.queue_id, message.born_timestamp) == (self.topic, self.queue_id, self.born_timestamp)
+            (message.topic, message.queue_id, message.born_timestamp)
+            == (self.topic, self.queue_id, self.born_timestamp)
             and message.body == self.body
             and message.flag == len(self.body)
             and message.sys_flag == (flags.INNER_BATCH if self.messages > 1 else 0)
@@ -356,7 +357,7 @@ def forget_lost(store: MessageStore, ledger: Ledger) -> None:
     for put in ledger.puts:
         message = kept.get(put.key)
         if message is None:
-            put.durability = Durability.NONE
+            put.durability, put.end_offset = Durability.NONE, -1
         else:
             put.queue_offset, put.physical_offset = message.queue_offset, message.physical_offset
             put.end_offset = message.physical_offset + message.record_size
@@ -402,13 +403,13 @@ def copy_store(source: Path, target: Path) -> Path:
 def open_descriptors() -> dict[str, str]:
     """What this process has open below a store directory, by descriptor."""
     found = {}
-    for name in os.listdir("/proc/self/fd"):
+    for link in Path("/proc/self/fd").iterdir():
         try:
-            target = os.readlink(f"/proc/self/fd/{name}")
+            target = str(link.readlink())
         except FileNotFoundError:
             continue
         if any(part in target for part in ("/commitlog/", "/consumequeue/", "/index/", "/batchconsumequeue/", "/lock")):
-            found[name] = target
+            found[link.name] = target
     return found
 
 
@@ -417,6 +418,7 @@ def no_leaks() -> Iterator[None]:
     """Assert that threads and descriptors are gone at the end, and that no thread died of anything but a crash."""
     deaths: list[BaseException | None] = []
     before = open_descriptors()
+    threads_before = set(threading.enumerate())
     hook = threading.excepthook
 
     def on_death(args: Any) -> None:
@@ -431,7 +433,7 @@ def no_leaks() -> Iterator[None]:
         threading.excepthook = hook
     gc.collect()
     assert not deaths, f"a thread died: {deaths}"
-    alive = [thread.name for thread in threading.enumerate() if thread.name.startswith("store-")]
+    alive = [thread.name for thread in set(threading.enumerate()) - threads_before if thread.name.startswith("store-")]
     assert not alive, f"threads are left: {alive}"
     left = {fd: path for fd, path in open_descriptors().items() if fd not in before}
     assert not left, f"descriptors are left: {left}"

@@ -12,32 +12,26 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from typing import TypeVar
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import FlushDiskType, StoreConfig
-from skyrocket.errors import StoreClosed, StoreError, StoreFailed
-from skyrocket.format import sys_flag as flags
+from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.batch import BatchElement
-from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
-from skyrocket.format.properties import find_property, with_property, without_property
-from skyrocket.format.record import pack_host, reserve_record_crc
+from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
 from skyrocket.model.topic import (
-    MAX_RETRY_TOPIC_BYTES,
-    MAX_TOPIC_BYTES,
-    RETRY_PREFIX,
     is_system_topic,
-    takes_multi_dispatch,
 )
 from skyrocket.store.checkpoint_file import CheckpointFile
-from skyrocket.store.commit_log import CommitLog, GroupMember, PutMessage
+from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.directory import StoreDirectory
 from skyrocket.store.disk import Disk
-from skyrocket.store.dispatcher import Dispatcher, Listener, light_queue_keys
+from skyrocket.store.dispatcher import Dispatcher, Listener
 from skyrocket.store.flusher import FlushCallback, Flusher
 from skyrocket.store.index import Index
-from skyrocket.store.layout import StorePaths, is_directory_name
+from skyrocket.store.intake import Intake
+from skyrocket.store.layout import StorePaths
 from skyrocket.store.manifest import Manifest, load_manifest, queue_key, save_manifest
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.reader import EntryFilter, Reader, RecordFilter
@@ -47,21 +41,17 @@ from skyrocket.store.retention import Cleaner, CleanReport
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
-from skyrocket.store.transient_pool import PoolExhausted, TransientPool
+from skyrocket.store.transient_pool import TransientPool
+from skyrocket.store.write_gate import WriteGate
 
 log = logging.getLogger(__name__)
+
+AnyPutResult = TypeVar("AnyPutResult", PutResult, BatchPutResult)
 
 LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
 
 _DISPATCH_PAUSE = 0.001
 _CLOSE_SECONDS = 5.0
-_LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
-_MAX_INNER_MESSAGES = 32767
-
-_new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: put is counted in nanoseconds
-_OK = PutStatus.PUT_OK
-_MEMORY = Durability.MEMORY
-_BUFFER = Durability.BUFFER
 
 
 class MessageStore:
@@ -83,7 +73,7 @@ class MessageStore:
         self.clock = clock or SystemClock()
         self.statistics = Statistics()
         self.recovery: RecoveryReport | None = None  # what the last open found
-        self.failure: str | None = None  # why no more writes are taken
+        self.gate = WriteGate(self.paths.root)
         self._disk = disk or Disk()
         self._directory = StoreDirectory(self._disk, self.paths)
         pool = None
@@ -116,15 +106,19 @@ class MessageStore:
             self._disk,
             memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         )
-        self.flusher = Flusher(self.commit_log, self.config, on_flushed=self._log_flushed, on_failed=self._disk_failed)
+        self.flusher = Flusher(self.commit_log, self.config, on_flushed=self._log_flushed, on_failed=self.gate.fail)
         self.cleaner = Cleaner(self._disk, self.config, self.clock, self.commit_log, self.queues, self.index)
+        self.intake = Intake(
+            self.commit_log,
+            self.queues,
+            self.flusher,
+            self.cleaner,
+            self.gate,
+            self.statistics,
+            self.config,
+            self.clock,
+        )
         self._sync_flush = self.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._wakes_flusher = self._sync_flush or not self.config.flush_timed
-        # Messages up to this size go into the log as they are: they fit, and the store adds no properties.
-        self._max_plain_body = min(self.config.max_message_size, self.config.commit_log_file_size - _LARGEST_FRAME)
-        if self.config.multi_dispatch or self.config.append_record_crc:
-            self._max_plain_body = -1
-        self._writable = False
         self._open = False
         self._manifest_lock = threading.Lock()
         self._stop = threading.Event()
@@ -151,7 +145,8 @@ class MessageStore:
             self._let_go()
             raise
         self.recovery = report
-        self._open = self._writable = True
+        self._open = True
+        self.gate.open()
         self.cleaner.look_at_disk()
         self.commit_log.start()
         self.flusher.start()
@@ -197,7 +192,8 @@ class MessageStore:
         """Stop intake, dispatch and flush everything, say goodbye. The next open then needs no recovery."""
         if not self._open:
             return
-        self._open = self._writable = False
+        self._open = False
+        self.gate.close()
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=_CLOSE_SECONDS)
@@ -211,7 +207,7 @@ class MessageStore:
             else:
                 log.warning("store closed without the clean mark, the next open recovers path=%s", self.paths.root)
         except OSError as error:
-            self._disk_failed(error)
+            self.gate.fail(error)
         finally:
             self._let_go()
 
@@ -237,7 +233,7 @@ class MessageStore:
             self._save_manifest(clean=complete)
             self.checkpoint.flush()
         except OSError as error:
-            self._disk_failed(error)
+            self.gate.fail(error)
             return False
         return complete
 
@@ -250,7 +246,12 @@ class MessageStore:
 
     @property
     def writable(self) -> bool:
-        return self._writable and not self.cleaner.disk_full
+        return self.gate.is_open and not self.cleaner.disk_full
+
+    @property
+    def failure(self) -> str | None:
+        """Why no message will be taken until the store is opened again; None while all is well."""
+        return self.gate.failure
 
     @property
     def disk_full(self) -> bool:
@@ -259,8 +260,7 @@ class MessageStore:
     @property
     def page_cache_busy(self) -> bool:
         """Whether the append that runs now has taken longer than `osPageCacheBusyTimeOutMills`."""
-        began = self.commit_log.append_began_ms
-        return began > 0 and self.config.page_cache_busy_ms < self.clock.now_ms() - began < 10_000_000
+        return self.intake.page_cache_busy
 
     @property
     def transient_pool_deficient(self) -> bool:
@@ -279,86 +279,22 @@ class MessageStore:
 
         With SYNC_FLUSH wait for the disk by `wait_durable` or `when_durable`.
         """
-        return self.put_group((message,))[0]
+        return self.intake.put_group((message,))[0]
 
     def put_group(self, messages: Sequence[PutMessage]) -> list[PutResult]:
         """Append messages that arrived together; each has a result of its own.
 
         Cheaper per message than `put`: what one turn of an event loop has read from its connections is one group.
         """
-        queues = self.queues.by_key
-        max_body = self._max_plain_body
-        if not self._writable or self.cleaner.disk_full or (self.commit_log.append_began_ms and self.page_cache_busy):
-            max_body = -1
-        group: list[GroupMember] = []
-        for message in messages:
-            queue = queues.get((message.topic, message.queue_id))
-            if (
-                queue is None
-                or not queue.simple
-                or len(message.body) > max_body
-                or len(message.properties) > MAX_PROPERTIES_BYTES
-                or message.sys_flag & flags.INNER_BATCH
-            ):
-                return [self._put_special(message) for message in messages]
-            group.append((queue, message, 1))
-        return self._append(group)
-
-    def _append(self, group: Sequence[GroupMember]) -> list[PutResult]:
-        began = time.perf_counter()
-        try:
-            items, error = self.commit_log.append(group)
-        except StoreFailed as failure:
-            return [self._not_appended(failure) for _ in group]
-        self.statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
-        durability = _BUFFER if self._pool is not None else _MEMORY
-        results = [
-            _new_tuple(PutResult, (_OK, start, offset, size, timestamp, durability, start + size, ""))
-            for _, start, size, timestamp, offset, _, _ in items
-        ]
-        if error is not None:
-            results += [self._not_appended(error) for _ in group[len(items) :]]
-        if self._wakes_flusher:
-            self.flusher.wake()
-        return results
+        return self.intake.put_group(messages)
 
     def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
         """Append the elements of a client batch as records of their own: all of them, in one file, or none."""
-        refused = self._batch_refusal(message, elements)
-        if refused is not None:
-            return BatchPutResult(refused.status, [], -1, 0, Durability.NONE, -1, refused.remark)
-        queue = self.queues.get_or_create(message.topic, message.queue_id)
-        group: list[GroupMember] = []
-        for flag, body, properties in elements:
-            stored = self._with_crc(properties)
-            single = replace(message, flag=flag, body=body, properties=stored, prepared_transaction_offset=0)
-            group.append((queue, single, 1))
-        began = time.perf_counter()
-        try:
-            items = self.commit_log.append_together(group)
-        except (OSError, StoreError) as error:
-            failed = self._not_appended(error)
-            return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
-        self.statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
-        if self._wakes_flusher:
-            self.flusher.wake()
-        durability = _BUFFER if self._pool is not None else _MEMORY
-        end = items[-1][1] + items[-1][2]
-        return BatchPutResult(PutStatus.PUT_OK, [item[1] for item in items], items[0][4], items[0][3], durability, end)
+        return self.intake.put_batch(message, elements)
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes that a master sent; queues and index are then built from them here."""
-        if not self._writable:
-            raise StoreClosed(self.failure or "the store is closed")
-        try:
-            self.commit_log.append_raw(offset, data)
-        except OSError as error:
-            may_pass = isinstance(error, PoolExhausted) or error.errno == errno.ENOSPC
-            if not may_pass:
-                self._disk_failed(error)
-            raise
-        if self._wakes_flusher:
-            self.flusher.wake()
+        self.intake.append_raw(offset, data)
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
         """Log bytes for a replica, from an offset to the end of its file at most."""
@@ -370,7 +306,7 @@ class MessageStore:
         """Call back, from the flusher's thread, when everything before an offset is on disk (or cannot be)."""
         self.flusher.when_flushed(end_offset, callback)
 
-    def wait_durable(self, result: PutResult, timeout: float | None = None) -> PutResult:
+    def wait_durable(self, result: AnyPutResult, timeout: float | None = None) -> AnyPutResult:
         """The result after the disk has the message; FLUSH_DISK_TIMEOUT when that took too long."""
         if result.status is not PutStatus.PUT_OK:
             return result
@@ -384,116 +320,6 @@ class MessageStore:
     def flush(self) -> bool:
         """Force the log to disk now."""
         return self.flusher.flush_now()
-
-    # -- refusing -------------------------------------------------------------------------------------------
-
-    def _refusal(self, message: PutMessage, body_bytes: int, properties_bytes: int) -> PutResult | None:
-        """Why a message is not taken; None when it is."""
-        if not self._writable:
-            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self.failure or "the store is closed")
-        if self.cleaner.disk_full:
-            remark = f"the disk of {self.paths.commit_log} is more than {self.config.disk_warning_percent} % full"
-            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, remark)
-        topic_bytes = len(message.topic.encode())
-        limit = MAX_RETRY_TOPIC_BYTES if message.topic.startswith(RETRY_PREFIX) else MAX_TOPIC_BYTES
-        if topic_bytes > limit or not is_directory_name(message.topic):
-            return self._refuse(
-                PutStatus.MESSAGE_ILLEGAL, f"topic of {topic_bytes} bytes; 1 to {limit} without '/' are allowed"
-            )
-        if message.queue_id < 0:
-            return self._refuse(PutStatus.MESSAGE_ILLEGAL, f"queue id {message.queue_id} is negative")
-        size_limit = self.config.max_message_size
-        if body_bytes > size_limit:
-            return self._refuse(PutStatus.MESSAGE_ILLEGAL, f"body of {body_bytes} bytes; the limit is {size_limit}")
-        if properties_bytes > MAX_PROPERTIES_BYTES:
-            remark = f"properties of {properties_bytes} bytes; the limit is {MAX_PROPERTIES_BYTES}"
-            return self._refuse(PutStatus.PROPERTIES_SIZE_EXCEEDED, remark)
-        if self.page_cache_busy:
-            return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, "an append has been waiting for the page cache")
-        return None
-
-    def _batch_refusal(self, message: PutMessage, elements: Sequence[BatchElement]) -> PutResult | None:
-        if not elements:
-            return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch without messages")
-        if message.sys_flag & flags.TRANSACTION_MASK:
-            return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch cannot be part of a transaction")
-        body_bytes = sum(len(element.body) for element in elements)
-        properties_bytes = max(len(self._with_crc(element.properties)) for element in elements)
-        return self._refusal(message, body_bytes, properties_bytes)
-
-    def _refuse(self, status: PutStatus, remark: str) -> PutResult:
-        self.statistics.put_refused += 1
-        return PutResult(status, -1, -1, 0, 0, Durability.NONE, -1, remark)
-
-    def _not_appended(self, error: OSError | StoreError) -> PutResult:
-        if isinstance(error, PoolExhausted):
-            return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, str(error))
-        if isinstance(error, StoreFailed):
-            self._disk_failed(error)
-            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self.failure or str(error))
-        if isinstance(error, StoreError):
-            return self._refuse(PutStatus.MESSAGE_ILLEGAL, str(error))
-        log.error("no room for a message path=%s error=%s", self.paths.commit_log, error)
-        return self._refuse(PutStatus.CREATE_MAPPED_FILE_FAILED, f"no log file can be written: {error}")
-
-    # -- special messages -------------------------------------------------------------------------------------
-
-    def _put_special(self, message: PutMessage) -> PutResult:
-        """Put the first message of a queue, a large one, or one with properties that only the store can write.
-
-        These are offsets of inner batches and light queues, and room for a CRC; nothing is appended in between.
-        """
-        refused = self._refusal(message, len(message.body), len(message.properties))
-        if refused is not None:
-            return refused
-        queue = self.queues.get_or_create(message.topic, message.queue_id)
-        with self.commit_log.lock:
-            try:
-                properties, messages = self._number_inner_batch(queue, message)
-                light_queues = self._light_queues(queue, properties)
-            except StoreError as error:
-                return self._not_appended(error)
-            numbers = [light.next_offset for light in light_queues]
-            if light_queues:
-                offsets = ",".join(map(str, numbers)).encode()
-                properties = _with_value(properties, b"INNER_MULTI_QUEUE_OFFSET", offsets)
-            completed = replace(message, properties=self._with_crc(properties))
-            refused = self._refusal(completed, len(completed.body), len(completed.properties))
-            if refused is not None:
-                return refused
-            result = self._append([(queue, completed, messages)])[0]
-            if result.ok:
-                for light, number in zip(light_queues, numbers, strict=True):
-                    light.next_offset = max(light.next_offset, number + 1)  # dispatch may have been faster
-            return result
-
-    def _with_crc(self, properties: bytes) -> bytes:
-        return reserve_record_crc(properties) if self.config.append_record_crc else properties
-
-    def _number_inner_batch(self, queue: TopicQueue, message: PutMessage) -> tuple[bytes, int]:
-        """Properties with the first queue offset of an inner batch, and the number of its messages."""
-        number = find_property(message.properties, b"INNER_NUM")
-        if not message.sys_flag & flags.INNER_BATCH:
-            if number is not None and not queue.simple:
-                raise StoreError("INNER_NUM without the flag of an inner batch")
-            return message.properties, 1
-        if queue.simple:
-            raise StoreError(f"an inner batch, but {queue.topic} is not a batch topic")
-        if number is None or not number.isdigit() or not 0 < int(number) <= _MAX_INNER_MESSAGES:
-            raise StoreError(f"an inner batch of {number!r} messages; 1 to {_MAX_INNER_MESSAGES} are allowed")
-        return _with_value(message.properties, b"INNER_BASE", b"%d" % queue.next_offset), int(number)
-
-    def _light_queues(self, queue: TopicQueue, properties: bytes) -> list[TopicQueue]:
-        """The light queues that a message asks for."""
-        if not self.config.multi_dispatch or not takes_multi_dispatch(queue.topic):
-            return []
-        names = find_property(properties, b"INNER_MULTI_DISPATCH")
-        if names is None:
-            return []
-        keys = light_queue_keys(names, queue.queue_id)
-        if len(set(keys)) < len(keys) or not all(is_directory_name(name) for name, _ in keys):
-            raise StoreError(f"light queues {names!r}: each once, and no name is empty or contains '/'")
-        return [self.queues.get_or_create(*key) for key in keys]
 
     # -- reading ----------------------------------------------------------------------------------------------
 
@@ -570,7 +396,7 @@ class MessageStore:
         try:
             return self.dispatcher.dispatch(self.confirm_offset)
         except OSError as error:  # some of the records may be in queues and index, some not: recovery will see
-            self._disk_failed(error)
+            self.gate.fail(error)
             raise StoreFailed(self.failure) from error
 
     def _run_dispatch(self) -> None:
@@ -579,6 +405,10 @@ class MessageStore:
                 if not self.dispatch():
                     self._stop.wait(_DISPATCH_PAUSE)
             except StoreFailed:
+                return
+            except Exception as error:
+                log.exception("dispatch failed at physical offset %d", self.dispatcher.dispatched_offset)
+                self.gate.fail(StoreFailed(f"dispatch failed: {error}"))
                 return
 
     # -- background work ------------------------------------------------------------------------------------------
@@ -603,7 +433,7 @@ class MessageStore:
                 return
             except OSError as error:
                 if error.errno != errno.ENOSPC:
-                    self._disk_failed(error)
+                    self.gate.fail(error)
                     return
                 self.cleaner.refuse_writes()  # entries stay in memory and are written when there is room again
 
@@ -614,7 +444,7 @@ class MessageStore:
         try:
             self.queues.sync()
         except OSError as error:
-            self._disk_failed(error)
+            self.gate.fail(error)
             raise StoreFailed(self.failure) from error
         self.checkpoint.advance(logics_timestamp=covered)
         if self.queues.new_queues:
@@ -670,20 +500,3 @@ class MessageStore:
         if self._open:  # while recovery builds queues, the old manifest knows more than they do
             self._save_manifest(clean=False)  # before the checkpoint: a file that it vouches for must be missed
             self.checkpoint.flush()
-
-    def _disk_failed(self, error: OSError | StoreFailed) -> None:
-        """What is on disk is not known any more: take no writes until the store was opened, and checked, again."""
-        if self.failure is None:
-            self.failure = (
-                f"writing to {self.paths.root} failed ({error}): no more messages are taken; "
-                "repair the disk and start again, what was acknowledged as flushed is kept"
-            )
-            log.error("store failed, refusing writes path=%s error=%s", self.paths.root, error)
-        self._writable = False
-
-
-def _with_value(properties: bytes, name: bytes, value: bytes) -> bytes:
-    """The properties with this value; they stay as they are when they have it already."""
-    if find_property(properties, name) == value:
-        return properties
-    return with_property(without_property(properties, name), name, value)

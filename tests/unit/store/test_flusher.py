@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -306,8 +307,7 @@ def test_checkpoint_times_are_those_of_what_was_flushed(stores: Stores, clock: F
     store.flush_queues()
     assert store.checkpoint.current.logics_timestamp == second
     store.close()
-    with open(store.paths.checkpoint, "rb") as file:
-        checkpoint, trusted = decode_checkpoint(file.read())
+    checkpoint, trusted = decode_checkpoint(Path(store.paths.checkpoint).read_bytes())
     assert trusted
     assert (checkpoint.physic_timestamp, checkpoint.logics_timestamp) == (second, second)
     assert checkpoint.flushed_offset == store.commit_log.flushed_offset
@@ -340,8 +340,8 @@ def test_the_checkpoint_is_written_every_second_by_itself(stores: Stores) -> Non
     store.flush()
 
     def written() -> bool:
-        with open(store.paths.checkpoint, "rb") as file:
-            return decode_checkpoint(file.read())[0].logics_timestamp == result.store_timestamp
+        path = Path(store.paths.checkpoint)
+        return path.exists() and decode_checkpoint(path.read_bytes())[0].logics_timestamp == result.store_timestamp
 
     assert wait_until(lambda: store.checkpoint.current.logics_timestamp == result.store_timestamp)
     assert wait_until(written)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.errors import StoreClosed, StoreError
+from skyrocket.format.batch import BatchElement
 from skyrocket.format.message_id import offset_message_id, parse_offset_message_id
 from skyrocket.format.record import decode_records
 from skyrocket.model.message import Host
@@ -334,3 +335,28 @@ def test_nearly_every_put_takes_less_than_a_millisecond(stores: Stores) -> None:
         put(store, b"x" * 100)
     counts = store.statistics.put_latency.counts
     assert counts[0] > 0.95 * sum(counts)
+
+
+def test_a_batch_can_be_waited_for_too(stores: Stores) -> None:
+    store = stores.open()
+    batch = store.put_batch(message(), [BatchElement(0, b"one", b""), BatchElement(0, b"two", b"")])
+    assert batch.durability is Durability.MEMORY
+    durable = store.wait_durable(batch)
+    assert (durable.status, durable.durability) == (PutStatus.PUT_OK, Durability.DISK)
+    assert store.commit_log.flushed_offset >= batch.end_offset
+
+
+def test_a_dispatcher_that_breaks_stops_the_intake_and_says_so(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = stores.open(dispatch_thread=True)
+
+    def broken(items: object) -> None:
+        raise ValueError("no such key")
+
+    monkeypatch.setattr(store.index, "add", broken)
+    put(store)
+    deadline = time.monotonic() + 10
+    while store.failure is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    refused = store.put(message())
+    assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert "dispatch failed: no such key" in refused.remark

@@ -1,0 +1,271 @@
+"""Puts: what is taken, what is refused and why, and what the store adds to a message before it goes into the log.
+
+The common message goes straight from here to `CommitLog.append`; the rest takes the long way of `_put_special`.
+"""
+
+import errno
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from skyrocket.clock import Clock
+from skyrocket.config.sections import FlushDiskType, StoreConfig
+from skyrocket.errors import StoreClosed, StoreError, StoreFailed
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.batch import BatchElement
+from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
+from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.record import reserve_record_crc
+from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
+from skyrocket.store.commit_log import CommitLog, GroupMember, PutMessage
+from skyrocket.store.dispatcher import light_queue_keys
+from skyrocket.store.flusher import Flusher
+from skyrocket.store.layout import is_directory_name
+from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.results import BatchPutResult, Durability, PutResult, PutStatus
+from skyrocket.store.retention import Cleaner
+from skyrocket.store.statistics import Statistics
+from skyrocket.store.topic_queue import TopicQueue
+from skyrocket.store.transient_pool import PoolExhausted
+from skyrocket.store.write_gate import WriteGate
+
+log = logging.getLogger(__name__)
+
+_LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
+_MAX_INNER_MESSAGES = 32767
+
+_new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: put is counted in nanoseconds
+_OK = PutStatus.PUT_OK
+
+
+class Intake:
+    """Takes messages into the log."""
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        flusher: Flusher,
+        cleaner: Cleaner,
+        gate: WriteGate,
+        statistics: Statistics,
+        config: StoreConfig,
+        clock: Clock,
+    ) -> None:
+        self._log = commit_log
+        self._queues = queues
+        self._flusher = flusher
+        self._cleaner = cleaner
+        self._gate = gate
+        self._statistics = statistics
+        self._config = config
+        self._clock = clock
+        self._reached = Durability.BUFFER if config.transient_pool else Durability.MEMORY
+        self._wakes_flusher = config.flush_disk_type is FlushDiskType.SYNC_FLUSH or not config.flush_timed
+        # Messages up to this size go into the log as they are: they fit, and the store adds no properties.
+        self._max_plain_body = min(config.max_message_size, config.commit_log_file_size - _LARGEST_FRAME)
+        if config.multi_dispatch or config.append_record_crc:
+            self._max_plain_body = -1
+
+    @property
+    def page_cache_busy(self) -> bool:
+        """Whether the append that runs now has taken longer than `osPageCacheBusyTimeOutMills`."""
+        began = self._log.append_began_ms
+        return began > 0 and self._config.page_cache_busy_ms < self._clock.now_ms() - began < 10_000_000
+
+    def put_group(self, messages: Sequence[PutMessage]) -> list[PutResult]:
+        """Append messages that arrived together; each has a result of its own.
+
+        Cheaper per message than `put`: what one turn of an event loop has read from its connections is one group.
+        """
+        queues = self._queues.by_key
+        max_body = self._max_plain_body
+        if not self._gate.is_open or self._cleaner.disk_full or (self._log.append_began_ms and self.page_cache_busy):
+            max_body = -1
+        group: list[GroupMember] = []
+        for message in messages:
+            queue = queues.get((message.topic, message.queue_id))
+            if (
+                queue is None
+                or not queue.simple
+                or len(message.body) > max_body
+                or len(message.properties) > MAX_PROPERTIES_BYTES
+                or message.sys_flag & flags.INNER_BATCH
+            ):
+                return [self._put_special(message) for message in messages]
+            group.append((queue, message, 1))
+        return self._append(group)
+
+    def _append(self, group: Sequence[GroupMember]) -> list[PutResult]:
+        began = time.perf_counter()
+        try:
+            items, error = self._log.append(group)
+        except StoreFailed as failure:
+            return [self._not_appended(failure) for _ in group]
+        self._statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
+        durability = self._reached
+        results = [
+            _new_tuple(PutResult, (_OK, start, offset, size, timestamp, durability, start + size, ""))
+            for _, start, size, timestamp, offset, _, _ in items
+        ]
+        if error is not None:
+            results += [self._not_appended(error) for _ in group[len(items) :]]
+        if self._wakes_flusher:
+            self._flusher.wake()
+        return results
+
+    def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
+        """Append the elements of a client batch as records of their own: all of them, in one file, or none."""
+        refused = self._batch_refusal(message, elements)
+        if refused is not None:
+            return BatchPutResult(refused.status, [], -1, 0, Durability.NONE, -1, refused.remark)
+        queue = self._queues.get_or_create(message.topic, message.queue_id)
+        group: list[GroupMember] = []
+        for flag, body, properties in elements:
+            stored = self._with_crc(properties)
+            single = replace(message, flag=flag, body=body, properties=stored, prepared_transaction_offset=0)
+            group.append((queue, single, 1))
+        began = time.perf_counter()
+        try:
+            items = self._log.append_together(group)
+        except (OSError, StoreError) as error:
+            failed = self._not_appended(error)
+            return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
+        self._statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
+        if self._wakes_flusher:
+            self._flusher.wake()
+        durability = self._reached
+        end = items[-1][1] + items[-1][2]
+        return BatchPutResult(PutStatus.PUT_OK, [item[1] for item in items], items[0][4], items[0][3], durability, end)
+
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Append log bytes that a master sent; queues and index are then built from them here."""
+        if not self._gate.is_open:
+            raise StoreClosed(self._gate.reason)
+        try:
+            self._log.append_raw(offset, data)
+        except OSError as error:
+            may_pass = isinstance(error, PoolExhausted) or error.errno == errno.ENOSPC
+            if not may_pass:
+                self._gate.fail(error)
+            raise
+        if self._wakes_flusher:
+            self._flusher.wake()
+
+    # -- refusing -------------------------------------------------------------------------------------------
+
+    def _refusal(self, message: PutMessage, body_bytes: int, properties_bytes: int) -> PutResult | None:
+        """Why a message is not taken; None when it is."""
+        if not self._gate.is_open:
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self._gate.reason)
+        if self._cleaner.disk_full:
+            remark = f"the disk of {self._log.files.directory} is more than {self._config.disk_warning_percent} % full"
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, remark)
+        topic_bytes = len(message.topic.encode())
+        limit = MAX_RETRY_TOPIC_BYTES if message.topic.startswith(RETRY_PREFIX) else MAX_TOPIC_BYTES
+        if topic_bytes > limit or not is_directory_name(message.topic):
+            return self._refuse(
+                PutStatus.MESSAGE_ILLEGAL, f"topic of {topic_bytes} bytes; 1 to {limit} without '/' are allowed"
+            )
+        if message.queue_id < 0:
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, f"queue id {message.queue_id} is negative")
+        size_limit = self._config.max_message_size
+        if body_bytes > size_limit:
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, f"body of {body_bytes} bytes; the limit is {size_limit}")
+        if properties_bytes > MAX_PROPERTIES_BYTES:
+            remark = f"properties of {properties_bytes} bytes; the limit is {MAX_PROPERTIES_BYTES}"
+            return self._refuse(PutStatus.PROPERTIES_SIZE_EXCEEDED, remark)
+        if self.page_cache_busy:
+            return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, "an append has been waiting for the page cache")
+        return None
+
+    def _batch_refusal(self, message: PutMessage, elements: Sequence[BatchElement]) -> PutResult | None:
+        if not elements:
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch without messages")
+        if message.sys_flag & flags.TRANSACTION_MASK:
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch cannot be part of a transaction")
+        body_bytes = sum(len(element.body) for element in elements)
+        properties_bytes = max(len(self._with_crc(element.properties)) for element in elements)
+        return self._refusal(message, body_bytes, properties_bytes)
+
+    def _refuse(self, status: PutStatus, remark: str) -> PutResult:
+        self._statistics.put_refused += 1
+        return PutResult(status, -1, -1, 0, 0, Durability.NONE, -1, remark)
+
+    def _not_appended(self, error: OSError | StoreError) -> PutResult:
+        if isinstance(error, PoolExhausted):
+            return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, str(error))
+        if isinstance(error, StoreFailed):
+            self._gate.fail(error)
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self._gate.reason)
+        if isinstance(error, StoreError):
+            return self._refuse(PutStatus.MESSAGE_ILLEGAL, str(error))
+        log.error("no room for a message path=%s error=%s", self._log.files.directory, error)
+        return self._refuse(PutStatus.CREATE_MAPPED_FILE_FAILED, f"no log file can be written: {error}")
+
+    # -- special messages -------------------------------------------------------------------------------------
+
+    def _put_special(self, message: PutMessage) -> PutResult:
+        """Put the first message of a queue, a large one, or one with properties that only the store can write.
+
+        These are offsets of inner batches and light queues, and room for a CRC; nothing is appended in between.
+        """
+        refused = self._refusal(message, len(message.body), len(message.properties))
+        if refused is not None:
+            return refused
+        queue = self._queues.get_or_create(message.topic, message.queue_id)
+        with self._log.lock:
+            try:
+                properties, messages = self._number_inner_batch(queue, message)
+                light_queues = self._light_queues(queue, properties)
+            except StoreError as error:
+                return self._not_appended(error)
+            numbers = [light.next_offset for light in light_queues]
+            if light_queues:
+                offsets = ",".join(map(str, numbers)).encode()
+                properties = _with_value(properties, b"INNER_MULTI_QUEUE_OFFSET", offsets)
+            completed = replace(message, properties=self._with_crc(properties))
+            refused = self._refusal(completed, len(completed.body), len(completed.properties))
+            if refused is not None:
+                return refused
+            result = self._append([(queue, completed, messages)])[0]
+            if result.ok:
+                for light, number in zip(light_queues, numbers, strict=True):
+                    light.next_offset = max(light.next_offset, number + 1)  # dispatch may have been faster
+            return result
+
+    def _with_crc(self, properties: bytes) -> bytes:
+        return reserve_record_crc(properties) if self._config.append_record_crc else properties
+
+    def _number_inner_batch(self, queue: TopicQueue, message: PutMessage) -> tuple[bytes, int]:
+        """Properties with the first queue offset of an inner batch, and the number of its messages."""
+        number = find_property(message.properties, b"INNER_NUM")
+        if not message.sys_flag & flags.INNER_BATCH:
+            if number is not None and not queue.simple:
+                raise StoreError("INNER_NUM without the flag of an inner batch")
+            return message.properties, 1
+        if queue.simple:
+            raise StoreError(f"an inner batch, but {queue.topic} is not a batch topic")
+        if number is None or not number.isdigit() or not 0 < int(number) <= _MAX_INNER_MESSAGES:
+            raise StoreError(f"an inner batch of {number!r} messages; 1 to {_MAX_INNER_MESSAGES} are allowed")
+        return _with_value(message.properties, b"INNER_BASE", b"%d" % queue.next_offset), int(number)
+
+    def _light_queues(self, queue: TopicQueue, properties: bytes) -> list[TopicQueue]:
+        """The light queues that a message asks for."""
+        if not self._config.multi_dispatch or not takes_multi_dispatch(queue.topic):
+            return []
+        names = find_property(properties, b"INNER_MULTI_DISPATCH")
+        if names is None:
+            return []
+        keys = light_queue_keys(names, queue.queue_id)
+        if len(set(keys)) < len(keys) or not all(is_directory_name(name) for name, _ in keys):
+            raise StoreError(f"light queues {names!r}: each once, and no name is empty or contains '/'")
+        return [self._queues.get_or_create(*key) for key in keys]
+
+
+def _with_value(properties: bytes, name: bytes, value: bytes) -> bytes:
+    """The properties with this value; they stay as they are when they have it already."""
+    if find_property(properties, name) == value:
+        return properties
+    return with_property(without_property(properties, name), name, value)
