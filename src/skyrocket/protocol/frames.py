@@ -18,6 +18,8 @@ MAX_FRAME_SIZE = 16 << 20  # the length field included
 
 _PREFIX = Struct(">iI")
 _PREFIX_SIZE = _PREFIX.size
+_unpack_prefix = _PREFIX.unpack_from
+_decode_json = header_json.decode
 _LENGTH_SIZE = 4
 _MAX_HEADER_SIZE = (1 << 24) - 1
 _VIEW_FROM = 32 << 10  # bodies from this size on are views of what was received, smaller ones are cheaper to copy
@@ -54,27 +56,28 @@ class FrameReader:
             raise
         return commands
 
-    def _cut(self, data: Body, at: int, commands: list[RemotingCommand]) -> None:
+    def _cut(self, data: bytes, at: int, commands: list[RemotingCommand]) -> None:
         size = len(data)
+        largest = self._max_frame_size - _LENGTH_SIZE
         while size - at >= _PREFIX_SIZE:
-            length, word = _PREFIX.unpack_from(data, at)
+            length, word = _unpack_prefix(data, at)
             header_size = word & _MAX_HEADER_SIZE
-            self._check(length, word, header_size)
-            frame_size = length + _LENGTH_SIZE
-            if size - at < frame_size:
+            if word > _MAX_HEADER_SIZE or not 4 + header_size <= length <= largest:
+                self._check(length, word)
+            end = at + _LENGTH_SIZE + length
+            if end > size:
                 break
-            body_at = at + _PREFIX_SIZE + header_size
-            at, header_at = at + frame_size, at + _PREFIX_SIZE
-            body: Body = data[body_at:at] if at - body_at < _VIEW_FROM else memoryview(data)[body_at:at]
-            if word > _MAX_HEADER_SIZE:
-                commands.append(header_binary.decode(bytes(data[header_at:body_at]), body))
-            elif header_size:
-                commands.append(header_json.decode(bytes(data[header_at:body_at]), body))
-            # RocketMQ: a frame without a header is passed over in silence.
+            header_at = at + _PREFIX_SIZE
+            body_at = header_at + header_size
+            body: Body = data[body_at:end] if end - body_at < _VIEW_FROM else memoryview(data)[body_at:end]
+            if word <= _MAX_HEADER_SIZE and header_size:
+                commands.append(_decode_json(data[header_at:body_at], body))
+            else:
+                _decode(word, data[header_at:body_at], body, commands)
+            at = end
         else:
             if size - at >= _LENGTH_SIZE:
-                length = int.from_bytes(data[at : at + _LENGTH_SIZE], "big", signed=True)
-                self._check(length, 0, 0)
+                self._check(int.from_bytes(data[at : at + _LENGTH_SIZE], "big", signed=True), 0)
         if at < size:
             self._pending += data[at:]
 
@@ -83,26 +86,41 @@ class FrameReader:
         pending = self._pending
         used = min(max(_PREFIX_SIZE - len(pending), 0), len(data))
         pending += data[:used]
-        if len(pending) >= _PREFIX_SIZE:
-            length, word = _PREFIX.unpack_from(pending)
-            self._check(length, word, word & _MAX_HEADER_SIZE)
-            missing: int = min(length + _LENGTH_SIZE - len(pending), len(data) - used)
-            pending += memoryview(data)[used : used + missing]
-            used += missing
-            if len(pending) < length + _LENGTH_SIZE:
-                return used
-        self._pending = bytearray()
-        # A large frame is handed over, not copied: nothing writes to these bytes any more.
-        self._cut(bytes(pending) if len(pending) < _VIEW_FROM else memoryview(pending), 0, commands)
-        return used
+        if len(pending) < _PREFIX_SIZE:
+            if len(pending) >= _LENGTH_SIZE:
+                self._check(int.from_bytes(pending[:_LENGTH_SIZE], "big", signed=True), 0)
+            return used
+        length, word = _unpack_prefix(pending)
+        self._check(length, word)
+        missing: int = min(length + _LENGTH_SIZE - len(pending), len(data) - used)
+        pending += memoryview(data)[used : used + missing]
+        if len(pending) == length + _LENGTH_SIZE:
+            # The frame is handed over, not copied: nothing writes to these bytes any more.
+            self._pending = bytearray()
+            frame = memoryview(pending)
+            body_at = _PREFIX_SIZE + (word & _MAX_HEADER_SIZE)
+            body = frame[body_at:]
+            _decode(
+                word, bytes(frame[_PREFIX_SIZE:body_at]), body if len(body) >= _VIEW_FROM else bytes(body), commands
+            )
+        return used + missing
 
-    def _check(self, length: int, word: int, header_size: int) -> None:
+    def _check(self, length: int, word: int) -> None:
+        header_size = word & _MAX_HEADER_SIZE
         if not 4 + header_size <= length <= self._max_frame_size - _LENGTH_SIZE:
             raise ProtocolError(
                 f"a frame of {length} bytes with a header of {header_size}; the limit is {self._max_frame_size}"
             )
         if word > _MAX_HEADER_SIZE and word >> 24 != SerializeType.ROCKETMQ:
             raise ProtocolError(f"header form {word >> 24} is unknown")
+
+
+def _decode(word: int, header: bytes, body: Body, commands: list[RemotingCommand]) -> None:
+    if word > _MAX_HEADER_SIZE:
+        commands.append(header_binary.decode(header, body))
+    elif header:
+        commands.append(_decode_json(header, body))
+    # RocketMQ: a frame without a header is passed over in silence.
 
 
 def encode(command: RemotingCommand) -> bytes:

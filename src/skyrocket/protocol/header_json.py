@@ -18,13 +18,16 @@ from skyrocket.protocol.codes import LanguageCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import ProtocolError
 
-_LANGUAGES: Final[Mapping[Any, LanguageCode]] = {
+_LANGUAGES: Final[Mapping[Any, LanguageCode | None]] = {
     **{language.name: language for language in LanguageCode},
     **{language.value: language for language in LanguageCode},
 }
+_JSON = SerializeType.JSON
+_new = object.__new__
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 # A string in either quotes, or the rest of the text when it is never closed: a single pass even over hostile text.
 _STRING = re.compile(rb"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?|'[^'\\]*+(?:\\.[^'\\]*+)*+'?", re.DOTALL)
+_MAX_LIBERAL_SIZE = 128 << 10  # read in Python, so bounded: properties of a message have at most 32 KiB
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 
 
@@ -37,24 +40,32 @@ def decode(header: bytes, body: Body) -> RemotingCommand:
     if fields.__class__ is not dict:
         raise ProtocolError("the header is no JSON object")
     get = fields.get
-    code, opaque, flag, version = get("code", 0), get("opaque", 0), get("flag", 0), get("version", 0)
-    try:
+    try:  # what nearly every peer writes; all else goes the careful way
+        code, opaque, flag, version = fields["code"], fields["opaque"], fields["flag"], fields["version"]
+        language = _LANGUAGES[fields["language"]]
         if (code | opaque | flag | version) >> 31:  # a negative or too large one among them
-            code, opaque, flag, version = _int32(code), _int32(opaque), _int32(flag), _int32(version)
-    except TypeError:
-        code, opaque, flag, version = _int32(code), _int32(opaque), _int32(flag), _int32(version)
-    remark = get("remark")
-    if remark is not None and remark.__class__ is not str:
-        remark = _text(remark)
+            raise KeyError
+    except (KeyError, TypeError):
+        code, opaque, flag, version = (_int32(get(name)) for name in ("code", "opaque", "flag", "version"))
+        language = _language(get("language", "JAVA"))
     ext_fields = get("extFields")
     if ext_fields is not None:
         try:
             "".join(ext_fields.values())  # the fastest way to see that all are text
         except (TypeError, AttributeError):
             ext_fields = _texts(ext_fields)
-    return RemotingCommand(
-        code, opaque, flag, ext_fields, body, remark, _language(get("language", "JAVA")), version, SerializeType.JSON
-    )
+    remark = get("remark")
+    command = _new(RemotingCommand)  # what __init__ does, without the call: this is done for every message
+    command.code = code
+    command.opaque = opaque
+    command.flag = flag
+    command.ext_fields = ext_fields
+    command.body = body
+    command.remark = remark if remark is None or remark.__class__ is str else _text(remark)
+    command.language = language
+    command.version = version
+    command.serialize_type = _JSON
+    return command
 
 
 def encode(command: RemotingCommand) -> bytes:
@@ -77,6 +88,8 @@ def encode(command: RemotingCommand) -> bytes:
 
 
 def _liberally(header: bytes) -> Any:
+    if len(header) > _MAX_LIBERAL_SIZE:
+        raise ProtocolError(f"a header of {len(header)} bytes that is no strict JSON")
     try:
         return loads(_STRING.sub(_escaped, header))
     except FastJsonError as error:
@@ -98,7 +111,7 @@ def _int32(value: object) -> int:
 
 
 def _language(value: object) -> LanguageCode | None:
-    # RocketMQ: an unknown language is null, not an error.
+    # RocketMQ: the number of a language counts too, and an unknown one is null, not an error.
     return _LANGUAGES.get(value) if isinstance(value, str | int) else None
 
 

@@ -110,6 +110,8 @@ def _inflated(body: Body) -> bytes:
     data = inflater.decompress(body, MAX_UNPACKED_BYTES)
     if inflater.unconsumed_tail:
         raise MalformedBody(f"a registration of more than {MAX_UNPACKED_BYTES} bytes")
+    if not inflater.eof:
+        raise ValueError("it ends too early")
     return data
 
 

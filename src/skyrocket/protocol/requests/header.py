@@ -202,11 +202,13 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "flag": parse_flag,
     "boundary": parse_boundary,
 }
+_SMALL: Final = {str(number): number for number in range(1024)}  # most ints are queue ids, flags and counts
+_FLAGS: Final = {"true": True, "false": False}
 _IN_LINE: Final[dict[str, str]] = {  # the usual case without a call
     "text": "v",
-    "int": "int(v) if len(v) < 10 and v.isdecimal() else parse_int(v)",
+    "int": "n if (n := small(v)) is not None else parse_int(v)",
     "long": "int(v) if len(v) < 19 and v.isdecimal() else parse_long(v)",
-    "flag": "v == 'true' or v.lower() == 'true'",
+    "flag": "n if (n := flag(v)) is not None else parse_flag(v)",
     "boundary": "parse_boundary(v)",
 }
 _TEXT_OF: Final[dict[str, str]] = {
@@ -232,10 +234,19 @@ def _compiled(cls: C, ext_capacity: int, names: Mapping[str, str], strict_number
     return result
 
 
+def _unlocked(made: Any) -> type:
+    """A twin of the class that is not frozen.
+
+    Setting slots of a frozen dataclass costs more than all parsing. So the twin is filled and then becomes the frozen
+    class, which Python allows because both have the same slots above the same base.
+    """
+    owner = next((base for base in made.__mro__ if base.__dict__.get("__slots__")), made)
+    assert len(owner.__slots__) == len(dataclasses.fields(made)), "fields may not be added to those of a base"
+    return type("Unlocked", owner.__bases__, {"__slots__": owner.__slots__})
+
+
 def _reader(made: Any, table: tuple[WireField, ...], strict_numbers: bool) -> Callable[..., Any]:
-    # Setting slots of a frozen dataclass costs more than all parsing. So a twin without the lock is filled and then
-    # becomes the frozen class: both have the same slots.
-    twin = type("Unlocked", made.__bases__, {"__slots__": made.__slots__, "__setattr__": object.__setattr__})
+    twin = _unlocked(made)
     defaults = {f"d{number}": field.default for number, field in enumerate(table)}
     lines = ["def from_fields(fields):", " if fields is None: fields = NOTHING", " self = new(twin)"]
     if table:
@@ -264,6 +275,9 @@ def _reader(made: Any, table: tuple[WireField, ...], strict_numbers: bool) -> Ca
         "twin": twin,
         "made": made,
         "careful": lambda fields: _carefully(made, table, strict_numbers, fields),
+        "small": _SMALL.get,
+        "flag": _FLAGS.get,
+        "parse_flag": parse_flag,
         "parse_int": parse_int,
         "parse_long": parse_long,
         "parse_boundary": parse_boundary,
