@@ -129,7 +129,7 @@ KINDS = {  # step in the short mode, step in the long mode
     "consumequeue": (41, 3),
     "batchconsumequeue": (37, 3),
     "index": (199, 13),
-    "checkpoint": (97, 1),
+    "checkpoint": (97, 11),
     "skyrocket.manifest": (61, 5),
     "abort": (3, 1),
     "lock": (3, 1),

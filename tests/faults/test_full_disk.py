@@ -81,7 +81,7 @@ def fill_up_after(directory: Path, mode: str, operations: int) -> bool:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_disk_that_fills_up_at_any_point_loses_nothing(directory: Path, mode: str) -> None:
-    for operations in range(0, 90, 6):
+    for operations in range(0, 90, 11):
         fill_up_after(directory, mode, operations)
 
 

@@ -169,7 +169,11 @@ class MappedFileQueue:
         if self._pinned is not None and self._pinned.start_offset == start:
             self._pinned = None
         self._forget(start)
-        self._disk.unlink(self.path_of(start))
+        try:
+            self._disk.unlink(self.path_of(start))
+        except OSError:
+            self._starts = sorted([*self._starts, start])  # still there: without it a later deletion leaves a gap
+            raise
 
     def close(self) -> None:
         """Forget all maps."""
