@@ -6,8 +6,8 @@ from typing import Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
 from skyrocket.fastjson.bean import INTEGER, INTEGER_KEY, Field, bean, map_of
-from skyrocket.format.config_files.data_version import DATA_VERSION
 from skyrocket.model.data_version import DataVersion
+from skyrocket.model.json_tables import DATA_VERSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, one_of
-from skyrocket.format.config_files.data_version import DATA_VERSION
+from skyrocket.fastjson.bean import TEXT_KEY, Field, bean, map_of
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.topic_config import MULTI_TAG, SINGLE_TAG, TopicConfig
+from skyrocket.model.json_tables import DATA_VERSION, TOPIC_CONFIG
+from skyrocket.model.topic_config import TopicConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +19,6 @@ class Topics:
     topics: dict[str, TopicConfig] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-
-TOPIC_CONFIG = bean(
-    TopicConfig,
-    Field("attributes", "attributes", map_of(TEXT_KEY, TEXT), since_5=True),
-    Field("order", "ordered", FLAG),
-    Field("perm", "permission", INTEGER),
-    Field("readQueueNums", "read_queues", INTEGER),
-    Field("topicFilterType", "filter_type", one_of(SINGLE_TAG, MULTI_TAG)),
-    Field("topicName", "name", TEXT),
-    Field("topicSysFlag", "sys_flag", INTEGER),
-    Field("writeQueueNums", "write_queues", INTEGER),
-)
 
 _TOPICS = bean(
     Topics,

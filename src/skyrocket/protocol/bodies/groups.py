@@ -3,57 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, one_of, tuple_of
+from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
+from skyrocket.model import json_tables
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.subscription_group import (
-    CUSTOMIZED,
-    EXPONENTIAL,
-    CustomizedRetry,
-    ExponentialRetry,
-    FixedSubscription,
-    GroupRetryPolicy,
-    SubscriptionGroup,
-)
+from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
 from skyrocket.protocol.bodies.topics import DATA_VERSION_KIND
 
-_EXPONENTIAL_RETRY = bean(
-    ExponentialRetry,
-    Field("initial", "initial_ms", INTEGER),
-    Field("max", "max_ms", INTEGER),
-    Field("multiplier", "multiplier", INTEGER),
-)
-_RETRY_POLICY = bean(
-    GroupRetryPolicy,
-    Field("customizedRetryPolicy", "customized", bean(CustomizedRetry, Field("next", "delays_ms", tuple_of(INTEGER)))),
-    Field("exponentialRetryPolicy", "exponential", _EXPONENTIAL_RETRY),
-    Field("type", "kind", one_of(CUSTOMIZED, EXPONENTIAL)),
-)
-_FIXED_SUBSCRIPTION = bean(
-    FixedSubscription,
-    Field("expression", "expression", TEXT),
-    Field("expressionType", "expression_type", TEXT),
-    Field("topic", "topic", TEXT),
-    Field("version", "version", INTEGER),
-)
-SUBSCRIPTION_GROUP_KIND = bean(
-    SubscriptionGroup,
-    Field("attributes", "attributes", map_of(TEXT_KEY, TEXT), since_5=True),
-    Field("brokerId", "broker_id", INTEGER),
-    Field("consumeBroadcastEnable", "may_consume_broadcast", FLAG),
-    Field("consumeEnable", "may_consume", FLAG),
-    Field("consumeFromMinEnable", "may_consume_from_min", FLAG),
-    Field("consumeMessageOrderly", "consumes_orderly", FLAG, since_5=True),
-    Field("consumeTimeoutMinute", "consume_timeout_minutes", INTEGER, since_5=True),
-    Field("groupName", "name", TEXT),
-    Field("groupRetryPolicy", "retry_policy", _RETRY_POLICY, since_5=True),
-    Field("groupSysFlag", "sys_flag", INTEGER, since_5=True),
-    Field("notifyConsumerIdsChangedEnable", "notifies_of_members", FLAG),
-    Field("retryMaxTimes", "retry_max_times", INTEGER),
-    Field("retryQueueNums", "retry_queues", INTEGER),
-    Field("subscriptionDataSet", "subscriptions", tuple_of(_FIXED_SUBSCRIPTION), since_5=True),
-    Field("whichBrokerWhenConsumeSlowly", "broker_id_when_slow", INTEGER),
-)
+SUBSCRIPTION_GROUP_KIND = json_tables.SUBSCRIPTION_GROUP
 SUBSCRIPTION_GROUP = JsonBody(SUBSCRIPTION_GROUP_KIND)
 
 

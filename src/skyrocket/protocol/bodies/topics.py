@@ -4,31 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, one_of, tuple_of
+from skyrocket.fastjson.bean import TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
+from skyrocket.model import json_tables
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.topic_config import MULTI_TAG, SINGLE_TAG, TopicConfig
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
 from skyrocket.protocol.bodies.kinds import ANYTHING
 
-DATA_VERSION_KIND = bean(
-    DataVersion,
-    Field("counter", "counter", INTEGER),
-    Field("stateVersion", "state_version", INTEGER, since_5=True),
-    Field("timestamp", "timestamp", INTEGER),
-)
+DATA_VERSION_KIND = json_tables.DATA_VERSION
 DATA_VERSION = JsonBody(DATA_VERSION_KIND)
 
-TOPIC_CONFIG_KIND = bean(
-    TopicConfig,
-    Field("attributes", "attributes", map_of(TEXT_KEY, TEXT), since_5=True),
-    Field("order", "ordered", FLAG),
-    Field("perm", "permission", INTEGER),
-    Field("readQueueNums", "read_queues", INTEGER),
-    Field("topicFilterType", "filter_type", one_of(SINGLE_TAG, MULTI_TAG)),
-    Field("topicName", "name", TEXT),
-    Field("topicSysFlag", "sys_flag", INTEGER),
-    Field("writeQueueNums", "write_queues", INTEGER),
-)
+TOPIC_CONFIG_KIND = json_tables.TOPIC_CONFIG
 TOPIC_CONFIG = JsonBody(TOPIC_CONFIG_KIND)
 
 
