@@ -1,0 +1,80 @@
+"""A table that is kept in a file under `config/` and counts its changes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from skyrocket.clock import Clock
+from skyrocket.model.data_version import DataVersion
+from skyrocket.store.config_file import ConfigFile
+
+Content = TypeVar("Content")
+
+
+class SavedTable(ABC, Generic[Content]):
+    """Loaded once, then changed in memory; `dirty` while the file does not say the same.
+
+    With `save_at_once` a change is on disk when it returns; otherwise the owner saves from time to time.
+    """
+
+    def __init__(self, file: ConfigFile[Content], clock: Clock, *, save_at_once: bool) -> None:
+        self.data_version = DataVersion()
+        self.dirty = False
+        self._file = file
+        self._clock = clock
+        self._save_at_once = save_at_once
+
+    def load(self) -> None:
+        """Take what the file says; raises CorruptFile when it says nothing sensible."""
+        content = self._file.load()
+        if content is not None:
+            self._take(content)
+
+    def save(self) -> None:
+        """Make the file say what the table says."""
+        self.begin_save()()
+
+    def begin_save(self) -> Callable[[], None]:
+        """Take what the table says now; the result writes it.
+
+        Ten thousand topics take half a second to write: another thread may do it, one write after the other.
+        """
+        content = self.content()
+        self.dirty = False
+
+        def write() -> None:
+            try:
+                self._file.save(content)
+            except BaseException:
+                self.dirty = True
+                raise
+
+        return write
+
+    def replace(self, content: Content) -> None:
+        """Become a copy of another broker's table, data version included."""
+        self._take(content)
+        self._touched()
+
+    def raise_version(self) -> None:
+        """Count a change that is not in the table itself, such as another permission of the broker."""
+        self._changed()
+
+    @abstractmethod
+    def content(self) -> Content:
+        """The table as it is saved."""
+
+    @abstractmethod
+    def _take(self, content: Content) -> None: ...
+
+    def _changed(self) -> None:
+        self._next_version()
+        self._touched()
+
+    def _next_version(self) -> None:
+        self.data_version = self.data_version.next(self._clock.now_ms())
+
+    def _touched(self) -> None:
+        self.dirty = True
+        if self._save_at_once:
+            self.save()
