@@ -20,12 +20,13 @@ _NAME_SIZE = Struct(">h")
 _VALUE_SIZE = Struct(">i")
 
 _LANGUAGES = {language.value: language for language in LanguageCode}
-_INT16 = range(-(1 << 15), 1 << 15)
+_MIN, _MAX = -(1 << 15), (1 << 15) - 1
 
 
 def can_carry(command: RemotingCommand) -> bool:
     """Whether a command survives this form."""
-    return command.code in _INT16 and command.version in _INT16
+    # Comparisons, not `in range(…)`: a range is searched number by number for an enum.
+    return _MIN <= command.code <= _MAX and _MIN <= command.version <= _MAX
 
 
 def decode(header: bytes, body: Body) -> RemotingCommand:

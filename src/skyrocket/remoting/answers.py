@@ -1,0 +1,121 @@
+"""What a handler may return: an answer, an answer that comes later, or none.
+
+    return request.answer(SUCCESS)          an immediate answer; bytes or pieces of an encoded frame will do as well
+    return LaterAnswer(request)             keep it and `fill` it: at the turn's end, from a timer, from a callback
+    return some_coroutine(...)              for the few that must wait; the router makes a task and fills a LaterAnswer
+    return None                             never answered
+
+Answers that are filled before the turn ends leave with the turn's single write and in the order of the requests. What
+is filled after that leaves with the turn in which it is filled.
+"""
+
+from collections.abc import Awaitable
+from typing import Protocol, TypeAlias
+
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
+from skyrocket.protocol.errors import CommandTooLarge, RequestError
+from skyrocket.protocol.frames import encode, encode_head
+
+Frame: TypeAlias = bytes | list[Body]  # an encoded command, whole or in pieces
+Answer: TypeAlias = RemotingCommand | Frame
+
+_APART_FROM = 32 << 10  # bodies from this size on are not copied behind their header
+
+
+_ABANDONED: list[Body] = []  # known by identity
+
+
+class InHand(Protocol):
+    """Who counts a request as long as it has no answer."""
+
+    in_hand: int
+
+
+class WaitingRoom(Protocol):
+    """Who keeps an answer that was not there when its turn ended."""
+
+    def arrived(self, later: "LaterAnswer") -> None: ...
+
+
+class LaterAnswer:
+    """The answer to one request, as long as it is not there; to be filled exactly once, by the event loop's thread."""
+
+    __slots__ = ("_counter", "_room", "frame", "request")
+
+    def __init__(self, request: RemotingCommand) -> None:
+        self.request = request
+        self.frame: Frame | None = None  # None as long as it is open; b"" when nothing will be sent
+        self._counter: InHand | None = None
+        self._room: WaitingRoom | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still waits for it."""
+        return self.frame is None
+
+    def fill(self, answer: Answer | None) -> None:
+        """Give the answer; None means that there will be none. After the connection was lost nothing happens."""
+        if self.frame is not None:
+            assert self.frame is _ABANDONED, "answered twice"
+            return
+        self.frame = b"" if answer is None else answer_frame(answer)
+        if self._counter is not None:
+            self._counter.in_hand -= 1
+        if self._room is not None:
+            self._room.arrived(self)
+
+    def refuse(self, error: RequestError) -> None:
+        """Give an error for an answer."""
+        self.fill(refusal(self.request, error))
+
+    def counted_by(self, counter: InHand) -> None:
+        """Be one of the requests in hand until the answer is there."""
+        assert self._counter is None
+        if self.frame is None:
+            self._counter = counter
+            counter.in_hand += 1
+
+    def wait_in(self, room: WaitingRoom) -> None:
+        """The turn is over: tell the room when the answer is there."""
+        assert self.frame is None
+        self._room = room
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        if self.frame is None:
+            self.frame = _ABANDONED
+            if self._counter is not None:
+                self._counter.in_hand -= 1
+            if self._room is not None:
+                self._room.arrived(self)
+
+
+Outcome: TypeAlias = Answer | LaterAnswer | Awaitable[Answer | None] | None
+
+
+def answer_frame(answer: Answer) -> Frame:
+    """The bytes of an answer; one that does not fit into a frame becomes an error."""
+    if not isinstance(answer, RemotingCommand):
+        return answer
+    body = answer.body
+    try:
+        if len(body) >= _APART_FROM:
+            return [encode_head(answer, len(body)), body]
+        return encode(answer)
+    except CommandTooLarge as error:
+        return encode(
+            RemotingCommand(
+                ResponseCode.SYSTEM_ERROR,
+                answer.opaque,
+                RESPONSE_FLAG,
+                remark=f"the answer is too large: {error}",
+                serialize_type=answer.serialize_type,
+            )
+        )
+
+
+def refusal(request: RemotingCommand, error: RequestError) -> RemotingCommand:
+    """The answer that says what the error says."""
+    fields = None if error.ext_fields is None else dict(error.ext_fields)
+    return request.answer(error.code, error.remark, fields)

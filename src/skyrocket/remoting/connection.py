@@ -1,0 +1,417 @@
+"""One connection: frames in, answers out, and calls in the other direction.
+
+    data ─▶ FrameReader ─▶ requests ─▶ router ─▶ answers ─▶ `_out` ─▶ one write when the turn ends
+                        └▶ answers  ─▶ calls
+
+Everything is bounded:
+    requests that wait for answers   beyond the limit the socket is not read
+    answers that are not sent yet    beyond the high-water mark no request is taken up and the socket is not read
+    bytes that the peer never takes  beyond the last mark the connection is cut off
+    calls of our own                 beyond the limit a call is refused
+So a peer that does not read is not read either, as RocketMQ does it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast
+
+from skyrocket.clock import Clock
+from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
+from skyrocket.protocol.errors import ProtocolError
+from skyrocket.protocol.frames import MAX_FRAME_SIZE, FrameReader, encode
+from skyrocket.protocol.requests.header import Header, Request
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.answers import Frame, LaterAnswer
+from skyrocket.remoting.calls import Calls, next_opaque
+from skyrocket.remoting.errors import ConnectionLost, RemotingError
+from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
+from skyrocket.remoting.peer import CloseReason, Peer
+from skyrocket.remoting.turn import Turn
+
+_logger = logging.getLogger(__name__)
+
+A = TypeVar("A", bound=Header)
+
+_JOIN_BELOW = 64 << 10  # pieces of less than this in all are joined: one copy is cheaper than many pieces
+_SIZE_OF_LATER = 256  # what an answer that is not there yet counts towards the high-water mark
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """The bounds of one connection."""
+
+    max_frame_size: int = MAX_FRAME_SIZE
+    max_unanswered: int = 10_000  # requests without an answer
+    max_calls: int = 256  # our calls to the peer
+    write_high_water: int = 256 << 10
+    write_low_water: int = 64 << 10
+    max_unsent: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.write_low_water <= self.write_high_water <= self.max_unsent
+
+
+class Handles(Protocol):
+    """Who gives the answers: a Router, or something before it."""
+
+    def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None: ...
+
+
+class Owner(Protocol):
+    """The server or client a connection belongs to."""
+
+    def opened(self, connection: "Connection") -> None: ...
+
+    def closed(self, connection: "Connection", reason: CloseReason) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """A Peer on a transport."""
+
+    def __init__(
+        self, remote_address: Address, router: Handles, turn: Turn, owner: Owner, limits: ConnectionLimits, clock: Clock
+    ) -> None:
+        self.remote_address = remote_address
+        self.local_address = Address("", 0)
+        self.attributes: dict[str, Any] = {}
+        self.router = router
+        self.opened_at = self.last_activity = clock.monotonic()
+        self.closing_since: float | None = None
+        self.handshake_since: float | None = None
+        self.frames_received = 0
+        self._turn = turn
+        self._owner = owner
+        self._limits = limits
+        self._monotonic = clock.monotonic
+        self._reader = FrameReader(limits.max_frame_size)
+        self._transport: asyncio.Transport | None = None
+        self._calls = Calls(str(remote_address), limits.max_calls)
+        self._close_callbacks: list[Callable[[Peer, CloseReason], None]] = []
+        self._close_reason: CloseReason | None = None
+        self._is_lost = False
+
+        self._out: list[bytes | memoryview | LaterAnswer] = []
+        self._out_size = 0
+        self._out_has_later = False
+        self._will_flush = False
+        self._unanswered: set[LaterAnswer] = set()
+        self._backlog: list[RemotingCommand] = []
+        self._write_is_full = False
+        self._takes_requests = True
+        self._is_reading = True
+
+    def __repr__(self) -> str:
+        return f"<connection to {self.remote_address}>"
+
+    # ── what handlers use ────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and self.closing_since is None and not self._is_lost
+
+    @property
+    def is_writable(self) -> bool:
+        return self.is_open and not self._write_is_full
+
+    @property
+    def unanswered_count(self) -> int:
+        """Requests whose turn has ended without an answer."""
+        return len(self._unanswered)
+
+    @property
+    def calls_in_flight(self) -> int:
+        return len(self._calls)
+
+    @property
+    def unsent_size(self) -> int:
+        """Bytes that wait to be taken by the peer."""
+        waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return waiting + self._out_size
+
+    @property
+    def incomplete_size(self) -> int:
+        """Bytes held of a frame that is not complete."""
+        return self._reader.pending_size
+
+    async def call(
+        self,
+        request: Request[A],
+        body: Body = b"",
+        *,
+        timeout_seconds: float = 3.0,
+        accepted: Collection[int] = ONLY_SUCCESS,
+    ) -> Reply[A]:
+        return reply_of(request, await self.invoke(command_of(request, body), timeout_seconds), accepted)
+
+    async def invoke(self, command: RemotingCommand, timeout_seconds: float = 3.0) -> RemotingCommand:
+        if not self.is_open:
+            raise self._lost_error(None)
+        answer = self._calls.open(command)
+        try:
+            self._put(encode(command))
+        except BaseException:
+            answer.cancel()
+            self._calls.forget(command)
+            raise
+        return await self._calls.wait(command, answer, timeout_seconds)
+
+    def send_oneway(self, request: Request[Any], body: Body = b"") -> bool:
+        return self.send(oneway_command_of(request, body))
+
+    def send(self, command: RemotingCommand) -> bool:
+        """The same with a plain command, which gets its opaque number here."""
+        if not self.is_writable:
+            return False
+        command.opaque = next_opaque()
+        self._put(encode(command))
+        return True
+
+    def on_close(self, callback: Callable[[Peer, CloseReason], None]) -> None:
+        if self._is_lost:
+            callback(self, self._close_reason or CloseReason.ERROR)
+        else:
+            self._close_callbacks.append(callback)
+
+    def close(self, reason: CloseReason = CloseReason.LOCAL) -> None:
+        if self.closing_since is not None or self._is_lost:
+            return
+        self.closing_since = self._monotonic()
+        self._close_reason = reason
+        self._backlog.clear()
+        self._adjust_reading()
+        self._speak()
+
+    def abort(self, reason: CloseReason) -> None:
+        """End it now; what was not sent is lost."""
+        if self.closing_since is None:
+            self.closing_since = self._monotonic()
+            self._close_reason = reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    def fail_calls(self, error: Callable[[], RemotingError]) -> None:
+        """End all calls to the peer with an error."""
+        self._calls.fail_all(error)
+
+    def take_no_requests(self) -> None:
+        """Read nothing any more; what is in hand will be answered."""
+        self._takes_requests = False
+        self._adjust_reading()
+
+    # ── what the transport calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def accepted(self, transport: asyncio.Transport) -> None:
+        """The socket is there, but what kind of bytes will come is not known yet."""
+        self._transport = transport
+        name = transport.get_extra_info("sockname")
+        if isinstance(name, tuple):
+            self.local_address = Address(name[0], name[1])
+
+    def comes_from(self, source: Address) -> None:
+        """A proxy has said whose connection it is."""
+        self.remote_address = source
+        self._calls = Calls(str(source), self._limits.max_calls)
+
+    def handshake_began(self) -> None:
+        """TLS will have to be agreed on before anything is heard."""
+        self.handshake_since = self._monotonic()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        below = cast(asyncio.Transport, transport)  # uvloop's are not derived from it
+        self.accepted(below)
+        self.handshake_since = None
+        below.set_write_buffer_limits(self._limits.write_high_water, self._limits.write_low_water)
+        self._owner.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_activity = self._monotonic()
+        try:
+            commands = self._reader.receive(data)
+        except ProtocolError as error:
+            self._take_up(error.commands)
+            _logger.debug("no frames peer=%s reason=%s", self.remote_address, error.reason)
+            self.close(CloseReason.PROTOCOL)
+            return
+        if commands:
+            self._take_up(commands)
+
+    def eof_received(self) -> bool:
+        self.close(CloseReason.PEER)
+        return True  # keep open what can be: answers of this turn are still to be sent
+
+    def pause_writing(self) -> None:
+        self._write_is_full = True
+        self._adjust_reading()
+
+    def resume_writing(self) -> None:
+        self._write_is_full = False
+        self.last_activity = self._monotonic()
+        self._go_on()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._is_lost:
+            return
+        self._is_lost = True
+        reason = self._close_reason or (CloseReason.PEER if error is None else CloseReason.ERROR)
+        self._close_reason = reason
+        self._backlog.clear()
+        unanswered = [*self._unanswered, *(piece for piece in self._out if isinstance(piece, LaterAnswer))]
+        self._unanswered.clear()
+        self._out.clear()
+        for later in unanswered:
+            later.abandon()
+        self._calls.fail_all(lambda: self._lost_error(error))
+        self._owner.closed(self, reason)
+        for callback in self._close_callbacks:
+            try:
+                callback(self, reason)
+            except Exception:
+                _logger.exception("a close callback failed peer=%s", self.remote_address)
+        self._close_callbacks.clear()
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_up(self, commands: list[RemotingCommand]) -> None:
+        """Handle in a row, until there is too much to send or to wait for."""
+        self.frames_received += len(commands)
+        if self._backlog:
+            self._backlog += commands
+            return
+        handle, out, limits = self.router.handle, self._out, self._limits
+        size, high_water = self._out_size, limits.write_high_water
+        for number, command in enumerate(commands):
+            if command.flag & RESPONSE_FLAG:
+                self._calls.answered(command)
+                continue
+            if size > high_water or len(self._unanswered) >= limits.max_unanswered:
+                self._backlog = commands[number:]
+                break
+            frame = handle(self, command)
+            if frame is None:
+                continue
+            if isinstance(frame, bytes):
+                out.append(frame)
+                size += len(frame)
+            elif isinstance(frame, LaterAnswer):
+                out.append(frame)
+                self._out_has_later = True
+                size += _SIZE_OF_LATER
+            else:
+                out += frame
+                size += sum(map(len, frame))
+        self._out_size = size
+        if self._backlog:
+            self._adjust_reading()
+        if out and not self._will_flush:
+            self._speak()
+
+    def _go_on(self) -> None:
+        """Take up what was left lying, as far as there is room again."""
+        if self._backlog and not self._write_is_full:
+            backlog, self._backlog = self._backlog, []
+            self.frames_received -= len(backlog)
+            self._take_up(backlog)
+        self._adjust_reading()
+
+    def _adjust_reading(self) -> None:
+        wanted = (
+            self._takes_requests
+            and self.closing_since is None
+            and not self._write_is_full
+            and not self._backlog
+            and len(self._unanswered) < self._limits.max_unanswered
+        )
+        if wanted is self._is_reading or self._transport is None or self._is_lost:
+            return
+        self._is_reading = wanted
+        if self._transport.is_closing():
+            return
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    # ── answers and calls ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def arrived(self, later: LaterAnswer) -> None:
+        """An answer that was not there when its turn ended."""
+        self._unanswered.discard(later)
+        assert later.frame is not None
+        if later.frame:
+            self._put(later.frame)
+        if not self._is_reading:
+            self._go_on()
+
+    def flush(self) -> None:
+        """The turn is over: write all there is."""
+        self._will_flush = False
+        if self._out and not self._is_lost:
+            if self._out_has_later:
+                self._settle()
+            out, size = self._out, self._out_size
+            self._out, self._out_size = [], 0
+            if out:
+                self._write(cast("list[bytes | memoryview]", out), size)
+        if self.closing_since is not None:
+            if self._transport is not None:
+                self._transport.close()
+        elif self._unanswered or self._backlog or not self._is_reading:
+            self._go_on()
+
+    def _settle(self) -> None:
+        """Put answers that have come in their places; those that have not go to the unanswered."""
+        size = 0
+        pieces: list[bytes | memoryview | LaterAnswer] = []
+        for piece in self._out:
+            if not isinstance(piece, LaterAnswer):
+                pieces.append(piece)
+                size += len(piece)
+                continue
+            frame = piece.frame
+            if frame is None:
+                piece.wait_in(self)
+                self._unanswered.add(piece)
+            elif isinstance(frame, bytes):
+                pieces.append(frame)
+                size += len(frame)
+            else:
+                pieces += frame
+                size += sum(map(len, frame))
+        self._out, self._out_size, self._out_has_later = pieces, size, False
+
+    def _write(self, pieces: list[bytes | memoryview], size: int) -> None:
+        transport = self._transport
+        assert transport is not None
+        if transport.is_closing():
+            return
+        if len(pieces) == 1:
+            transport.write(pieces[0])
+        elif size < _JOIN_BELOW:
+            transport.write(b"".join(pieces))
+        else:
+            transport.writelines(pieces)
+        if self._write_is_full and transport.get_write_buffer_size() > self._limits.max_unsent:
+            _logger.warning("a peer does not read peer=%s unsent=%d", self.remote_address, self.unsent_size)
+            self.abort(CloseReason.SLOW)
+
+    def _put(self, frame: Frame) -> None:
+        if isinstance(frame, bytes):
+            self._out.append(frame)
+            self._out_size += len(frame)
+        else:
+            self._out += frame
+            self._out_size += sum(map(len, frame))
+        if not self._write_is_full:
+            self.last_activity = self._monotonic()
+        self._speak()
+
+    def _speak(self) -> None:
+        if not self._will_flush and not self._is_lost:
+            self._will_flush = True
+            self._turn.will_speak(self)
+
+    def _lost_error(self, cause: BaseException | None) -> ConnectionLost:
+        reason = "the connection is not open" if self._close_reason is None else self._close_reason.value
+        return ConnectionLost(str(self.remote_address), reason, cause)

@@ -1,0 +1,192 @@
+"""Request code → handler; what the handler raises → answer.
+
+The order is RocketMQ's: find the handler, refuse when its class is full, run the checks (who may do what), run the
+handler. A RequestError becomes its code and remark, every other exception code 1 with the place where it arose. A
+oneway request is never answered.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from pathlib import PurePath
+from typing import Final, TypeAlias
+
+from skyrocket.clock import Clock, SystemClock
+from skyrocket.protocol.codes import ResponseCode, Version
+from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
+from skyrocket.protocol.errors import GoAway, RequestError, RequestNotSupported, SystemFailure
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.answers import Answer, Frame, LaterAnswer, Outcome, answer_frame, refusal
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.tasks import TaskSet
+
+_logger = logging.getLogger(__name__)
+
+Handler: TypeAlias = Callable[[Peer, RemotingCommand], Outcome]
+Check: TypeAlias = Callable[[Peer, RemotingCommand], None]
+
+# RocketMQ: the broker's VIP port serves everything but what may be held for long.
+NOT_ON_VIP_PORT: Final = frozenset({11, 361, 200050, 200052, 200054, 200055})
+
+_OTHERS_LIMIT = 10_000
+_MAX_REMARK = 2000
+_SILENCE_SECONDS = 60.0
+
+
+class Route:
+    """One request code: who handles it, and how often it came."""
+
+    __slots__ = ("code", "failed", "handler", "request_class", "requests")
+
+    def __init__(self, code: int | None, handler: Handler, request_class: RequestClass) -> None:
+        self.code = code  # None: all codes without a handler of their own
+        self.handler = handler
+        self.request_class = request_class
+        self.requests = 0
+        self.failed = 0  # answered with an exception that nobody expected
+
+
+class Router:
+    """The table of handlers, shared by all connections of a server or client."""
+
+    def __init__(self, checks: Iterable[Check] = (), clock: Clock | None = None) -> None:
+        self.tasks = TaskSet()  # what handlers that must wait are doing
+        self._others = RequestClass("others", _OTHERS_LIMIT)
+        self._routes: dict[int, Route] = {}
+        self._default = Route(None, _not_supported, self._others)
+        self._checks = tuple(checks)
+        self._failures = FailureLog(clock or SystemClock())
+
+    def register(self, codes: int | Iterable[int], handler: Handler, request_class: RequestClass | None = None) -> None:
+        """Let a handler answer requests of these codes."""
+        for code in (codes,) if isinstance(codes, int) else codes:
+            assert code not in self._routes, f"two handlers for {code}"
+            self._routes[code] = Route(code, handler, request_class or self._others)
+
+    def register_default(self, handler: Handler, request_class: RequestClass | None = None) -> None:
+        """Let a handler answer all other codes."""
+        self._default = Route(None, handler, request_class or self._others)
+
+    def routes(self) -> Iterator[Route]:
+        """Every route with its counters; the last is for all other codes."""
+        yield from self._routes.values()
+        yield self._default
+
+    def without(self, codes: Collection[int]) -> "Router":
+        """The same handlers and counters, but these codes are not supported."""
+        fewer = Router(self._checks)
+        fewer.tasks = self.tasks
+        fewer._others = self._others
+        fewer._failures = self._failures
+        fewer._default = self._default
+        fewer._routes = {code: route for code, route in self._routes.items() if code not in codes}
+        refused = Route(None, _not_supported, self._others)
+        fewer._routes.update(dict.fromkeys(codes, refused))
+        return fewer
+
+    def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None:
+        """What goes back: bytes now, bytes later, or nothing."""
+        route = self._routes.get(request.code)
+        if route is None:
+            route = self._default
+        route.requests += 1
+        try:
+            request_class = route.request_class
+            if request_class.in_hand >= request_class.limit or request_class.rejects is not None:
+                request_class.admit()
+            for check in self._checks:
+                check(peer, request)
+            outcome = route.handler(peer, request)
+            kind = outcome.__class__
+            if kind is RemotingCommand or kind is bytes or kind is list:
+                return None if request.flag & ONEWAY_FLAG else answer_frame(outcome)  # type: ignore[arg-type]
+            if outcome is None:
+                return None
+            later = outcome if isinstance(outcome, LaterAnswer) else self._answered_by_task(route, request, outcome)
+            later.counted_by(request_class)
+            return None if request.flag & ONEWAY_FLAG else later
+        except RequestError as error:
+            answer = refusal(request, error)
+        except Exception as error:  # noqa: BLE001 - the edge: a bug must not end the connection
+            answer = self._failure(route, request, error)
+        return None if request.flag & ONEWAY_FLAG else answer_frame(answer)
+
+    def _answered_by_task(self, route: Route, request: RemotingCommand, work: Outcome) -> LaterAnswer:
+        assert isinstance(work, Awaitable), f"{work!r} is no answer"
+        later = LaterAnswer(request)
+        self.tasks.start(self._fill(route, later, work), name=f"request {request.code}")
+        return later
+
+    async def _fill(self, route: Route, later: LaterAnswer, work: Awaitable[Answer | None]) -> None:
+        try:
+            later.fill(await work)
+        except RequestError as error:
+            later.refuse(error)
+        except Exception as error:  # noqa: BLE001 - the same
+            later.fill(self._failure(route, later.request, error))
+        finally:
+            later.abandon()  # only when cancelled, otherwise it has been filled
+
+    def _failure(self, route: Route, request: RemotingCommand, error: Exception) -> RemotingCommand:
+        route.failed += 1
+        remark = failure_remark(error)
+        self._failures.log(request.code, remark, error)
+        return request.answer(SystemFailure.code, remark)
+
+
+class GoingAway:
+    """Stands before a router while its server closes: whoever understands it is told to connect again."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None:
+        """1500, or what the router says to those who do not know it."""
+        if request.version <= Version.V5_3_1:
+            return self._router.handle(peer, request)
+        if request.flag & ONEWAY_FLAG:
+            return None
+        return answer_frame(request.answer(ResponseCode.GO_AWAY, GoAway("please go away").remark))
+
+
+class FailureLog:
+    """Writes a failure with its stack, but the same failure not again and again."""
+
+    _MAX_KNOWN = 1000
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._silent_until: dict[tuple[int, str], float] = {}
+
+    def log(self, code: int, remark: str, error: BaseException) -> None:
+        """Once a minute per request code and place."""
+        now, key = self._clock.monotonic(), (code, remark.rpartition(", ")[2])
+        if now < self._silent_until.get(key, 0.0):
+            return
+        if len(self._silent_until) >= self._MAX_KNOWN:
+            self._silent_until.clear()
+        self._silent_until[key] = now + _SILENCE_SECONDS
+        _logger.error("a handler failed code=%d", code, exc_info=error)
+
+
+def failure_remark(error: BaseException) -> str:
+    """`class: text, module.function(file:line)`, the form of RocketMQ's remarks."""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    text = f"{name}: {error}" if str(error) else name
+    place = _place(error)
+    return text[: _MAX_REMARK - len(place)] + place
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    module = trace.tb_frame.f_globals.get("__name__", "?")
+    return f", {module}.{code.co_name}({PurePath(code.co_filename).name}:{trace.tb_lineno})"
+
+
+def _not_supported(_: Peer, request: RemotingCommand) -> Outcome:
+    raise RequestNotSupported.of(request.code)

@@ -1,0 +1,162 @@
+"""TLS contexts: from files that may change, or from a fresh certificate in test mode.
+
+A server looks at its files whenever a TLS client comes, and loads them again when they have changed. What cannot be
+loaded (a certificate that was replaced before its key) leaves the old context in use.
+"""
+
+import logging
+import ssl
+import tempfile
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from skyrocket.errors import ConfigError
+from skyrocket.remoting.self_signed import self_signed
+
+_logger = logging.getLogger(__name__)
+
+
+class TlsMode(Enum):
+    """What a server does with a client that speaks TLS, and with one that does not."""
+
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"
+    ENFORCING = "enforcing"
+
+    @classmethod
+    def parse(cls, text: str) -> "TlsMode":
+        """As RocketMQ: an unknown word means permissive."""
+        return next((mode for mode in cls if mode.value == text.strip().lower()), cls.PERMISSIVE)
+
+
+class ClientAuth(Enum):
+    """Whether clients show a certificate."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRE = "require"
+
+    @classmethod
+    def parse(cls, text: str) -> "ClientAuth":
+        """As RocketMQ: an unknown word means none."""
+        return next((auth for auth in cls if auth.value == text.strip().lower()), cls.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTlsSettings:
+    """`tls.server.*` of RocketMQ. In test mode the files are not looked at."""
+
+    mode: TlsMode = TlsMode.PERMISSIVE
+    test_mode: bool = True
+    cert_path: str | None = None
+    key_path: str | None = None
+    key_password: str | None = None
+    trust_cert_path: str | None = None
+    client_auth: ClientAuth = ClientAuth.NONE
+    verify_clients: bool = False  # RocketMQ: tls.server.authClient
+
+    def files(self) -> list[str]:
+        """Those whose change is to be noticed."""
+        paths = (self.cert_path, self.key_path, self.trust_cert_path)
+        return [] if self.test_mode else [path for path in paths if path]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTlsSettings:
+    """`tls.client.*` of RocketMQ. In test mode every server is trusted."""
+
+    test_mode: bool = True
+    cert_path: str | None = None
+    key_path: str | None = None
+    key_password: str | None = None
+    trust_cert_path: str | None = None
+    verify_server: bool = False  # RocketMQ: tls.client.authServer
+
+
+class ServerTls:
+    """The context for the next TLS client; None when there is none to be had."""
+
+    def __init__(self, settings: ServerTlsSettings) -> None:
+        self.mode = settings.mode
+        self._settings = settings
+        self._context: ssl.SSLContext | None = None
+        self._loaded: object = None
+
+    def context(self) -> ssl.SSLContext | None:
+        """Fresh from the files when they have changed."""
+        stamps = [_stamp(path) for path in self._settings.files()]
+        if self._loaded != stamps:
+            self._loaded = stamps
+            self._load()
+        return self._context
+
+    def _load(self) -> None:
+        try:
+            self._context = server_context(self._settings)
+        except (OSError, ConfigError) as error:
+            # Half of the files may have been replaced so far: the other half will change the stamps again.
+            _logger.warning("TLS certificates could not be loaded, the previous ones stay reason=%s", error)
+        else:
+            _logger.info("TLS certificates loaded files=%s", self._settings.files() or "self-signed")
+
+
+def server_context(settings: ServerTlsSettings) -> ssl.SSLContext:
+    """A context as the settings say; raises OSError (ssl.SSLError is one) or ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    if settings.test_mode:
+        _load_self_signed(context)
+        return context
+    if not settings.cert_path or not settings.key_path:
+        raise ConfigError("TLS needs tls.server.certPath and tls.server.keyPath, or tls.test.mode.enable=true")
+    context.load_cert_chain(settings.cert_path, settings.key_path, _password(settings.key_password))
+    if settings.client_auth is not ClientAuth.NONE:
+        _ask_for_certificates(context, settings)
+    return context
+
+
+def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
+    """A context as the settings say; raises OSError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # RocketMQ: brokers are reached by address, certificates are not tied to names
+    if settings.test_mode or not settings.verify_server:
+        context.verify_mode = ssl.CERT_NONE
+    elif settings.trust_cert_path:
+        context.load_verify_locations(settings.trust_cert_path)
+    else:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    if not settings.test_mode and settings.cert_path:
+        context.load_cert_chain(settings.cert_path, settings.key_path, _password(settings.key_password))
+    return context
+
+
+def _ask_for_certificates(context: ssl.SSLContext, settings: ServerTlsSettings) -> None:
+    if not settings.verify_clients or not settings.trust_cert_path:
+        # RocketMQ then takes any certificate, which OpenSSL's Python interface cannot: it proves nothing anyway.
+        _logger.warning("client certificates are not asked for: set tls.server.authClient and tls.server.trustCertPath")
+        return
+    context.load_verify_locations(settings.trust_cert_path)
+    required = settings.client_auth is ClientAuth.REQUIRE
+    context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+
+
+def _load_self_signed(context: ssl.SSLContext) -> None:
+    made = self_signed()
+    with tempfile.NamedTemporaryFile() as file:  # readable for its owner only; OpenSSL takes no bytes
+        file.write(made.certificate + made.private_key)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
+def _password(password: str | None) -> str:
+    # Without one OpenSSL would ask at the terminal.
+    return password or ""
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
