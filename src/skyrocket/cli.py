@@ -1,5 +1,9 @@
-"""The command line: `skyrocket inspect`, and more as the system grows."""
+"""The command line: `skyrocket inspect | namesrv`, and more as the system grows."""
 
+import asyncio
+import logging
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,21 +12,16 @@ import typer
 
 from skyrocket import __version__
 from skyrocket.clock import SystemClock
-from skyrocket.errors import SkyrocketError
-from skyrocket.inspector.output import JsonOutput, TableOutput
-from skyrocket.inspector.progress import ScanProgress
-from skyrocket.inspector.settings import inspection_settings
-from skyrocket.inspector.store_directory import QueueName, open_directory
-from skyrocket.inspector.verify import verify as verify_store
-from skyrocket.inspector.views.index import index_files, lookup
-from skyrocket.inspector.views.queues import entries
-from skyrocket.inspector.views.queues import queues as queues_view
-from skyrocket.inspector.views.records import RecordFilter
-from skyrocket.inspector.views.records import records as records_view
-from skyrocket.inspector.views.small_files import checkpoint as checkpoint_view
-from skyrocket.inspector.views.small_files import config_files as config_files_view
-from skyrocket.inspector.views.small_files import timer as timer_view
-from skyrocket.inspector.views.summary import summary
+from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
+from skyrocket.config.sections import NameServerConfig, TlsConfig
+from skyrocket.config.setting import section_from
+from skyrocket.config.sources import gather, pairs_of, parse_properties, properties_text, unknown_settings
+from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.format.config_files import kv_config
+from skyrocket.namesrv.name_server import NameServer
+from skyrocket.remoting.event_loop import run
+from skyrocket.store.config_file import ConfigFile
+from skyrocket.store.disk import Disk
 
 EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
@@ -90,6 +89,22 @@ def inspect(
 
     Without options: a summary. Exit code 0: fine, 1: --verify found problems, 2: wrong usage or not a store.
     """
+    # Here, because a server needs neither their time nor numpy's memory.
+    from skyrocket.inspector.output import JsonOutput, TableOutput
+    from skyrocket.inspector.progress import ScanProgress
+    from skyrocket.inspector.settings import inspection_settings
+    from skyrocket.inspector.store_directory import QueueName, open_directory
+    from skyrocket.inspector.verify import verify as verify_store
+    from skyrocket.inspector.views.index import index_files, lookup
+    from skyrocket.inspector.views.queues import entries
+    from skyrocket.inspector.views.queues import queues as queues_view
+    from skyrocket.inspector.views.records import RecordFilter
+    from skyrocket.inspector.views.records import records as records_view
+    from skyrocket.inspector.views.small_files import checkpoint as checkpoint_view
+    from skyrocket.inspector.views.small_files import config_files as config_files_view
+    from skyrocket.inspector.views.small_files import timer as timer_view
+    from skyrocket.inspector.views.summary import summary
+
     try:
         given = inspection_settings(conf, settings or [])
         store = open_directory(path)
@@ -129,6 +144,107 @@ def inspect(
         output.show_verification(result, strict=strict)
         if result.has_problems(strict=strict):
             raise typer.Exit(EXIT_PROBLEMS)
+
+
+@app.command()
+def namesrv(
+    conf: Annotated[
+        Path | None, typer.Option("-c", "--conf", help="RocketMQ's .conf file.", show_default=False)
+    ] = None,
+    listen_port: Annotated[
+        int | None, typer.Option(help="Port; 0 takes a free one.  [default: 9876]", show_default=False)
+    ] = None,
+    bind_address: Annotated[
+        str | None, typer.Option(help="Interface to listen on.  [default: 0.0.0.0]", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting, as orderMessageEnable=true.")
+    ] = None,
+    print_settings: Annotated[bool, typer.Option("-p", "--print", help="Print the settings and exit.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Log what happens, not only what is wrong.")] = False,
+) -> None:
+    """Run a name server. Settings: the .conf file, then SKYROCKET_NAMESRV_LISTEN_PORT and the like, then options.
+
+    SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start, 2: wrong usage.
+    """
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    try:
+        config, tls = _name_server_settings(conf, listen_port, bind_address, settings or [])
+        if print_settings:
+            typer.echo(properties_text(pairs_of(config) | pairs_of(tls)), nl=False)
+            return
+        run(_serve(name_server(config, tls)))
+    except ConfigError as error:
+        typer.echo(f"skyrocket namesrv: {error}", err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+    except SkyrocketError as error:
+        typer.echo(f"skyrocket namesrv: {error}", err=True)
+        raise typer.Exit(EXIT_PROBLEMS) from error
+
+
+def _name_server_settings(
+    conf: Path | None, listen_port: int | None, bind_address: str | None, single: list[str]
+) -> tuple[NameServerConfig, TlsConfig]:
+    sections = [NameServerConfig, TlsConfig]
+    options = parse_properties("\n".join(single), "--set")
+    for warning in unknown_settings(options, sections, NAME_SERVER_KEYS):
+        raise ConfigError(f"--set: {warning}")
+    if conf is not None:
+        options.setdefault("configStorePath", str(conf.absolute()))  # as RocketMQ: changes go where settings came from
+    if listen_port is not None:
+        options["listenPort"] = str(listen_port)
+    if bind_address is not None:
+        options["bindAddress"] = bind_address
+    pairs = gather(sections, conf=conf, environment=os.environ, prefix="SKYROCKET_NAMESRV_", options=options)
+    for warning in unknown_settings(pairs, sections, NAME_SERVER_KEYS):
+        typer.echo(f"skyrocket namesrv: {warning}", err=True)
+    return (
+        section_from(NameServerConfig, pairs, allow_unknown=True),
+        section_from(TlsConfig, pairs, allow_unknown=True),
+    )
+
+
+def name_server(config: NameServerConfig, tls: TlsConfig | None = None) -> NameServer:
+    """A name server on the real disk."""
+    disk = _DiskWithDirectories()
+    kv_file = ConfigFile(
+        disk,
+        str(Path(config.kv_config_path).expanduser()),
+        lambda data: kv_config.decode(data).namespaces,
+        lambda namespaces: kv_config.encode(kv_config.KvConfig(namespaces)),
+    )
+    settings_file = ConfigFile(disk, str(Path(config.config_store_path).expanduser()), bytes, bytes)
+    return NameServer(config, kv_file, settings_file, tls)
+
+
+class _DiskWithDirectories(Disk):
+    """Makes the directory of a file when the file is first written: a name server that keeps nothing leaves none."""
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self.make_directory(os.path.dirname(os.path.abspath(path)))
+        super().write_file(path, data)
+
+
+async def _serve(server: NameServer) -> None:
+    """Until a signal comes; a second one does not wait."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with server:
+        address = await server.start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _stop_or_leave, stopping)
+        # RocketMQ's words: scripts wait for them.
+        typer.echo(f"The Name Server boot success. address={address}")
+        await stopping.wait()
+    typer.echo("The Name Server has stopped.")
+
+
+def _stop_or_leave(stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        os._exit(EXIT_PROBLEMS)
+    stopping.set()
 
 
 def main() -> None:

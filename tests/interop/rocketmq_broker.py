@@ -44,7 +44,7 @@ def running_broker(apache: Apache, store: Path, config: StoreConfig) -> Iterator
     """Start both processes, and stop them as an operator would: SIGTERM, then the clean shutdown."""
     with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as scratch:
         home = Path(scratch)
-        _place_log_settings(home)
+        place_log_settings(home)
         name_server_port, broker_port = _free_ports()
         settings = {
             "brokerClusterName": "DefaultCluster",
@@ -59,18 +59,18 @@ def running_broker(apache: Apache, store: Path, config: StoreConfig) -> Iterator
             "diskMaxUsedSpaceRatio": 95,
             **settings_for(apache, config),
         }
-        name_server = _process(
+        name_server = process_of(
             apache, home, "namesrv", "org.apache.rocketmq.namesrv.NamesrvStartup", {"listenPort": name_server_port}
         )
-        broker = _process(apache, home, "broker", "org.apache.rocketmq.broker.BrokerStartup", settings)
+        broker = process_of(apache, home, "broker", "org.apache.rocketmq.broker.BrokerStartup", settings)
         with name_server as first, broker as second:
-            _await_port(first, name_server_port, home / "namesrv.log")
-            _await_port(second, broker_port, home / "broker.log")
+            await_port(first, name_server_port, home / "namesrv.log")
+            await_port(second, broker_port, home / "broker.log")
             yield RunningBroker(apache, f"127.0.0.1:{name_server_port}")
 
 
 @contextlib.contextmanager
-def _process(
+def process_of(
     apache: Apache, home: Path, name: str, main_class: str, settings: dict[str, Any]
 ) -> Iterator["subprocess.Popen[bytes]"]:
     conf = home / f"{name}.conf"
@@ -94,7 +94,7 @@ def _process(
         process.wait()
 
 
-def _await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+def await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -104,7 +104,7 @@ def _await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> Non
     raise AssertionError(f"{log.stem} does not listen on port {port}:\n" + "\n".join(complaints[:60]))
 
 
-def _place_log_settings(home: Path) -> None:
+def place_log_settings(home: Path) -> None:
     """4.9 insists on files of its own below ROCKETMQ_HOME."""
     (home / "conf").mkdir()
     for name in ("logback_namesrv.xml", "logback_broker.xml"):

@@ -5,9 +5,9 @@ import sys
 from enum import Enum
 from typing import Any
 
-from skyrocket.config.sections import StoreConfig
+from skyrocket.config.sections import NameServerConfig, StoreConfig, TlsConfig
 
-SECTIONS: dict[str, type] = {"Store": StoreConfig}
+SECTIONS: dict[str, type] = {"Store": StoreConfig, "Name server": NameServerConfig, "TLS of a server": TlsConfig}
 
 
 def settings_page() -> str:

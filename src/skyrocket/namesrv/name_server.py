@@ -1,0 +1,172 @@
+"""Builds the name server, runs it, and stops it in order.
+
+    start   load KV values ▸ listen ▸ search for silent brokers every 5 s
+    stop    end the search ▸ answer what is in hand ▸ close connections
+
+Name servers know nothing of each other: each has what brokers told it.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Final, Self, cast
+
+from skyrocket.clock import Clock, SystemClock
+from skyrocket.config.sections import NameServerConfig, TlsConfig
+from skyrocket.errors import SkyrocketError
+from skyrocket.namesrv.kv_config import KvConfig, KvFile
+from skyrocket.namesrv.min_broker import notify
+from skyrocket.namesrv.processors import BrokerProcessor, KvProcessor, RouteProcessor, TopicProcessor, register_all
+from skyrocket.namesrv.route_table import BrokerKey, MinBrokerChange, RouteTable
+from skyrocket.namesrv.settings import LiveSettings, SettingsFile
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.client import ClientSettings, RemotingClient
+from skyrocket.remoting.peer import CloseReason, Peer
+from skyrocket.remoting.router import Router
+from skyrocket.remoting.server import RemotingServer, ServerSettings
+from skyrocket.remoting.tls import ClientAuth, ServerTls, ServerTlsSettings, TlsMode
+
+_logger = logging.getLogger(__name__)
+
+_FIRST_SCAN_SECONDS: Final = 5.0
+_FIRST_KV_LOG_SECONDS: Final = 60.0
+_KV_LOG_SECONDS: Final = 600.0
+
+
+class CannotListen(SkyrocketError):
+    """The address is not to be had."""
+
+
+class NameServer:
+    """One name server: tables, requests, network."""
+
+    def __init__(
+        self,
+        config: NameServerConfig,
+        kv_file: KvFile,
+        settings_file: SettingsFile,
+        tls: TlsConfig | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self.settings = LiveSettings(config, settings_file)
+        self.kv = KvConfig(kv_file)
+        self.table = RouteTable()
+        self._client = RemotingClient(ClientSettings(connect_seconds=0.3))
+        self._server = RemotingServer(
+            self._router(),
+            ServerSettings(idle_seconds=config.idle_seconds, backlog=config.backlog),
+            ServerTls(_tls_settings(tls or TlsConfig())),
+            self._clock,
+        )
+        self._server.on_close(self._connection_closed)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopping = False
+
+    def _router(self) -> Router:
+        table, kv, settings, clock = self.table, self.kv, self.settings, self._clock
+        router = Router(clock=clock)
+        others = (
+            BrokerProcessor(table, kv, settings, clock, self._tell_brokers),
+            TopicProcessor(table, settings),
+            KvProcessor(kv, settings),
+        )
+        register_all(router, settings, RouteProcessor(table, kv, settings, clock), others)
+        return router
+
+    # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> Address:
+        """Listen; the address says which port was taken when 0 was asked for. Raises CannotListen."""
+        config = self.settings.config
+        try:
+            address = await self._server.listen(config.bind_address, config.listen_port)
+        except OSError as error:
+            raise CannotListen(_next_step(config, error)) from error
+        self._tasks = [asyncio.create_task(self._scan()), asyncio.create_task(self._log_kv_values())]
+        return address
+
+    async def stop(self) -> None:
+        """End in order; may be called again."""
+        self._is_stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        config = self.settings.config
+        await self._server.stop(go_away_seconds=config.shutdown_wait_seconds if config.graceful_shutdown else 0.0)
+        await self._client.close()
+
+    # ── brokers that are lost ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _scan(self) -> None:
+        pause = min(_FIRST_SCAN_SECONDS, self.settings.config.scan_interval_ms / 1000)
+        while True:
+            await asyncio.sleep(pause)
+            self.scan()
+            pause = self.settings.config.scan_interval_ms / 1000
+
+    def scan(self) -> None:
+        """Forget brokers that were silent for too long, and close their connections."""
+        expired = self.table.expired(self._clock.monotonic())
+        connections = [self.table.live[key].connection for key in expired]
+        self._remove(expired, "silent")
+        for connection in connections:
+            cast(Peer, connection).close(CloseReason.IDLE)
+
+    def _connection_closed(self, peer: Peer, reason: CloseReason) -> None:
+        lost = self.table.connected_by(peer)
+        if lost and not self._is_stopping:
+            self._remove(lost, reason.value)
+
+    def _remove(self, keys: list[BrokerKey], reason: str) -> None:
+        for key in keys:
+            _logger.warning("broker lost cluster=%s address=%s reason=%s", key.cluster, key.address, reason)
+        self._tell_brokers(self.table.remove(keys))
+
+    def _tell_brokers(self, changes: Iterable[MinBrokerChange]) -> None:
+        changes = list(changes)
+        if changes and self.settings.config.notify_min_broker_id:
+            self._server.router.tasks.start(notify(self._client, changes), name="notify brokers")
+
+    async def _log_kv_values(self) -> None:
+        pause = _FIRST_KV_LOG_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            _logger.info("kv values %s", self.kv.describe())
+            pause = _KV_LOG_SECONDS
+
+
+def _next_step(config: NameServerConfig, error: OSError) -> str:
+    place = f"{config.bind_address}:{config.listen_port}"
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {config.listen_port} is taken by another program (perhaps a name server that runs already): "
+            f"stop it, or choose another port with --listen-port"
+        )
+    if error.errno == errno.EACCES:
+        return f"port {config.listen_port} needs root: choose one above 1023 with --listen-port"
+    return f"cannot listen on {place}: {error.strerror}. Choose another address with --bind-address"
+
+
+def _tls_settings(config: TlsConfig) -> ServerTlsSettings:
+    return ServerTlsSettings(
+        mode=TlsMode.parse(config.mode),
+        test_mode=config.test_mode,
+        cert_path=config.cert_path or None,
+        key_path=config.key_path or None,
+        key_password=config.key_password or None,
+        trust_cert_path=config.trust_cert_path or None,
+        client_auth=ClientAuth.parse(config.client_auth),
+        verify_clients=config.verify_clients,
+    )
