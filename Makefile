@@ -7,7 +7,7 @@ JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format requirements faults interop bench clean
+.PHONY: help setup run inspect test check format requirements faults interop bench clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,9 +20,12 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-run: $(STAMP) ## inspect a sample store (until there is a server)
+run: $(STAMP) ## start name server and broker in one process (9876, 10911), store in var/store
+	@$(BIN)/skyrocket standalone --store $${STORE:-var/store} $(ARGS)
+
+inspect: $(STAMP) ## inspect a sample store, or STORE=directory
 	@test -n "$$STORE" || $(BIN)/python examples/sample_store.py
-	@$(BIN)/skyrocket inspect $${STORE:-var/sample-store}
+	@$(BIN)/skyrocket inspect $${STORE:-var/sample-store} $(ARGS)
 
 test: $(STAMP) check ## every test but the long modes (a few minutes)
 	$(PYTEST) -n $(JOBS) -m "not slow"

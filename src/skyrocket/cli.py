@@ -1,10 +1,13 @@
-"""The command line: `skyrocket inspect | namesrv`, and more as the system grows."""
+"""The command line: `skyrocket inspect | namesrv | broker | standalone`, and more as the system grows."""
 
 import asyncio
+import contextlib
+import dataclasses
 import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +15,8 @@ import typer
 
 from skyrocket import __version__
 from skyrocket.clock import SystemClock
-from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
-from skyrocket.config.sections import NameServerConfig, TlsConfig
+from skyrocket.config.rocketmq_keys import BROKER_KEYS, NAME_SERVER_KEYS
+from skyrocket.config.sections import BrokerConfig, NameServerConfig, StoreConfig, TlsConfig
 from skyrocket.config.setting import section_from
 from skyrocket.config.sources import gather, pairs_of, parse_properties, properties_text, unknown_settings
 from skyrocket.errors import ConfigError, SkyrocketError
@@ -245,6 +248,151 @@ def _stop_or_leave(stopping: asyncio.Event) -> None:
     if stopping.is_set():
         os._exit(EXIT_PROBLEMS)
     stopping.set()
+
+
+_ConfOption = Annotated[Path | None, typer.Option("-c", "--conf", help="RocketMQ's .conf file.", show_default=False)]
+_StoreOption = Annotated[
+    Path | None, typer.Option("--store", help="Store directory.  [default: ~/store]", show_default=False)
+]
+_BrokerPortOption = Annotated[
+    int | None, typer.Option("--listen-port", help="Port; 0 takes a free one.  [default: 10911]", show_default=False)
+]
+_BrokerIpOption = Annotated[
+    str | None, typer.Option("--broker-ip", help="Address that clients are told.", show_default=False)
+]
+_SetOption = Annotated[list[str] | None, typer.Option("--set", help="One setting, as flushDiskType=SYNC_FLUSH.")]
+_VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Log what happens, not only what is wrong.")]
+
+
+@app.command()
+def broker(
+    conf: _ConfOption = None,
+    namesrv_addr: Annotated[
+        str | None, typer.Option("-n", "--namesrv-addr", help="Name servers, as host:9876;other:9876.")
+    ] = None,
+    listen_port: _BrokerPortOption = None,
+    broker_ip: _BrokerIpOption = None,
+    store: _StoreOption = None,
+    settings: _SetOption = None,
+    verbose: _VerboseOption = False,
+) -> None:
+    """Run a broker. Settings: the .conf file, then SKYROCKET_BROKER_LISTEN_PORT and the like, then options.
+
+    SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start, 2: wrong usage.
+    """
+    options = _broker_options(namesrv_addr, listen_port, broker_ip, store)
+    with _failures_shown("broker", verbose):
+        config, store_config = _broker_settings("broker", conf, options, settings or [])
+        run(_serve_broker(config, store_config))
+
+
+@app.command()
+def standalone(
+    conf: _ConfOption = None,
+    namesrv_port: Annotated[int, typer.Option(help="Port of the name server; 0 takes a free one.")] = 9876,
+    listen_port: _BrokerPortOption = None,
+    broker_ip: _BrokerIpOption = None,
+    store: _StoreOption = None,
+    settings: _SetOption = None,
+    verbose: _VerboseOption = False,
+) -> None:
+    """Run a name server and a broker in one process. Settings are those of `skyrocket broker`.
+
+    SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start, 2: wrong usage.
+    """
+    options = _broker_options(None, listen_port, broker_ip, store)
+    with _failures_shown("standalone", verbose):
+        config, store_config = _broker_settings("standalone", conf, options, settings or [])
+        names = NameServerConfig(listen_port=namesrv_port, bind_address=config.bind_address)
+        run(_serve_standalone(names, config, store_config))
+
+
+@contextlib.contextmanager
+def _failures_shown(command: str, verbose: bool) -> Iterator[None]:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    try:
+        yield
+    except SkyrocketError as error:
+        typer.echo(f"skyrocket {command}: {error}", err=True)
+        raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_PROBLEMS) from error
+
+
+def _broker_options(
+    namesrv_addr: str | None, listen_port: int | None, broker_ip: str | None, store: Path | None
+) -> dict[str, str]:
+    given = {
+        "namesrvAddr": namesrv_addr,
+        "listenPort": listen_port,
+        "brokerIP1": broker_ip,
+        "storePathRootDir": store,
+    }
+    return {key: str(value) for key, value in given.items() if value is not None}
+
+
+def _broker_settings(
+    command: str, conf: Path | None, options: dict[str, str], single: list[str]
+) -> tuple[BrokerConfig, StoreConfig]:
+    sections = [BrokerConfig, StoreConfig]
+    singles = parse_properties("\n".join(single), "--set")
+    for warning in unknown_settings(singles, sections, BROKER_KEYS):
+        raise ConfigError(f"--set: {warning}")
+    pairs = gather(
+        sections, conf=conf, environment=os.environ, prefix="SKYROCKET_BROKER_", options={**singles, **options}
+    )
+    if "NAMESRV_ADDR" in os.environ:
+        pairs.setdefault("namesrvAddr", os.environ["NAMESRV_ADDR"])  # as RocketMQ
+    for warning in unknown_settings(pairs, sections, BROKER_KEYS):
+        typer.echo(f"skyrocket {command}: {warning}", err=True)
+    _check_log_path(pairs)
+    return (
+        section_from(BrokerConfig, pairs, allow_unknown=True),
+        section_from(StoreConfig, pairs, allow_unknown=True),
+    )
+
+
+def _check_log_path(pairs: Mapping[str, str]) -> None:
+    """RocketMQ can keep the log apart from the rest; whoever does must not find an empty broker here."""
+    root = Path(pairs.get("storePathRootDir", BrokerConfig().store_root)).expanduser()
+    log = pairs.get("storePathCommitLog")
+    if log is not None and Path(log).expanduser() != root / "commitlog":
+        raise ConfigError(f"storePathCommitLog={log} is not served: the log must be {root / 'commitlog'}")
+
+
+async def _serve_broker(config: BrokerConfig, store_config: StoreConfig) -> None:
+    # Here, because a name server does not need their memory.
+    from skyrocket.broker.broker import Broker
+
+    stopping = _stop_on_signals()
+    async with Broker(config, store_config) as server:
+        address = await server.start()
+        # RocketMQ's words: scripts wait for them.
+        names = f" and name server is {config.name_servers}" if config.name_servers else ""
+        typer.echo(f"The broker[{config.broker_name}, {address}] boot success. serializeType=JSON{names}")
+        await stopping.wait()
+    typer.echo("The broker has stopped.")
+
+
+async def _serve_standalone(names: NameServerConfig, config: BrokerConfig, store_config: StoreConfig) -> None:
+    from skyrocket.broker.broker import Broker
+
+    stopping = _stop_on_signals()
+    async with name_server(names) as server:
+        address = await server.start()
+        config = dataclasses.replace(config, name_servers=f"127.0.0.1:{address.port}")
+        async with Broker(config, store_config) as running:
+            broker_address = await running.start()
+            typer.echo(f"Skyrocket is ready. namesrv={address} broker={broker_address}")
+            await stopping.wait()
+    typer.echo("Skyrocket has stopped.")
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _stop_or_leave, stopping)
+    return stopping
 
 
 def main() -> None:

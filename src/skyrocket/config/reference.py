@@ -5,9 +5,14 @@ import sys
 from enum import Enum
 from typing import Any
 
-from skyrocket.config.sections import NameServerConfig, StoreConfig, TlsConfig
+from skyrocket.config.sections import BrokerConfig, NameServerConfig, StoreConfig, TlsConfig
 
-SECTIONS: dict[str, type] = {"Store": StoreConfig, "Name server": NameServerConfig, "TLS of a server": TlsConfig}
+SECTIONS: dict[str, type] = {
+    "Store": StoreConfig,
+    "Broker": BrokerConfig,
+    "Name server": NameServerConfig,
+    "TLS of a server": TlsConfig,
+}
 
 
 def settings_page() -> str:

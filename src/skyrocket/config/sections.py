@@ -319,3 +319,54 @@ class TlsConfig:
     trust_cert_path: str = setting("", key="tls.server.trustCertPath", help="certificates that clients are checked by")
     client_auth: str = setting("none", key="tls.server.need.client.auth", help="none, optional or require")
     verify_clients: bool = setting(False, key="tls.server.authClient", help="check the certificates of clients")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Everything that the broker itself can be told; what concerns files is in StoreConfig."""
+
+    # who and where
+    broker_name: str = setting("broker-a", key="brokerName", help="name of the broker, shared with its slaves")
+    cluster_name: str = setting("DefaultCluster", key="brokerClusterName", help="name of the cluster")
+    broker_id: int = setting(0, key="brokerId", min=0, help="0: master")
+    listen_port: int = setting(10911, key="listenPort", min=0, max=65535, help="port; 0 takes a free one")
+    bind_address: str = setting("0.0.0.0", key="bindAddress", help="address of the interface to listen on")
+    broker_ip: str = setting("", key="brokerIP1", help="address that clients are told; empty: found out")
+    name_servers: str = setting("", key="namesrvAddr", help="name servers, as host:9876;other:9876")
+    store_root: str = setting("~/store", key="storePathRootDir", help="store directory; ~ is the user's home")
+    region_id: str = setting("DefaultRegion", key="regionId", help="written into every message")
+    trace_on: bool = setting(True, key="traceOn", help="let clients trace their messages")
+
+    # topics and groups
+    auto_create_topic: bool = setting(True, key="autoCreateTopicEnable", help="a first message creates its topic")
+    default_topic_queues: int = setting(8, key="defaultTopicQueueNums", min=1, help="queues of such a topic, at most")
+    auto_create_group: bool = setting(
+        True, key="autoCreateSubscriptionGroup", help="a first heartbeat or pull creates its group"
+    )
+
+    # periods
+    register_period_ms: int = setting(
+        30_000, key="registerNameServerPeriod", min=10_000, max=60_000, help="pause between two registrations"
+    )
+    flush_offsets_interval_ms: int = setting(
+        5000, key="flushConsumerOffsetInterval", min=1, help="pause between two saves of consumer offsets"
+    )
+
+    # requests in hand at most, by class
+    send_capacity: int = setting(10_000, key="sendThreadPoolQueueCapacity", min=1, help="sends that wait")
+    pull_capacity: int = setting(100_000, key="pullThreadPoolQueueCapacity", min=1, help="pulls that wait")
+    client_capacity: int = setting(
+        1_000_000, key="clientManagerThreadPoolQueueCapacity", min=1, help="requests about clients that wait"
+    )
+    offset_capacity: int = setting(
+        1_000_000, key="consumerManagerThreadPoolQueueCapacity", min=1, help="requests about offsets that wait"
+    )
+    query_capacity: int = setting(20_000, key="queryThreadPoolQueueCapacity", min=1, help="queries that wait")
+
+    # connections
+    idle_seconds: int = setting(
+        120, key="serverChannelMaxIdleTimeSeconds", min=1, help="silent connections are closed after this time"
+    )
+
+    def __post_init__(self) -> None:
+        check_bounds(self)

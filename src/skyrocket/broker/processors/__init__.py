@@ -1,0 +1,1 @@
+"""What a broker answers, a file per family of requests."""

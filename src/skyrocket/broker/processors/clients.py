@@ -1,0 +1,121 @@
+"""Clients come, beat their hearts and go; members of a group hear of each other."""
+
+from collections.abc import Iterable
+
+from skyrocket.broker.state.connected_clients import Client
+from skyrocket.broker.state.connected_consumers import Change, ConnectedConsumers
+from skyrocket.broker.state.connected_producers import ConnectedProducers
+from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION
+from skyrocket.protocol.bodies.connections import CONSUMER_LIST, ConsumerList
+from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat
+from skyrocket.protocol.codes import RequestCode, ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeatAnswer, UnregisterClient
+from skyrocket.protocol.requests.server_to_client import NotifyConsumerIdsChanged
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.peer import CloseReason, Peer
+from skyrocket.remoting.router import Router
+
+
+class ClientProcessor:
+    """Keeps the tables of producers and consumers."""
+
+    def __init__(
+        self,
+        consumers: ConnectedConsumers[Peer],
+        producers: ConnectedProducers[Peer],
+        groups: SubscriptionGroupTable,
+        topics: TopicTable,
+    ) -> None:
+        self._consumers = consumers
+        self._producers = producers
+        self._groups = groups
+        self._topics = topics
+
+    def register(self, router: Router, request_class: RequestClass) -> None:
+        """Answer these requests."""
+        router.register(RequestCode.HEART_BEAT, self.heart_beat, request_class)
+        router.register(RequestCode.UNREGISTER_CLIENT, self.unregister, request_class)
+        router.register(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.consumer_list, request_class)
+
+    def heart_beat(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+        """HEART_BEAT; a group that may not be created is passed over in silence."""
+        beat = HEARTBEAT.decode(request.body)
+        language = request.language.name if request.language is not None else None
+        client = Client(peer, beat.client_id, str(peer.remote_address), language, request.version)
+        must_send = [self._consumer_beats(client, data, beat) for data in beat.consumers]
+        for producer in beat.producers:
+            self._producers.register(producer.group, client)
+        changed = beat.fingerprint == 0 or any(must_send)
+        answer = HeartBeatAnswer(supports_v2=True, subscription_changed=changed)
+        return request.answer(ResponseCode.SUCCESS, None, answer.to_fields())
+
+    def _consumer_beats(self, client: Client[Peer], data: ConsumerData, beat: Heartbeat) -> bool:
+        """Whether the client must send its subscriptions in full."""
+        must_send = self._consumers.must_send_subscriptions(
+            data.group, beat.fingerprint, without_subscriptions=beat.without_subscriptions
+        )
+        group = self._groups.find_or_create(data.group)
+        if group is None:
+            return must_send
+        if not beat.without_subscriptions:
+            self._ensure_retry_topic(data, group.retry_queues)
+        self._tell(
+            self._consumers.register(
+                client,
+                data,
+                notifies=group.notifies_of_members,
+                with_subscriptions=not beat.without_subscriptions,
+            )
+        )
+        return must_send
+
+    def _ensure_retry_topic(self, data: ConsumerData, queues: int) -> None:
+        found = [self._topics.find(subscription.topic) for subscription in data.subscriptions]
+        ordered = any(topic is not None and topic.ordered for topic in found)
+        sys_flag = SYS_FLAG_UNIT_SUBSCRIPTION if data.unit_mode else 0
+        self._topics.ensure(RETRY_PREFIX + data.group, queues, ordered=ordered, sys_flag=sys_flag)
+
+    def unregister(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+        """UNREGISTER_CLIENT."""
+        header = UnregisterClient.from_fields(request.ext_fields)
+        if header.producer_group:
+            self._producers.unregister(header.producer_group, peer)
+        if header.consumer_group:
+            group = self._groups.find(header.consumer_group)
+            notifies = group is None or group.notifies_of_members
+            change = self._consumers.unregister(header.consumer_group, peer, notifies=notifies)
+            if change is not None:
+                self._tell(change)
+        return request.answer(ResponseCode.SUCCESS, None, {})
+
+    def consumer_list(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+        """GET_CONSUMER_LIST_BY_GROUP."""
+        header = GetConsumerListByGroup.from_fields(request.ext_fields)
+        body = CONSUMER_LIST.encode(ConsumerList(self._consumers.client_ids(header.consumer_group)))
+        return request.answer(ResponseCode.SUCCESS, None, {}, body)
+
+    # ── departures that nobody announced ─────────────────────────────────────────────────────────────────────────────
+
+    def closed(self, peer: Peer, _: CloseReason) -> None:
+        """A connection is gone, and whoever used it."""
+        self._producers.closed(peer)
+        self._tell_all(self._consumers.closed(peer))
+
+    def expire(self) -> None:
+        """Close connections of clients that were silent for too long."""
+        consumers, changes = self._consumers.expire()
+        self._tell_all(changes)
+        for client in [*consumers, *self._producers.expire()]:
+            client.connection.close(CloseReason.IDLE)
+
+    def _tell_all(self, changes: Iterable[Change[Peer]]) -> None:
+        for change in changes:
+            self._tell(change)
+
+    def _tell(self, change: Change[Peer]) -> None:
+        for peer in change.tell:
+            peer.send_oneway(NotifyConsumerIdsChanged(consumer_group=change.group))

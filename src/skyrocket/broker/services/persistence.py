@@ -1,0 +1,62 @@
+"""Writes the broker's tables to disk, beside the event loop: topics and groups soon after a change, offsets every 5 s.
+
+One write after the other: two of the same table at once would mix up the file and its backup.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.saved_table import SavedTable
+
+_logger = logging.getLogger(__name__)
+
+_TICK_SECONDS: Final = 0.1
+
+
+class Persistence:
+    """Saves what is dirty."""
+
+    def __init__(
+        self,
+        tables: Sequence[SavedTable[Any]],
+        offsets: ConsumerOffsetTable,
+        offset_interval_seconds: float = 5.0,
+    ) -> None:
+        self._tables = tuple(tables)
+        self._offsets = offsets
+        self._interval = offset_interval_seconds
+
+    async def run(self) -> None:
+        """Save until cancelled."""
+        loop = asyncio.get_running_loop()
+        next_offsets = loop.time() + self._interval
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            due: list[SavedTable[Any]] = [table for table in self._tables if table.dirty]
+            if loop.time() >= next_offsets:
+                next_offsets = loop.time() + self._interval
+                due += [self._offsets] if self._offsets.dirty else []
+            for table in due:
+                await self._save(table)
+
+    async def _save(self, table: SavedTable[Any]) -> None:
+        writing = asyncio.ensure_future(asyncio.to_thread(table.begin_save()))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait((writing,))  # the thread goes on: whoever saves next must not meet it
+            raise
+        except OSError as error:
+            _logger.error("a table could not be saved table=%s reason=%s", type(table).__name__, error)
+
+    def save_all(self) -> None:
+        """Save everything that is dirty, now; what cannot be written is logged."""
+        for table in (*self._tables, self._offsets):
+            if table.dirty:
+                try:
+                    table.save()
+                except OSError as error:
+                    _logger.error("a table could not be saved table=%s reason=%s", type(table).__name__, error)

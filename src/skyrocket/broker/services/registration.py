@@ -1,0 +1,106 @@
+"""Makes a broker known to its name servers: all topics at the start and every 30 s, new ones at once."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from skyrocket.broker.identity import BrokerIdentity
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.bodies.registration import REGISTRATION, BrokerRegistration, body_crc
+from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.topics import TopicTable as RegisteredTopics
+from skyrocket.protocol.errors import RequestError
+from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
+from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.errors import RemotingError
+
+_logger = logging.getLogger(__name__)
+
+_UNREGISTER_SECONDS: Final = 3.0
+
+
+class Registration:
+    """Tells every name server; they know nothing of each other."""
+
+    def __init__(
+        self,
+        client: RemotingClient,
+        name_servers: Sequence[str],
+        identity: BrokerIdentity,
+        topics: TopicTable,
+        *,
+        ha_address: str,
+        period_seconds: float = 30.0,
+        timeout_seconds: float = 24.0,
+    ) -> None:
+        self._client = client
+        self._name_servers = tuple(dict.fromkeys(name_servers))
+        self._identity = identity
+        self._topics = topics
+        self._ha_address = ha_address
+        self._period_seconds = period_seconds
+        self._timeout_seconds = timeout_seconds
+        self._changed: dict[str, TopicConfig] = {}
+        self._wake = asyncio.Event()
+        topics.on_change(self._topics_changed)
+
+    def _topics_changed(self, configs: Sequence[TopicConfig]) -> None:
+        self._changed.update((config.name, config) for config in configs)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Register until cancelled; changes in between are told at once, and only they."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._period_seconds)
+            woken = self._wake.is_set()
+            self._wake.clear()
+            changed, self._changed = self._changed, {}
+            await self.register(changed if woken else None)
+
+    async def register(self, topics: Mapping[str, TopicConfig] | None = None) -> int:
+        """Tell all name servers of these topics, or of all; returns how many have heard it."""
+        chosen = dict(self._topics.topics if topics is None else topics)
+        body = REGISTRATION.encode(BrokerRegistration(RegisteredTopics(self._topics.data_version, chosen)))
+        outcomes = await asyncio.gather(*(self._register_at(address, body) for address in self._name_servers))
+        return sum(outcomes)
+
+    async def _register_at(self, name_server: str, body: bytes) -> bool:
+        identity = self._identity
+        request = RegisterBroker(
+            broker_name=identity.broker_name,
+            broker_addr=str(identity.address),
+            cluster_name=identity.cluster_name,
+            ha_server_addr=self._ha_address,
+            broker_id=identity.broker_id,
+            enable_acting_master=False,
+            body_crc32=body_crc(body),
+        )
+        try:
+            reply = await self._client.call(name_server, request, body, timeout_seconds=self._timeout_seconds)
+            ordered = KV_TABLE.decode(reply.body).table if reply.body else {}
+        except (RemotingError, RequestError) as error:
+            _logger.warning("not registered name_server=%s reason=%s", name_server, error)
+            return False
+        self._topics.mark_ordered(ordered)
+        return True
+
+    async def unregister(self) -> None:
+        """Say goodbye; who cannot be reached will notice the closed connection."""
+        await asyncio.gather(*(self._unregister_at(address) for address in self._name_servers))
+
+    async def _unregister_at(self, name_server: str) -> None:
+        identity = self._identity
+        request = UnregisterBroker(
+            broker_name=identity.broker_name,
+            broker_addr=str(identity.address),
+            cluster_name=identity.cluster_name,
+            broker_id=identity.broker_id,
+        )
+        try:
+            await self._client.call(name_server, request, timeout_seconds=_UNREGISTER_SECONDS)
+        except (RemotingError, RequestError) as error:
+            _logger.warning("not unregistered name_server=%s reason=%s", name_server, error)
