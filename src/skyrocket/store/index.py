@@ -97,8 +97,7 @@ class Index:
         """Write the backlog and force all of it to disk."""
         with self._lock:
             self.catch_up()
-            for thread in self._syncing:
-                thread.join(timeout=60)
+            self._await_syncs()
             if self._sync_error is not None:
                 raise self._sync_error
             if self._current is not None:
@@ -109,8 +108,14 @@ class Index:
 
     def release(self) -> None:
         """Let go of all maps and files; what is not on disk is left to recovery."""
+        self._await_syncs()
         self._current = None
         self._mapped.clear()
+
+    def _await_syncs(self) -> None:
+        for thread in self._syncing:
+            thread.join(timeout=60)
+        self._syncing = []
 
     @property
     def names(self) -> list[str]:

@@ -119,12 +119,13 @@ class Reader:
         ):
             return None
         region = self._log.slice(first, last + sizes[-1] - first)
-        if region is None or len(region) < total:  # a damaged queue may go back in the log
+        if region is None or len(region) < total or sizes[-1] < _PLACE.size:  # a damaged queue may go back in the log
             return None
         if len(region) == total:
             # A run without gaps: with the right first and last record all between them are right as well.
-            self._check(region, queue, offset, first, sizes[0])
-            if count > 1:
+            if _unpack_place(region) != (sizes[0], offset, first):
+                self._check(region, queue, offset, first, sizes[0])
+            if _unpack_place(region, last - first) != (sizes[-1], offset + count - 1, last):
                 self._check(region[last - first :], queue, offset + count - 1, last, sizes[-1])
             slices = [region]
         else:
