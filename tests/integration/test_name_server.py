@@ -66,7 +66,7 @@ def asking(topic_name: str) -> RemotingCommand:
 # ── conversations of real peers ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("A039", "C068", "C071", "C154")
+@pytest.mark.requirement("A039", "C068", "C071")
 @pytest.mark.parametrize("name", list(conversations()))
 def test_answers_are_those_of_the_real_name_server(tmp_path: Path, name: str) -> None:
     conversation = exchanges(name)
@@ -131,7 +131,6 @@ def test_a_broker_is_known_while_its_connection_lives(tmp_path: Path, compressed
     run_bounded(scenario())
 
 
-@pytest.mark.requirement("C060")
 def test_a_silent_broker_is_forgotten_and_its_connection_closed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, NameServerConfig(scan_interval_ms=20)) as (_, address):

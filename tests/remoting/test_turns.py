@@ -70,6 +70,14 @@ async def test_a_held_request_does_not_hold_up_the_others() -> None:
         assert connection.unanswered_count == 0
 
 
+async def test_a_turn_of_oneway_requests_alone_has_an_end_too() -> None:
+    desk = Desk()
+    async with serving(desk.router) as (server, address), RawPeer.connected(address) as peer:
+        server.on_turn_end(desk.store_group)
+        peer.send(request(AT_END, 1, oneway=True) * 3)
+        await until(lambda: sum(desk.groups) == 3)
+
+
 async def test_late_answers_of_one_turn_leave_together() -> None:
     desk = Desk()
     async with serving(desk.router) as (_, address), RawPeer.connected(address) as peer:

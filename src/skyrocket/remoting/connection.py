@@ -281,6 +281,7 @@ class Connection(asyncio.Protocol):
             return
         handle, out, limits = self.router.handle, self._out, self._limits
         size, high_water = self._out_size, limits.write_high_water
+        handled = False
         for number, command in enumerate(commands):
             if command.flag & RESPONSE_FLAG:
                 self._calls.answered(command)
@@ -289,6 +290,7 @@ class Connection(asyncio.Protocol):
                 self._backlog = commands[number:]
                 break
             frame = handle(self, command)
+            handled = True
             if frame is None:
                 continue
             if isinstance(frame, bytes):
@@ -304,8 +306,8 @@ class Connection(asyncio.Protocol):
         self._out_size = size
         if self._backlog:
             self._adjust_reading()
-        if out and not self._will_flush:
-            self._speak()
+        if handled and not self._will_flush:
+            self._speak()  # also with nothing to say: others may wait for the turn's end
 
     def _go_on(self) -> None:
         """Take up what was left lying, as far as there is room again."""

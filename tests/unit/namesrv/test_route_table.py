@@ -148,7 +148,6 @@ def test_a_smaller_id_than_before_is_told() -> None:
 # ── signs of life and removal ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("C060")
 @pytest.mark.parametrize(
     ("timeout", "now", "is_expired"),
     [(120.0, 120.0, False), (120.0, 120.1, True), (10.0, 10.0, False), (10.0, 10.1, True)],

@@ -207,7 +207,6 @@ def test_a_topic_that_is_too_long_or_no_directory_name_is_illegal(stores: Stores
     assert store.commit_log.written_offset == 0
 
 
-@pytest.mark.requirement("C095")
 def test_store_times_never_go_back_when_the_clock_does(stores: Stores, clock: FakeClock) -> None:
     store = stores.open()
     first = put(store)
@@ -362,7 +361,6 @@ def test_a_missing_separator_counts_towards_the_room_for_the_crc(stores: Stores)
 # -- many writers, and writers that fail ------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("E024")
 @pytest.mark.usefixtures("hurried_threads")
 def test_eight_threads_get_contiguous_offsets_in_log_and_queues(stores: Stores) -> None:
     store = stores.open(commit_log_file_size=1 << 16, dispatch_thread=True)

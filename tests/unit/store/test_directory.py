@@ -16,7 +16,7 @@ from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import Stores, UnforcedDisk, put, small_config
 
 
-@pytest.mark.requirement("A021", "D001", "A001")
+@pytest.mark.requirement("D001", "A001")
 def test_the_directory_has_rocketmqs_tree(stores: Stores) -> None:
     store = stores.open()
     put(store, properties={"KEYS": "k"})

@@ -47,7 +47,7 @@ def test_a_message_goes_into_the_log_and_is_found_through_queue_and_index(stores
     assert by_queue.join() == bytes(by_key[0]) == bytes(by_place) == log_bytes(store)
 
 
-@pytest.mark.requirement("A007", "B029", "C095", "C096")
+@pytest.mark.requirement("A007", "B029", "C096")
 @pytest.mark.parametrize("host", [LOCAL_HOST, Host(bytes(range(16)), 10911)], ids=["IPv4", "IPv6"])
 def test_the_message_id_leads_back_to_the_record(tmp_path: Path, host: Host) -> None:
     with MessageStore(tmp_path, small_config(), store_host=host, clock=FakeClock(), disk=UnforcedDisk()) as store:
@@ -76,7 +76,6 @@ def test_sizes_are_rocketmqs_unless_set_otherwise(tmp_path: Path) -> None:
 # -- refusals ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("C095")
 def test_each_check_before_an_append_has_its_status(stores: Stores) -> None:
     store = stores.open(max_message_size=1000)
     for known in (False, True):  # a queue that is new, and one that is known

@@ -130,9 +130,6 @@ class SendProcessor:
         except RequestError as error:
             error.ext_fields = self._refusal_fields
             raise
-        if request.is_oneway:
-            # A turn in which nobody is answered has no end.
-            asyncio.get_running_loop().call_soon(self.store_kept)
         self._kept.append(kept)
         return kept.later
 
