@@ -7,7 +7,7 @@ JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run inspect test check format requirements faults interop bench clean
+.PHONY: help setup run inspect test check format requirements faults interop bench bench-load bench-peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,11 +46,17 @@ requirements: $(STAMP) ## which requirement is shown by which test
 faults: $(STAMP) ## the long fault suite: every write, byte and bit; kill -9 in a loop
 	$(PYTEST) -n $(JOBS) tests/faults
 
-interop: $(STAMP) ## Apache RocketMQ opens our stores and we open its (needs Java and Maven)
-	$(PYTEST) tests/interop
+interop: $(STAMP) ## RocketMQ's clients, tools and stores with ours (needs Java, Maven, Go, Node)
+	$(PYTEST) tests/interop; status=$$?; $(BIN)/python -m tests.interop.matrix; exit $$status
 
 bench: $(STAMP) ## speed, as ratios from one run, with a table and a plot
 	$(BIN)/python -m bench.store
+
+bench-load: $(STAMP) ## load on our broker: rate, latency, CPU per message (ARGS="send --rate 5000"; --help)
+	$(BIN)/python -m bench.load --start $(ARGS)
+
+bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (ten minutes; needs Java, Maven)
+	$(BIN)/python -m bench.peers $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) var build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/results

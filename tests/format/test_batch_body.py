@@ -52,17 +52,15 @@ def test_properties_that_the_length_field_cannot_hold_are_refused() -> None:
         encode_batch([BatchElement(0, b"", b"x" * 32768)])
 
 
-def test_a_batch_cut_at_any_byte_gives_the_elements_before_the_cut_and_an_error() -> None:
+def test_a_batch_cut_inside_an_element_is_refused_and_the_place_named() -> None:
     ends = [len(encode_batch(SAMPLE[:n])) for n in range(len(SAMPLE) + 1)]
     data = encode_batch(SAMPLE)
     for cut in range(len(data)):
-        got: list[BatchElement] = []
         if cut in ends:
             assert list(decode_batch(data[:cut])) == SAMPLE[: ends.index(cut)]
             continue
         with pytest.raises(DataError, match=r"batch element at byte \d+"):
-            got += decode_batch(data[:cut])
-        assert got == SAMPLE[: len(got)]
+            decode_batch(data[:cut])
 
 
 @given(st.binary(max_size=200) | damaged(encode_batch(SAMPLE)))

@@ -2,11 +2,6 @@
 
 import asyncio
 import contextlib
-import os
-import re
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -53,7 +48,6 @@ from skyrocket.protocol.requests.query import QueryMessage, ViewMessageById
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.client import RemotingClient
-from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.exchange import Reply, command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
@@ -275,9 +269,8 @@ def test_refusals_of_a_send_say_what_rocketmq_says(tmp_path: Path) -> None:
 def test_what_is_not_served_yet_is_refused_instead_of_delivered_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as given:
-            for properties in ("DELAY\x013\x02", "TIMER_DELAY_SEC\x015\x02"):
-                with pytest.raises(SystemFailure):
-                    await given.send(b"x", properties=properties)
+            with pytest.raises(SystemFailure, match="accurate timer message is not enabled"):
+                await given.send(b"x", properties="TIMER_DELAY_SEC\x015\x02")
             with pytest.raises(NoPermission, match="transaction message is forbidden"):
                 await given.send(b"x", properties="TRAN_MSG\x01true\x02")
 
@@ -520,89 +513,3 @@ def test_a_broker_registers_new_topics_at_once_and_leaves_with_a_word(tmp_path: 
                 await client.call(str(name_server), route)
 
     run_bounded(main())
-
-
-# ── the program ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Program:
-    """`skyrocket standalone` as a process of its own."""
-
-    def __init__(self, folder: Path, *settings: str) -> None:
-        command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", "0"]
-        command += ["--broker-ip", "127.0.0.1", "--store", str(folder / "store")]
-        for setting in ("mappedFileSizeCommitLog=1048576", "maxHashSlotNum=1000", "maxIndexNum=4000", *settings):
-            command += ["--set", setting]
-        environment = {**os.environ, "HOME": str(folder)}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        assert self.process.stdout is not None
-        ready = re.search(r"is ready\. namesrv=\S+:(\d+) broker=(\S+)", self.process.stdout.readline())
-        assert ready is not None
-        self.name_server, self.broker = f"127.0.0.1:{ready[1]}", ready[2]
-
-    def __enter__(self) -> "Program":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-
-def test_sigterm_stops_the_program_within_seconds(tmp_path: Path) -> None:
-    async def send_one(address: str) -> None:
-        async with RemotingClient() as client:
-            await client.call(address, message(), b"0")
-
-    with Program(tmp_path) as program:
-        run_bounded(send_one(program.broker))
-        began = time.monotonic()
-        program.process.send_signal(signal.SIGTERM)
-        assert program.process.wait(10) == 0
-        assert time.monotonic() - began < 5
-    assert not (tmp_path / "store" / "abort").exists()
-
-
-@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path, flush: str) -> None:
-    acknowledged: dict[int, dict[int, bytes]] = {0: {}, 1: {}, 2: {}, 3: {}}
-    for number in range(3):
-        with Program(tmp_path, f"flushDiskType={flush}") as program:
-            run_bounded(_check_all(program.broker, acknowledged))
-            run_bounded(_load_until_killed(program, acknowledged, number))
-    assert all(len(queue) > 10 for queue in acknowledged.values())
-    with Program(tmp_path, f"flushDiskType={flush}") as program:
-        run_bounded(_check_all(program.broker, acknowledged))
-
-
-async def _load_until_killed(program: Program, acknowledged: dict[int, dict[int, bytes]], number: int) -> None:
-    async def produce(worker: int) -> None:
-        queue_id, count = worker % 4, 0
-        with contextlib.suppress(RemotingError):
-            while True:
-                body = f"{number}/{worker}/{count}".encode()
-                reply = await client.call(program.broker, message(queue_id=queue_id), body)
-                assert reply.header.queue_offset not in acknowledged[queue_id]
-                acknowledged[queue_id][reply.header.queue_offset] = body
-                count += 1
-
-    async with RemotingClient() as client:
-        workers = [asyncio.create_task(produce(worker)) for worker in range(16)]
-        await asyncio.sleep(0.7)
-        program.process.kill()
-        await asyncio.gather(*workers)
-
-
-async def _check_all(address: str, acknowledged: dict[int, dict[int, bytes]]) -> None:
-    async with RemotingClient() as client:
-        for queue_id, expected in acknowledged.items():
-            found: list[bytes] = []
-            while expected:
-                request = pull_request(len(found), queue_id)
-                pulled = await client.call(address, request, accepted=PULL_CODES)
-                if pulled.code != ResponseCode.SUCCESS:
-                    break
-                found += bodies(pulled)
-            lost = {offset: body for offset, body in expected.items() if found[offset : offset + 1] != [body]}
-            assert lost == {}, f"{len(lost)} of {len(expected)} messages of queue {queue_id}"

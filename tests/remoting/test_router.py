@@ -133,12 +133,12 @@ def test_a_full_class_refuses_and_leaves_others_alone() -> None:
 
 
 def test_a_class_may_reject() -> None:
-    busy = True
-    router = Router()
-    router.register(10, lambda _, request: request.answer(0), RequestClass("send", 9, lambda: busy))
+    router, send = Router(), RequestClass("send", 9)
+    router.register(10, lambda _, request: request.answer(0), send)
+    send.is_rejecting = True
     answer = answer_to(router, RemotingCommand(10))
     assert (answer.code, answer.remark) == (2, "[REJECTREQUEST]system busy, start flow control for a while")
-    busy = False
+    send.is_rejecting = False
     assert answer_to(router, RemotingCommand(10)).code == 0
 
 

@@ -8,7 +8,6 @@ Parts enter one exit stack and leave it in reverse, so a start that fails half-w
 
 import asyncio
 import errno
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable, Coroutine
@@ -17,37 +16,57 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
-from skyrocket.broker.identity import BrokerIdentity, own_ip
+from skyrocket.broker.administration import Administration
+from skyrocket.broker.advertised_address import advertised_host, resolved
+from skyrocket.broker.identity import BrokerIdentity
+from skyrocket.broker.inquiries import Inquiries
+from skyrocket.broker.metrics import BrokerMetrics
 from skyrocket.broker.processors.clients import ClientProcessor
 from skyrocket.broker.processors.locks import LockProcessor
 from skyrocket.broker.processors.offsets import OffsetProcessor
-from skyrocket.broker.processors.pull import PULL_CODES, PullProcessor
+from skyrocket.broker.processors.pull import PullProcessor, no_lite_pulls
+from skyrocket.broker.processors.put_rules import PutRules, delays_of_levels
 from skyrocket.broker.processors.query import QueryProcessor
+from skyrocket.broker.processors.replies import ReplyProcessor
 from skyrocket.broker.processors.send import SEND_CODES, SendProcessor
+from skyrocket.broker.processors.send_back import SendBackProcessor
+from skyrocket.broker.request_classes import RequestClasses
+from skyrocket.broker.services.delay_levels import DelayLevels
 from skyrocket.broker.services.dispatching import Dispatching
+from skyrocket.broker.services.fast_failure import FastFailure
 from skyrocket.broker.services.long_polling import LongPolling
 from skyrocket.broker.services.persistence import Persistence
 from skyrocket.broker.services.registration import Registration
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.delay_offsets import DelayOffsetTable
+from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
+from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock, SystemClock
-from skyrocket.config.sections import BrokerConfig, StoreConfig
-from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig, TlsConfig
+from skyrocket.errors import SkyrocketError
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets, subscription_groups, topics
+from skyrocket.format.config_files import consumer_offsets, delay_offsets, subscription_groups
+from skyrocket.model.topic_config import PERM_WRITE
+from skyrocket.observability.health import alive, readiness
+from skyrocket.observability.http_endpoint import HttpEndpoint
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address, AddressList
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import NOT_ON_VIP_PORT, Router
 from skyrocket.remoting.server import RemotingServer, ServerSettings
+from skyrocket.remoting.services import Services
+from skyrocket.remoting.tls import ServerTls, client_tls, server_settings
+from skyrocket.remoting.workers import Workers
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
@@ -65,17 +84,27 @@ class CannotStart(SkyrocketError):
 class Broker:
     """One broker on one store directory."""
 
-    def __init__(self, config: BrokerConfig, store_config: StoreConfig, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store_config: StoreConfig,
+        clock: Clock | None = None,
+        tls: TlsConfig | None = None,
+    ) -> None:
         self._config = config
+        self.metrics_port = 0  # of /metrics, /health and /ready; 0 while they are not served
+        self._tls = tls or TlsConfig()
         self._clock = clock or SystemClock()
         port = config.listen_port or _free_port(config.bind_address)
+        host = advertised_host(config.broker_ip, config.bind_address)
         self.identity = BrokerIdentity(
-            Address(_checked_ip(config.broker_ip) or own_ip(), port),
+            Address(host, port),
             config.cluster_name,
             config.broker_name,
             config.broker_id,
             config.region_id,
             config.trace_on,
+            resolved(host),
         )
         # The event loop dispatches itself, so that a turn's messages are readable when the turn is over.
         self.store = MessageStore(
@@ -85,8 +114,12 @@ class Broker:
             clock=self._clock,
         )
         self._build_state()
+        self._persistence = Persistence(
+            (self.topics, self.groups), self.offsets, config.flush_offsets_interval_ms / 1000
+        )
+        self.settings = self._live_settings(store_config)
         self._build_requests()
-        self._client = RemotingClient()
+        self._client = RemotingClient(tls=client_tls(self._tls))
         self._registration = Registration(
             self._client,
             AddressList.parse(config.name_servers).in_order(),
@@ -95,34 +128,42 @@ class Broker:
             ha_address=str(Address(self.identity.address.host, port + 1)),
             period_seconds=config.register_period_ms / 1000,
         )
-        self._persistence = Persistence(
-            (self.topics, self.groups), self.offsets, config.flush_offsets_interval_ms / 1000
-        )
-        self._services: list[asyncio.Task[None]] = []
+        self._administration.let_follow(self._router, self.identity, self.classes, self._registration, self._polling)
+        self._observation = self._build_observation()
+        self._services = Services(self._clock)
         self._stack = AsyncExitStack()
 
     def _build_state(self) -> None:
         config, clock = self._config, self._clock
+        self._delays_ms = delays_of_levels(self.store.config.message_delay_levels)
         system = SystemTopics(
             config.cluster_name,
             config.broker_name,
             auto_create=config.auto_create_topic,
             default_queues=config.default_topic_queues,
+            delay_levels=len(self._delays_ms),
         )
+        topic_file = TopicFile(Disk(), str(Path(self.store.paths.config) / "topics.json"))
         self.topics = TopicTable(
-            self._file("topics.json", topics),
+            topic_file,
             clock,
             system.configs(),
             auto_create=config.auto_create_topic,
+            guard_system_topics=config.guard_system_topics,
+            allow_mixed_type=config.allow_mixed_type,
             save_at_once=False,
         )
+        self.topics.on_change(lambda configs: topic_file.note(self.topics.data_version, configs))
         self.groups = SubscriptionGroupTable(
             self._file("subscriptionGroup.json", subscription_groups),
             clock,
             auto_create=config.auto_create_group,
             save_at_once=False,
         )
-        self.offsets = ConsumerOffsetTable(self._file("consumerOffset.json", consumer_offsets), clock)
+        self.offsets = ConsumerOffsetTable(
+            self._file("consumerOffset.json", consumer_offsets), clock, server_side_reset=config.server_side_reset
+        )
+        self.delay_offsets = DelayOffsetTable(self._file("delayOffset.json", delay_offsets), clock)
         self.consumers: ConnectedConsumers[Peer] = ConnectedConsumers(clock)
         self.producers: ConnectedProducers[Peer] = ConnectedProducers(clock)
         self.locks = QueueLocks(clock)
@@ -131,32 +172,129 @@ class Broker:
         path = Path(self.store.paths.config) / name
         return ConfigFile(Disk(), str(path), layout.decode, partial(layout.encode, dialect=Dialect.V5_4))
 
+    def _live_settings(self, store_config: StoreConfig) -> LiveSettings:
+        """What was found out stands in place of what was left open."""
+        address, root = self.identity.address, self.store.paths.root
+        known = replace(self._config, listen_port=address.port, broker_ip=address.host, store_root=root)
+        path = Path(self._config.config_path or f"{self.store.paths.config}/broker.properties").expanduser().resolve()
+        return LiveSettings(known, store_config, ConfigFile(Disk(), str(path), bytes, bytes), self._clock)
+
     def _build_requests(self) -> None:
         store, config, clock = self.store, self._config, self._clock
         self._dispatching = Dispatching(store)
         self._polling = LongPolling(clock, store.max_offset)
         store.add_listener(self._polling.arrived)
-        send = SendProcessor(
-            store, self.topics, self.groups, self.locks, self.identity, clock, self._dispatching.request
+        rules = PutRules(self._delays_ms, self.identity.address.host)
+        dispatch = self._dispatching.request
+        send = SendProcessor(store, self.topics, self.groups, self.locks, self.identity, clock, dispatch, rules)
+        self.inquiries = Inquiries(
+            store,
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.delay_offsets,
+            self.consumers,
+            self.producers,
+            self._polling,
+            lambda: self._router.routes(),
+            self.identity,
+            config,
+            clock,
         )
-        pull = PullProcessor(store, self.topics, self.groups, self.consumers, self.offsets, self._polling, clock)
+        send_back = SendBackProcessor(
+            store,
+            self.topics,
+            self.groups,
+            rules,
+            self.identity.address.host,
+            dispatch,
+            may_write=lambda: self.settings.broker.broker_permission & PERM_WRITE != 0,
+            on_sent_back=self.inquiries.counters.sent_back,
+        )
+        replies = ReplyProcessor(
+            store, self.topics, self.producers, self.identity, clock, dispatch, stores_replies=config.store_replies
+        )
+        self.delay_levels = DelayLevels(
+            store,
+            self.delay_offsets,
+            clock,
+            self._delays_ms,
+            dispatch,
+            save_seconds=config.flush_delay_offsets_interval_ms / 1000,
+        )
+        pull = PullProcessor(
+            store,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.offsets,
+            self._polling,
+            clock,
+            count=self.inquiries.counters.pulled,
+        )
         self._clients = ClientProcessor(self.consumers, self.producers, self.groups, self.topics)
         router = Router(clock=clock)
-        router.register(
-            SEND_CODES, send.send, RequestClass("send", config.send_capacity, lambda: store.page_cache_busy)
+        self.classes = classes = RequestClasses(config)
+        router.register(SEND_CODES, send.send, classes.send)
+        router.shapes = SendShapes()
+        send_back.register(router, classes.send)
+        replies.register(router, classes.reply)
+        router.register(RequestCode.PULL_MESSAGE, pull.pull, classes.pull)
+        lite_pull = pull.pull if config.lite_pulls else no_lite_pulls(self.identity.address.host)
+        router.register(RequestCode.LITE_PULL_MESSAGE, lite_pull, classes.lite_pull)
+        self._clients.register(router, classes.client_manage)
+        OffsetProcessor(store, self.topics, self.groups, self.offsets).register(router, classes.consumer_manage)
+        LockProcessor(self.locks).register(router, classes.admin)
+        QueryProcessor(store, store.config.default_query_results).register(router, classes.query)
+        self._administration = Administration(
+            self.settings,
+            store,
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.delay_offsets,
+            self._persistence,
+            clock,
         )
-        router.register(PULL_CODES, pull.pull, RequestClass("pull", config.pull_capacity))
-        self._clients.register(router, RequestClass("clients", config.client_capacity))
-        OffsetProcessor(store, self.topics, self.groups, self.offsets).register(
-            router, RequestClass("offsets", config.offset_capacity)
+        self._administration.register(router, classes)
+        self.inquiries.register(router, classes.admin)
+        self._router = router
+        self._workers = Workers(config.query_threads, clock)
+        classes.assign(router, self._workers)  # after the last registration: which class a code belongs to is one table
+        self._server = RemotingServer(
+            router, ServerSettings(idle_seconds=config.idle_seconds), ServerTls(server_settings(self._tls)), clock=clock
         )
-        LockProcessor(self.locks).register(router, RequestClass("locks", config.offset_capacity))
-        QueryProcessor(store, store.config.default_query_results).register(
-            router, RequestClass("query", config.query_capacity)
-        )
-        self._server = RemotingServer(router, ServerSettings(idle_seconds=config.idle_seconds), clock=clock)
+        self._fast_failure = FastFailure(store, classes, self._workers, enabled=config.fast_failure)
         self._server.on_turn_end(send.store_kept)
+        self._server.on_turn_end(self._fast_failure.turn_ended)
         self._server.on_close(self._clients.closed)
+
+    def _build_observation(self) -> HttpEndpoint:
+        metrics = BrokerMetrics(
+            self.identity,
+            self.store,
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.consumers,
+            self.producers,
+            self.inquiries.counters,
+            self.classes,
+            self._server,
+            self._clock,
+        )
+        checks = {"store": self._store_trouble, "registration": self._registration_trouble}
+        return HttpEndpoint({"/metrics": metrics.page, "/health": alive, "/ready": lambda: readiness(checks)})
+
+    def _store_trouble(self) -> str | None:
+        if self.store.disk_full:
+            return f"the disk of {self.store.paths.root} is full: no messages are taken"
+        return None if self.store.gate.is_open else self.store.gate.reason
+
+    def _registration_trouble(self) -> str | None:
+        if not self._config.name_servers or self._registration.heard_by:
+            return None
+        return f"registered at none of the name servers {self._config.name_servers}"
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,18 +317,30 @@ class Broker:
 
     async def _start(self) -> None:
         stack = self._stack
+        if self._config.metrics_exporter is MetricsExporter.PROM:
+            await self._listen_for_observers()
+            stack.push_async_callback(self._observation.stop)
         await asyncio.to_thread(self.store.open)
         stack.push_async_callback(asyncio.to_thread, self.store.close)
+        self.inquiries.begin()
         for table in (self.topics, self.groups, self.offsets):
             table.load()
+        self.delay_levels.load()  # after the store has recovered: offsets are compared with its queues
         stack.callback(self._persistence.save_all)
+        stack.push_async_callback(asyncio.to_thread, self.delay_levels.save)
+        stack.push_async_callback(self._workers.close)
         stack.push_async_callback(self._server.stop)
         await self._listen()
         stack.callback(self._polling.wake_all)
         stack.push_async_callback(self._client.close)
-        stack.push_async_callback(self._end_services)
+        stack.push_async_callback(self._services.end)
         self._run_service(self._polling.run)
+        self._run_service(self.inquiries.sampling.run)
         self._run_service(self._persistence.run)
+        self._run_service(self.delay_levels.run)
+        self._run_service(self.delay_levels.run_saves)
+        self._fast_failure.watch(self._server.turn)
+        self._run_service(self._fast_failure.run)
         self._run_service(self._housekeeping)
         if self._config.name_servers:
             first = asyncio.ensure_future(self._registration.register())
@@ -211,40 +361,33 @@ class Broker:
                 f"cannot listen on {host}, port {taken}: {reason}. Stop it, or choose another port with --listen-port"
             ) from error
 
+    async def _listen_for_observers(self) -> None:
+        host, port = self._config.metrics_host or self._config.bind_address, self._config.metrics_port
+        try:
+            self.metrics_port = await self._observation.listen(host, port)
+        except OSError as error:
+            reason = "it is taken by another program" if error.errno == errno.EADDRINUSE else error.strerror
+            raise CannotStart(
+                f"cannot serve metrics on {host}, port {port}: {reason}. Choose another with metricsPromExporterPort, "
+                f"or none with metricsExporterType=DISABLE"
+            ) from error
+
     async def stop(self) -> None:
         """End in order; may be called again."""
         await self._stack.aclose()
 
     def _run_service(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        task = asyncio.create_task(work(), name=work.__qualname__)
-        task.add_done_callback(_report_death)
-        self._services.append(task)
+        self._services.start(work)
 
-    async def _end_services(self) -> None:
-        for task in self._services:
-            task.cancel()
-        await asyncio.gather(*self._services, return_exceptions=True)
-        self._services.clear()
+    async def failed(self) -> NoReturn:
+        """Wait for what cannot be repaired; raises it."""
+        await self._services.failed()
 
     async def _housekeeping(self) -> None:
         while True:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             self._clients.expire()
             self.locks.forget_lapsed()
-
-
-def _report_death(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _logger.error("a service died service=%s", task.get_name(), exc_info=error)
-
-
-def _checked_ip(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text)) if text else ""
-    except ValueError:
-        raise ConfigError(
-            f"brokerIP1={text!r} is no IP address: records hold the broker's address as numbers"
-        ) from None
 
 
 def _free_port(bind_address: str) -> int:

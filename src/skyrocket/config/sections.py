@@ -303,6 +303,16 @@ class NameServerConfig:
         30, key="shutdownWaitTimeSeconds", min=0, help="how long they are given for it"
     )
 
+    # metrics and health
+    metrics_port: int = setting(
+        0,
+        ours=True,
+        key="metricsPromExporterPort",
+        min=0,
+        max=65535,
+        help="port of /metrics, /health and /ready over HTTP; 0: none",
+    )
+
     def __post_init__(self) -> None:
         check_bounds(self)
 
@@ -319,6 +329,28 @@ class TlsConfig:
     trust_cert_path: str = setting("", key="tls.server.trustCertPath", help="certificates that clients are checked by")
     client_auth: str = setting("none", key="tls.server.need.client.auth", help="none, optional or require")
     verify_clients: bool = setting(False, key="tls.server.authClient", help="check the certificates of clients")
+    client_enabled: bool = setting(
+        False, key="tls.enable", help="speak TLS to other servers; also done when the mode is enforcing"
+    )
+    client_cert_path: str = setting("", key="tls.client.certPath", help="certificate shown to them (PEM)")
+    client_key_path: str = setting("", key="tls.client.keyPath", help="its private key (PEM)")
+    client_key_password: str = setting("", key="tls.client.keyPassword", help="password of that key")
+    client_trust_cert_path: str = setting(
+        "", key="tls.client.trustCertPath", help="certificates that they are checked by"
+    )
+    verify_servers: bool = setting(False, key="tls.client.authServer", help="check the certificates of servers")
+    config_file: str = setting(
+        "/etc/rocketmq/tls.properties", key="tls.config.file", help="file whose lines replace those above but the mode"
+    )
+
+
+class MetricsExporter(Enum):
+    """RocketMQ's words; the last two are not served here."""
+
+    DISABLE = "DISABLE"
+    PROM = "PROM"
+    OTLP_GRPC = "OTLP_GRPC"
+    LOG = "LOG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,11 +363,25 @@ class BrokerConfig:
     broker_id: int = setting(0, key="brokerId", min=0, help="0: master")
     listen_port: int = setting(10911, key="listenPort", min=0, max=65535, help="port; 0 takes a free one")
     bind_address: str = setting("0.0.0.0", key="bindAddress", help="address of the interface to listen on")
-    broker_ip: str = setting("", key="brokerIP1", help="address that clients are told; empty: found out")
+    broker_ip: str = setting("", key="brokerIP1", help="IP or host name that clients are told; empty: found out")
     name_servers: str = setting("", key="namesrvAddr", help="name servers, as host:9876;other:9876")
     store_root: str = setting("~/store", key="storePathRootDir", help="store directory; ~ is the user's home")
     region_id: str = setting("DefaultRegion", key="regionId", help="written into every message")
     trace_on: bool = setting(True, key="traceOn", help="let clients trace their messages")
+    broker_permission: int = setting(
+        6, key="brokerPermission", min=0, max=7, help="4: clients may read, 2: they may write; the sum of both"
+    )
+    config_path: str = setting(
+        "",
+        key="brokerConfigPath",
+        help="file that keeps settings changed at run time: the one given with -c; "
+        "empty: config/broker.properties in the store directory",
+    )
+    config_black_list: str = setting(
+        "configBlackList;brokerConfigPath",
+        key="configBlackList",
+        help="settings that nobody may change at run time",
+    )
 
     # topics and groups
     auto_create_topic: bool = setting(True, key="autoCreateTopicEnable", help="a first message creates its topic")
@@ -343,6 +389,26 @@ class BrokerConfig:
     auto_create_group: bool = setting(
         True, key="autoCreateSubscriptionGroup", help="a first heartbeat or pull creates its group"
     )
+    guard_system_topics: bool = setting(
+        True, key="validateSystemTopicWhenUpdateTopic", help="operators may not change or delete topics of the system"
+    )
+    allow_mixed_type: bool = setting(
+        False, key="enableMixedMessageType", help="allow topics with messages of every type (message.type=MIXED)"
+    )
+    clear_retry_topics: bool = setting(
+        True, key="clearRetryTopicWhenDeleteTopic", help="pop's retry topics are deleted with their topic"
+    )
+
+    # offsets and statistics
+    server_side_reset: bool = setting(
+        True, key="useServerSideResetOffset", help="the broker itself moves groups; otherwise their members must"
+    )
+    queue_statistics: bool = setting(True, key="enableDetailStat", help="keep statistics of single queues")
+    forget_unused_statistics: bool = setting(
+        True, key="autoDeleteUnusedStats", help="statistics of deleted topics and groups are forgotten"
+    )
+
+    lite_pulls: bool = setting(True, key="litePullMessageEnable", help="serve lite pull consumers")
 
     # periods
     register_period_ms: int = setting(
@@ -351,10 +417,35 @@ class BrokerConfig:
     flush_offsets_interval_ms: int = setting(
         5000, key="flushConsumerOffsetInterval", min=1, help="pause between two saves of consumer offsets"
     )
+    flush_delay_offsets_interval_ms: int = setting(
+        10_000, key="flushDelayOffsetInterval", min=1, help="pause between two saves of how far delay levels are"
+    )
+
+    # replies
+    store_replies: bool = setting(
+        True, key="storeReplyMessageEnable", help="keep replies in their topic after they were pushed"
+    )
 
     # requests in hand at most, by class
     send_capacity: int = setting(10_000, key="sendThreadPoolQueueCapacity", min=1, help="sends that wait")
     pull_capacity: int = setting(100_000, key="pullThreadPoolQueueCapacity", min=1, help="pulls that wait")
+    lite_pull_capacity: int = setting(
+        100_000, key="litePullThreadPoolQueueCapacity", min=1, help="lite pulls that wait"
+    )
+    ack_capacity: int = setting(100_000, key="ackThreadPoolQueueCapacity", min=1, help="acknowledgements that wait")
+    reply_capacity: int = setting(10_000, key="replyThreadPoolQueueCapacity", min=1, help="replies that wait")
+    admin_capacity: int = setting(
+        10_000, key="adminBrokerThreadPoolQueueCapacity", min=1, help="requests of tools, and all others, that wait"
+    )
+    heartbeat_capacity: int = setting(
+        50_000, key="heartbeatThreadPoolQueueCapacity", min=1, help="heartbeats that wait"
+    )
+    end_transaction_capacity: int = setting(
+        100_000, key="endTransactionPoolQueueCapacity", min=1, help="ends of transactions that wait"
+    )
+    load_balance_capacity: int = setting(
+        100_000, key="loadBalanceThreadPoolQueueCapacity", min=1, help="queries of assignments that wait"
+    )
     client_capacity: int = setting(
         1_000_000, key="clientManagerThreadPoolQueueCapacity", min=1, help="requests about clients that wait"
     )
@@ -362,6 +453,34 @@ class BrokerConfig:
         1_000_000, key="consumerManagerThreadPoolQueueCapacity", min=1, help="requests about offsets that wait"
     )
     query_capacity: int = setting(20_000, key="queryThreadPoolQueueCapacity", min=1, help="queries that wait")
+    query_threads: int = setting(
+        4, key="queryMessageThreadPoolNums", min=1, help="threads for searches by key, id and time"
+    )
+
+    # fast failure: how long a request may wait to be begun
+    fast_failure: bool = setting(
+        True, key="brokerFastFailureEnable", help="refuse requests that waited for too long, as busy"
+    )
+    send_wait_ms: int = setting(200, key="waitTimeMillsInSendQueue", min=1, help="a send")
+    pull_wait_ms: int = setting(5000, key="waitTimeMillsInPullQueue", min=1, help="a pull")
+    lite_pull_wait_ms: int = setting(5000, key="waitTimeMillsInLitePullQueue", min=1, help="a lite pull")
+    heartbeat_wait_ms: int = setting(31_000, key="waitTimeMillsInHeartbeatQueue", min=1, help="a heartbeat")
+    end_transaction_wait_ms: int = setting(
+        3000, key="waitTimeMillsInTransactionQueue", min=1, help="the end of a transaction"
+    )
+    ack_wait_ms: int = setting(3000, key="waitTimeMillsInAckQueue", min=1, help="an acknowledgement")
+    admin_wait_ms: int = setting(
+        5000, key="waitTimeMillsInAdminBrokerQueue", min=1, help="a request of a tool, and all others"
+    )
+
+    # metrics and health
+    metrics_exporter: MetricsExporter = setting(
+        MetricsExporter.DISABLE, key="metricsExporterType", help="PROM serves /metrics, /health and /ready over HTTP"
+    )
+    metrics_port: int = setting(
+        5557, key="metricsPromExporterPort", min=0, max=65535, help="their port; 0 takes a free one"
+    )
+    metrics_host: str = setting("", key="metricsPromExporterHost", help="their interface; empty: the one of the broker")
 
     # connections
     idle_seconds: int = setting(

@@ -11,13 +11,14 @@ import errno
 import logging
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, NoReturn, Self, cast
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import NameServerConfig, TlsConfig
 from skyrocket.errors import SkyrocketError
 from skyrocket.namesrv.kv_config import KvConfig, KvFile
 from skyrocket.namesrv.min_broker import notify
+from skyrocket.namesrv.observation import endpoint
 from skyrocket.namesrv.processors import BrokerProcessor, KvProcessor, RouteProcessor, TopicProcessor, register_all
 from skyrocket.namesrv.route_table import BrokerKey, MinBrokerChange, RouteTable
 from skyrocket.namesrv.settings import LiveSettings, SettingsFile
@@ -26,7 +27,8 @@ from skyrocket.remoting.client import ClientSettings, RemotingClient
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer, ServerSettings
-from skyrocket.remoting.tls import ClientAuth, ServerTls, ServerTlsSettings, TlsMode
+from skyrocket.remoting.services import Services
+from skyrocket.remoting.tls import ServerTls, client_tls, server_settings
 
 _logger = logging.getLogger(__name__)
 
@@ -54,15 +56,17 @@ class NameServer:
         self.settings = LiveSettings(config, settings_file)
         self.kv = KvConfig(kv_file)
         self.table = RouteTable()
-        self._client = RemotingClient(ClientSettings(connect_seconds=0.3))
+        tls = tls or TlsConfig()
+        self._client = RemotingClient(ClientSettings(connect_seconds=0.3), tls=client_tls(tls))
         self._server = RemotingServer(
             self._router(),
             ServerSettings(idle_seconds=config.idle_seconds, backlog=config.backlog),
-            ServerTls(_tls_settings(tls or TlsConfig())),
+            ServerTls(server_settings(tls)),
             self._clock,
         )
         self._server.on_close(self._connection_closed)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._observation = endpoint(self.table, self._server)
+        self._services = Services(self._clock)
         self._is_stopping = False
 
     def _router(self) -> Router:
@@ -93,19 +97,33 @@ class NameServer:
             address = await self._server.listen(config.bind_address, config.listen_port)
         except OSError as error:
             raise CannotListen(_next_step(config, error)) from error
-        self._tasks = [asyncio.create_task(self._scan()), asyncio.create_task(self._log_kv_values())]
+        if config.metrics_port:
+            await self._listen_for_observers(config)
+        self._services.start(self._scan)
+        self._services.start(self._log_kv_values)
         return address
+
+    async def _listen_for_observers(self, config: NameServerConfig) -> None:
+        try:
+            await self._observation.listen(config.bind_address, config.metrics_port)
+        except OSError as error:
+            raise CannotListen(
+                f"cannot serve metrics on {config.bind_address}, port {config.metrics_port}: {error.strerror}. "
+                f"Choose another with metricsPromExporterPort, or none with 0"
+            ) from error
 
     async def stop(self) -> None:
         """End in order; may be called again."""
         self._is_stopping = True
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await self._observation.stop()
+        await self._services.end()
         config = self.settings.config
         await self._server.stop(go_away_seconds=config.shutdown_wait_seconds if config.graceful_shutdown else 0.0)
         await self._client.close()
+
+    async def failed(self) -> NoReturn:
+        """Wait for what cannot be repaired; raises it."""
+        await self._services.failed()
 
     # ── brokers that are lost ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -157,16 +175,3 @@ def _next_step(config: NameServerConfig, error: OSError) -> str:
     if error.errno == errno.EACCES:
         return f"port {config.listen_port} needs root: choose one above 1023 with --listen-port"
     return f"cannot listen on {place}: {error.strerror}. Choose another address with --bind-address"
-
-
-def _tls_settings(config: TlsConfig) -> ServerTlsSettings:
-    return ServerTlsSettings(
-        mode=TlsMode.parse(config.mode),
-        test_mode=config.test_mode,
-        cert_path=config.cert_path or None,
-        key_path=config.key_path or None,
-        key_password=config.key_password or None,
-        trust_cert_path=config.trust_cert_path or None,
-        client_auth=ClientAuth.parse(config.client_auth),
-        verify_clients=config.verify_clients,
-    )

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from struct import Struct
 
 from skyrocket.protocol import header_binary, header_json
-from skyrocket.protocol.codes import SerializeType
+from skyrocket.protocol.codes import RequestCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import CommandTooLarge, ProtocolError
+from skyrocket.protocol.send_shapes import SEND_HEAD, SendShapes
 
 MAX_FRAME_SIZE = 16 << 20  # the length field included
 
@@ -20,6 +21,7 @@ _PREFIX = Struct(">iI")
 _PREFIX_SIZE = _PREFIX.size
 _unpack_prefix = _PREFIX.unpack_from
 _decode_json = header_json.decode
+_SEND = RequestCode.SEND_MESSAGE_V2
 _LENGTH_SIZE = 4
 _MAX_HEADER_SIZE = (1 << 24) - 1
 _VIEW_FROM = 32 << 10  # bodies from this size on are views of what was received, smaller ones are cheaper to copy
@@ -28,10 +30,11 @@ _VIEW_FROM = 32 << 10  # bodies from this size on are views of what was received
 class FrameReader:
     """Cuts what one connection receives into commands."""
 
-    __slots__ = ("_failed", "_max_frame_size", "_pending")
+    __slots__ = ("_failed", "_max_frame_size", "_pending", "_shapes")
 
-    def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
+    def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, shapes: SendShapes | None = None) -> None:
         self._max_frame_size = max_frame_size
+        self._shapes = shapes  # for servers that many sends come to
         self._pending = bytearray()  # the beginning of one frame
         self._failed: str | None = None
 
@@ -59,6 +62,8 @@ class FrameReader:
     def _cut(self, data: bytes, at: int, commands: list[RemotingCommand]) -> None:
         size = len(data)
         largest = self._max_frame_size - _LENGTH_SIZE
+        shapes = self._shapes
+        command: RemotingCommand | None
         while size - at >= _PREFIX_SIZE:
             length, word = _unpack_prefix(data, at)
             header_size = word & _MAX_HEADER_SIZE
@@ -71,7 +76,16 @@ class FrameReader:
             body_at = header_at + header_size
             body: Body = data[body_at:end] if end - body_at < _VIEW_FROM else memoryview(data)[body_at:end]
             if word <= _MAX_HEADER_SIZE and header_size:
-                commands.append(_decode_json(data[header_at:body_at], body))
+                header = data[header_at:body_at]
+                if shapes is not None and header.startswith(SEND_HEAD):
+                    command = shapes.read(header, body)
+                    if command is None:
+                        command = _decode_json(header, body)
+                        if command.code == _SEND:
+                            shapes.learn(header, command)
+                    commands.append(command)
+                else:
+                    commands.append(_decode_json(header, body))
             else:
                 _decode(word, data[header_at:body_at], body, commands)
             at = end

@@ -4,8 +4,6 @@ A request is in hand from its arrival until its answer is there. What is answere
 group commit, a held pull, a task) does. RocketMQ has a pool with a bounded queue for each class instead.
 """
 
-from collections.abc import Callable
-
 from skyrocket.protocol.errors import SystemBusy
 
 OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
@@ -31,24 +29,35 @@ def _cleaned(tag: str, waited_ms: int, in_queue: int) -> str:
 class RequestClass:
     """Requests that share one bound.
 
-    `rejects` is asked for every request of the class; when it says yes the request is refused before its handler.
+    While `is_rejecting` is set every request of the class is refused before its handler. It is a plain attribute that
+    somebody sets when things change (at the end of a turn, say), because it is looked at for every message.
+    `wait_limit_ms` is how long a request may wait to be begun; None: for ever.
     """
 
-    __slots__ = ("in_hand", "limit", "name", "refused", "rejects")
+    __slots__ = ("in_hand", "is_rejecting", "limit", "name", "refused", "rejection", "wait_limit_ms")
 
-    def __init__(self, name: str, limit: int, rejects: Callable[[], bool] | None = None) -> None:
+    def __init__(self, name: str, limit: int, wait_limit_ms: int | None = None) -> None:
         assert limit > 0
         self.name = name
         self.limit = limit
-        self.rejects = rejects
+        self.wait_limit_ms = wait_limit_ms
+        self.is_rejecting = False
+        self.rejection = REJECTED  # what a request hears while the class is rejecting
         self.in_hand = 0
-        self.refused = 0
+        self.refused = 0  # by the bound, by a rejection, or because they had waited too long
 
     def admit(self) -> None:
         """Raises SystemBusy when no more requests are taken."""
-        if self.rejects is not None and self.rejects():
+        if self.is_rejecting:
             self.refused += 1
-            raise SystemBusy(REJECTED)
+            raise SystemBusy(self.rejection)
         if self.in_hand >= self.limit:
             self.refused += 1
             raise SystemBusy(OVERLOAD)
+
+    def overdue(self, waited_ms: int, behind: int) -> SystemBusy | None:
+        """The refusal of a request that has waited for so long; None when it may wait on. `behind` wait after it."""
+        if self.wait_limit_ms is None or waited_ms < self.wait_limit_ms:
+            return None
+        self.refused += 1
+        return waited_too_long(waited_ms, behind)

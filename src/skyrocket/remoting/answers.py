@@ -59,7 +59,10 @@ class LaterAnswer:
         if self.frame is not None:
             assert self.frame is _ABANDONED, "answered twice"
             return
-        self.frame = b"" if answer is None else answer_frame(answer)
+        if answer.__class__ is bytes:
+            self.frame = answer
+        else:
+            self.frame = b"" if answer is None else answer_frame(answer)
         if self._counter is not None:
             self._counter.in_hand -= 1
         if self._room is not None:
@@ -71,7 +74,6 @@ class LaterAnswer:
 
     def counted_by(self, counter: InHand) -> None:
         """Be one of the requests in hand until the answer is there."""
-        assert self._counter is None
         if self.frame is None:
             self._counter = counter
             counter.in_hand += 1

@@ -137,8 +137,11 @@ class RemotingClient:
         self, address: str, request: Request[Any], body: Body = b"", *, timeout_seconds: float = 3.0
     ) -> None:
         """Tell; returns when the bytes are on their way, raises RemotingError when they are not."""
+        await self.tell(address, oneway_command_of(request, body), timeout_seconds)
+
+    async def tell(self, address: str, command: RemotingCommand, timeout_seconds: float = 3.0) -> None:
+        """The same with a plain command that bears the oneway flag."""
         connection = await self._connection(address, timeout_seconds)
-        command = oneway_command_of(request, body)
         if self._before_send is not None:
             self._before_send(address, command)
         if not connection.send(command):

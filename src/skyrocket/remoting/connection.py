@@ -19,11 +19,12 @@ from typing import Any, Protocol, TypeVar, cast
 
 from skyrocket.clock import Clock
 from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
-from skyrocket.protocol.errors import ProtocolError
+from skyrocket.protocol.errors import ProtocolError, RequestError
 from skyrocket.protocol.frames import MAX_FRAME_SIZE, FrameReader, encode
 from skyrocket.protocol.requests.header import Header, Request
+from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.answers import Frame, LaterAnswer
+from skyrocket.remoting.answers import Frame, LaterAnswer, answer_frame, refusal
 from skyrocket.remoting.calls import Calls, next_opaque
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
@@ -56,6 +57,10 @@ class ConnectionLimits:
 class Handles(Protocol):
     """Who gives the answers: a Router, or something before it."""
 
+    @property
+    def shapes(self) -> SendShapes | None:
+        """Where headers of sends that look alike are known; None when sends do not come here."""
+
     def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None: ...
 
 
@@ -85,7 +90,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._limits = limits
         self._monotonic = clock.monotonic
-        self._reader = FrameReader(limits.max_frame_size)
+        self._reader = FrameReader(limits.max_frame_size, router.shapes)
         self._transport: asyncio.Transport | None = None
         self._calls = Calls(str(remote_address), limits.max_calls)
         self._close_callbacks: list[Callable[[Peer, CloseReason], None]] = []
@@ -98,6 +103,7 @@ class Connection(asyncio.Protocol):
         self._will_flush = False
         self._unanswered: set[LaterAnswer] = set()
         self._backlog: list[RemotingCommand] = []
+        self._backlog_since: float | None = None
         self._write_is_full = False
         self._takes_requests = True
         self._is_reading = True
@@ -288,6 +294,7 @@ class Connection(asyncio.Protocol):
                 continue
             if size > high_water or len(self._unanswered) >= limits.max_unanswered:
                 self._backlog = commands[number:]
+                self._note_backlog()
                 break
             frame = handle(self, command)
             handled = True
@@ -315,7 +322,34 @@ class Connection(asyncio.Protocol):
             backlog, self._backlog = self._backlog, []
             self.frames_received -= len(backlog)
             self._take_up(backlog)
+        if not self._backlog:
+            self._backlog_since = None
         self._adjust_reading()
+
+    def _note_backlog(self) -> None:
+        if self._backlog_since is None:
+            self._backlog_since = self._monotonic()
+            self._turn.left_waiting(self)
+
+    def refuse_backlog(self, overdue: Callable[[RemotingCommand, int, int], RequestError | None]) -> bool:
+        """Refuse what was left lying for too long; whether anything is still left.
+
+        `overdue` is asked with a request, how many milliseconds it waits and how many wait after it.
+        """
+        if self._backlog_since is None or not self._backlog:
+            self._backlog_since = None
+            return False
+        waited_ms = int((self._monotonic() - self._backlog_since) * 1000)
+        backlog, self._backlog = self._backlog, []
+        for number, command in enumerate(backlog):
+            if command.flag & RESPONSE_FLAG:
+                self._calls.answered(command)
+            elif (error := overdue(command, waited_ms, len(backlog) - number - 1)) is None:
+                self._backlog.append(command)
+            elif not command.is_oneway:
+                self._put(answer_frame(refusal(command, error)))
+        self._go_on()
+        return bool(self._backlog)
 
     def _adjust_reading(self) -> None:
         wanted = (

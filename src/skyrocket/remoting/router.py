@@ -14,6 +14,7 @@ from skyrocket.clock import Clock, SystemClock
 from skyrocket.protocol.codes import ResponseCode, Version
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.errors import GoAway, RequestError, RequestNotSupported, SystemFailure
+from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import Answer, Frame, LaterAnswer, Outcome, answer_frame, refusal
 from skyrocket.remoting.peer import Peer
@@ -50,6 +51,7 @@ class Router:
 
     def __init__(self, checks: Iterable[Check] = (), clock: Clock | None = None) -> None:
         self.tasks = TaskSet()  # what handlers that must wait are doing
+        self.shapes: SendShapes | None = None  # set by whoever registers a handler of sends
         self._others = RequestClass("others", _OTHERS_LIMIT)
         self._routes: dict[int, Route] = {}
         self._default = Route(None, _not_supported, self._others)
@@ -71,10 +73,15 @@ class Router:
         yield from self._routes.values()
         yield self._default
 
+    def class_of(self, code: int) -> RequestClass:
+        """The class that requests of a code belong to."""
+        return self._routes.get(code, self._default).request_class
+
     def without(self, codes: Collection[int]) -> "Router":
         """The same handlers and counters, but these codes are not supported."""
         fewer = Router(self._checks)
         fewer.tasks = self.tasks
+        fewer.shapes = self.shapes
         fewer._others = self._others
         fewer._failures = self._failures
         fewer._default = self._default
@@ -91,17 +98,20 @@ class Router:
         route.requests += 1
         try:
             request_class = route.request_class
-            if request_class.in_hand >= request_class.limit or request_class.rejects is not None:
+            if request_class.in_hand >= request_class.limit or request_class.is_rejecting:
                 request_class.admit()
             for check in self._checks:
                 check(peer, request)
             outcome = route.handler(peer, request)
             kind = outcome.__class__
+            if kind is LaterAnswer:
+                outcome.counted_by(request_class)  # type: ignore[union-attr]
+                return None if request.flag & ONEWAY_FLAG else outcome  # type: ignore[return-value]
             if kind is RemotingCommand or kind is bytes or kind is list:
                 return None if request.flag & ONEWAY_FLAG else answer_frame(outcome)  # type: ignore[arg-type]
             if outcome is None:
                 return None
-            later = outcome if isinstance(outcome, LaterAnswer) else self._answered_by_task(route, request, outcome)
+            later = self._answered_by_task(route, request, outcome)
             later.counted_by(request_class)
             return None if request.flag & ONEWAY_FLAG else later
         except RequestError as error:
@@ -138,6 +148,7 @@ class GoingAway:
 
     def __init__(self, router: Router) -> None:
         self._router = router
+        self.shapes = router.shapes
 
     def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None:
         """1500, or what the router says to those who do not know it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from skyrocket.config.sections import TlsConfig
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.self_signed import self_signed
 
@@ -62,6 +63,20 @@ class ServerTlsSettings:
         return [] if self.test_mode else [path for path in paths if path]
 
 
+def server_settings(config: TlsConfig) -> ServerTlsSettings:
+    """What a server was told."""
+    return ServerTlsSettings(
+        mode=TlsMode.parse(config.mode),
+        test_mode=config.test_mode,
+        cert_path=config.cert_path or None,
+        key_path=config.key_path or None,
+        key_password=config.key_password or None,
+        trust_cert_path=config.trust_cert_path or None,
+        client_auth=ClientAuth.parse(config.client_auth),
+        verify_clients=config.verify_clients,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ClientTlsSettings:
     """`tls.client.*` of RocketMQ. In test mode every server is trusted."""
@@ -72,6 +87,24 @@ class ClientTlsSettings:
     key_password: str | None = None
     trust_cert_path: str | None = None
     verify_server: bool = False  # RocketMQ: tls.client.authServer
+
+
+def client_tls(config: TlsConfig) -> ssl.SSLContext | None:
+    """For the calls of a program that is a server too; None: they are not encrypted. Raises ConfigError."""
+    if not config.client_enabled and TlsMode.parse(config.mode) is not TlsMode.ENFORCING:
+        return None
+    settings = ClientTlsSettings(
+        test_mode=config.test_mode,
+        cert_path=config.client_cert_path or None,
+        key_path=config.client_key_path or None,
+        key_password=config.client_key_password or None,
+        trust_cert_path=config.client_trust_cert_path or None,
+        verify_server=config.verify_servers,
+    )
+    try:
+        return client_context(settings)
+    except OSError as error:
+        raise ConfigError(f"tls.client.*: {error}. Name PEM files that can be read, or set tls.enable=false") from error
 
 
 class ServerTls:

@@ -13,6 +13,9 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import RequestError
+
 _logger = logging.getLogger(__name__)
 
 
@@ -20,6 +23,12 @@ class Speaker(Protocol):
     """Who has something to write when the turn ends."""
 
     def flush(self) -> None: ...
+
+
+class LeftWaiting(Protocol):
+    """Who has requests that were read and could not be begun."""
+
+    def refuse_backlog(self, overdue: Callable[[RemotingCommand, int, int], RequestError | None]) -> bool: ...
 
 
 class Turn:
@@ -30,6 +39,12 @@ class Turn:
         self._callbacks: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_scheduled = False
+        self.on_left_waiting: Callable[[LeftWaiting], None] | None = None
+
+    def left_waiting(self, waiting: LeftWaiting) -> None:
+        """Somebody begins to have such requests."""
+        if self.on_left_waiting is not None:
+            self.on_left_waiting(waiting)
 
     def on_end(self, callback: Callable[[], None]) -> None:
         """Call at the end of every turn, before anything is written; what it raises is a bug and is logged."""

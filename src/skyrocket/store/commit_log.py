@@ -61,8 +61,10 @@ class PutMessage:
     store_host: bytes | None = None  # the broker's own when None
 
 
-# A record to append: its queue, the message, and how many messages the queue's offset advances by (1 but for batches).
-GroupMember = tuple[TopicQueue, PutMessage, int]
+# A record to append: queue, body, properties, flag, sysFlag, born timestamp, born host, reconsume times, prepared
+# transaction offset, store host (None: the broker's own), and by how many messages the queue's offset advances (1 but
+# for inner batches). A plain tuple: one is made for every message.
+Row = tuple[TopicQueue, bytes, bytes, int, int, int, bytes, int, int, bytes | None, int]
 
 # What queues and index need to know of a record: queue, physical offset, size, store timestamp, queue offset,
 # properties, sysFlag. A plain tuple: one is made for every message.
@@ -158,7 +160,7 @@ class CommitLog:
 
     # -- appending ----------------------------------------------------------------------------------------
 
-    def append(self, group: Sequence[GroupMember]) -> tuple[list[DispatchItem], OSError | StoreError | None]:
+    def append(self, rows: Sequence[Row]) -> tuple[list[DispatchItem], OSError | StoreError | None]:
         """Store records at the end of the log, each under the next offset of its queue; the caller has checked sizes.
 
         A group costs one lock, one look at the clock and one copy. When no room can be made for a record (the disk is
@@ -175,12 +177,22 @@ class CommitLog:
             first = start = self.written_offset  # the parts collected go to first … start
             soft_end = self._soft_end
             own_host = self._store_host
-            for queue, message, messages in group:
-                body = message.body
-                properties = message.properties
-                born_host = message.born_host
-                store_host = message.store_host or own_host
-                sys_flag = message.sys_flag & _NOT_HOST_BITS
+            for (
+                queue,
+                body,
+                properties,
+                flag,
+                sys_flag,
+                born_timestamp,
+                born_host,
+                reconsume_times,
+                prepared_offset,
+                store_host,
+                messages,
+            ) in rows:
+                if store_host is None:
+                    store_host = own_host
+                sys_flag &= _NOT_HOST_BITS
                 topic_part = queue.topic_part
                 body_length = len(body)
                 properties_length = len(properties)
@@ -211,16 +223,16 @@ class CommitLog:
                         queue.record_magic,
                         crc32(body) & 0x7FFFFFFF,
                         queue.queue_id,
-                        message.flag,
+                        flag,
                         queue_offset,
                         start,
                         sys_flag,
-                        message.born_timestamp,
+                        born_timestamp,
                         born_host,
                         now,
                         store_host,
-                        message.reconsume_times,
-                        message.prepared_transaction_offset,
+                        reconsume_times,
+                        prepared_offset,
                         body_length,
                     ),
                     body,
@@ -247,17 +259,16 @@ class CommitLog:
         self.written_offset = end
         parts.clear()
 
-    def append_together(self, group: Sequence[GroupMember]) -> list[DispatchItem]:
+    def append_together(self, rows: Sequence[Row]) -> list[DispatchItem]:
         """Store the records of a client batch back to back in one file; raises OSError when that has no room."""
-        total = 0
-        for queue, message, _ in group:
-            head = HEADS[(len(message.born_host) == 20) | (len(message.store_host or self._store_host) == 20) << 1]
-            total += head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size
-            total += len(message.body) + len(message.properties)
+        queue, _, _, _, _, _, born_host, _, _, store_host, _ = rows[0]  # a batch is of one client and for one queue
+        head = HEADS[(len(born_host) == 20) | (len(store_host or self._store_host) == 20) << 1]
+        total = len(rows) * (head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size)
+        total += sum([len(row[1]) + len(row[2]) for row in rows])
         with self.lock:
             if self.written_offset + total > self._soft_end:
                 self._make_room(total)
-            items, error = self.append(group)
+            items, error = self.append(rows)
         assert error is None
         return items
 

@@ -53,6 +53,10 @@ class Flusher:
         self._last_commit = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="store-flusher", daemon=True)
 
+    def use(self, config: StoreConfig) -> None:
+        """Go by these intervals from the next flush on."""
+        self._config = config
+
     def start(self) -> None:
         self._thread.start()
 

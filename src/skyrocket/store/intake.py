@@ -18,7 +18,7 @@ from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.format.record import reserve_record_crc
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
-from skyrocket.store.commit_log import CommitLog, GroupMember, PutMessage
+from skyrocket.store.commit_log import CommitLog, DispatchItem, PutMessage, Row
 from skyrocket.store.dispatcher import light_queue_keys
 from skyrocket.store.flusher import Flusher
 from skyrocket.store.layout import is_directory_name
@@ -63,10 +63,18 @@ class Intake:
         self._clock = clock
         self._reached = Durability.BUFFER if config.transient_pool else Durability.MEMORY
         self._wakes_flusher = config.flush_disk_type is FlushDiskType.SYNC_FLUSH or not config.flush_timed
-        # Messages up to this size go into the log as they are: they fit, and the store adds no properties.
-        self._max_plain_body = min(config.max_message_size, config.commit_log_file_size - _LARGEST_FRAME)
-        if config.multi_dispatch or config.append_record_crc:
-            self._max_plain_body = -1
+        self._max_plain_body = self._plain_limit()
+
+    def _plain_limit(self) -> int:
+        """Messages up to this size go into the log as they are: they fit, and the store adds no properties."""
+        if self._config.multi_dispatch or self._config.append_record_crc:
+            return -1
+        return min(self._config.max_message_size, self._config.commit_log_file_size - _LARGEST_FRAME)
+
+    def use(self, config: StoreConfig) -> None:
+        """Go by these settings from now on."""
+        self._config = config
+        self._max_plain_body = self._plain_limit()
 
     @property
     def page_cache_busy(self) -> bool:
@@ -75,15 +83,10 @@ class Intake:
         return began > 0 and self._config.page_cache_busy_ms < self._clock.now_ms() - began < 10_000_000
 
     def put_group(self, messages: Sequence[PutMessage]) -> list[PutResult]:
-        """Append messages that arrived together; each has a result of its own.
-
-        Cheaper per message than `put`: what one turn of an event loop has read from its connections is one group.
-        """
+        """Append messages that arrived together; each has a result of its own."""
         queues = self._queues.by_key
-        max_body = self._max_plain_body
-        if not self._gate.is_open or self._cleaner.disk_full or (self._log.append_began_ms and self.page_cache_busy):
-            max_body = -1
-        group: list[GroupMember] = []
+        max_body = self.max_plain_body
+        rows: list[Row] = []
         for message in messages:
             queue = queues.get((message.topic, message.queue_id))
             if (
@@ -94,41 +97,62 @@ class Intake:
                 or message.sys_flag & flags.INNER_BATCH
             ):
                 return [self._put_special(message) for message in messages]
-            group.append((queue, message, 1))
-        return self._append(group)
+            rows.append(_row(queue, message, message.properties, 1))
+        return self._append(rows)
 
-    def _append(self, group: Sequence[GroupMember]) -> list[PutResult]:
+    @property
+    def max_plain_body(self) -> int:
+        """Bodies up to this size may go to `put_rows`; -1 while nothing is taken, or everything needs a closer look."""
+        if not self._gate.is_open or self._cleaner.disk_full or (self._log.append_began_ms and self.page_cache_busy):
+            return -1
+        return self._max_plain_body
+
+    def put_rows(self, rows: Sequence[Row]) -> tuple[list[DispatchItem], list[PutResult]]:
+        """Append what was found to be plain: known simple queues, bodies up to `max_plain_body`, properties that fit.
+
+        The cheapest way in. Returns what is in the log, and for the rest, if any, why it is not.
+        """
         began = time.perf_counter()
         try:
-            items, error = self._log.append(group)
+            items, error = self._log.append(rows)
         except StoreFailed as failure:
-            return [self._not_appended(failure) for _ in group]
+            return [], [self._not_appended(failure) for _ in rows]
         self._statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
+        refused = [] if error is None else [self._not_appended(error) for _ in rows[len(items) :]]
+        if self._wakes_flusher:
+            self._flusher.wake()
+        return items, refused
+
+    def _append(self, rows: Sequence[Row]) -> list[PutResult]:
+        items, refused = self.put_rows(rows)
         durability = self._reached
         results = [
             _new_tuple(PutResult, (_OK, start, offset, size, timestamp, durability, start + size, ""))
             for _, start, size, timestamp, offset, _, _ in items
         ]
-        if error is not None:
-            results += [self._not_appended(error) for _ in group[len(items) :]]
-        if self._wakes_flusher:
-            self._flusher.wake()
-        return results
+        return results + refused if refused else results
 
     def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
         """Append the elements of a client batch as records of their own: all of them, in one file, or none."""
+        if self._config.append_record_crc:
+            elements = [element._replace(properties=self._with_crc(element.properties)) for element in elements]
         refused = self._batch_refusal(message, elements)
         if refused is not None:
             return BatchPutResult(refused.status, [], -1, 0, Durability.NONE, -1, refused.remark)
         queue = self._queues.get_or_create(message.topic, message.queue_id)
-        group: list[GroupMember] = []
-        for flag, body, properties in elements:
-            stored = self._with_crc(properties)
-            single = replace(message, flag=flag, body=body, properties=stored, prepared_transaction_offset=0)
-            group.append((queue, single, 1))
+        behind = (
+            message.sys_flag,
+            message.born_timestamp,
+            message.born_host,
+            message.reconsume_times,
+            0,
+            message.store_host,
+            1,
+        )
+        rows: list[Row] = [(queue, body, properties, flag, *behind) for flag, body, properties in elements]
         began = time.perf_counter()
         try:
-            items = self._log.append_together(group)
+            items = self._log.append_together(rows)
         except (OSError, StoreError) as error:
             failed = self._not_appended(error)
             return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
@@ -185,8 +209,8 @@ class Intake:
             return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch without messages")
         if message.sys_flag & flags.TRANSACTION_MASK:
             return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch cannot be part of a transaction")
-        body_bytes = sum(len(element.body) for element in elements)
-        properties_bytes = max(len(self._with_crc(element.properties)) for element in elements)
+        body_bytes = sum([len(element[1]) for element in elements])
+        properties_bytes = max([len(element[2]) for element in elements])
         return self._refusal(message, body_bytes, properties_bytes)
 
     def _refuse(self, status: PutStatus, remark: str) -> PutResult:
@@ -229,7 +253,7 @@ class Intake:
             refused = self._refusal(completed, len(completed.body), len(completed.properties))
             if refused is not None:
                 return refused
-            result = self._append([(queue, completed, messages)])[0]
+            result = self._append([_row(queue, completed, completed.properties, messages)])[0]
             if result.ok:
                 for light, number in zip(light_queues, numbers, strict=True):
                     light.next_offset = max(light.next_offset, number + 1)  # dispatch may have been faster
@@ -262,6 +286,22 @@ class Intake:
         if len(set(keys)) < len(keys) or not all(is_directory_name(name) for name, _ in keys):
             raise StoreError(f"light queues {names!r}: each once, and no name is empty or contains '/'")
         return [self._queues.get_or_create(*key) for key in keys]
+
+
+def _row(queue: TopicQueue, message: PutMessage, properties: bytes, messages: int) -> Row:
+    return (
+        queue,
+        message.body,
+        properties,
+        message.flag,
+        message.sys_flag,
+        message.born_timestamp,
+        message.born_host,
+        message.reconsume_times,
+        message.prepared_transaction_offset,
+        message.store_host,
+        messages,
+    )
 
 
 def _with_value(properties: bytes, name: bytes, value: bytes) -> bytes:

@@ -49,6 +49,7 @@ class MappedFileQueue:
         self._starts: list[int] = []  # replaced, never changed: readers in other threads look twice
         self._mapped: OrderedDict[int, MappedFile] = OrderedDict()
         self._pinned: MappedFile | None = None  # the file that is written: never forgotten
+        self._advice = mmap.MADV_NORMAL
 
     # -- the list of files -----------------------------------------------------------------------------
 
@@ -103,6 +104,12 @@ class MappedFileQueue:
 
     def path_of(self, start: int) -> str:
         return os.path.join(self.directory, offset_name(start))
+
+    def advise(self, advice: int) -> None:
+        """Tell the kernel how these files will be read (`mmap.MADV_…`): those mapped now, and those mapped later."""
+        self._advice = advice
+        for file in list(self._mapped.values()):
+            file.map.madvise(advice)
 
     # -- files ---------------------------------------------------------------------------------------
 
@@ -183,6 +190,8 @@ class MappedFileQueue:
 
     def _map(self, start: int, fd: int) -> MappedFile:
         file = MappedFile(self._disk, self.path_of(start), start, self.file_size, fd)
+        if self._advice != mmap.MADV_NORMAL:
+            file.map.madvise(self._advice)
         self._mapped[start] = file
         if len(self._mapped) > self._max_mapped:
             for oldest in list(self._mapped):

@@ -11,7 +11,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from skyrocket.clock import Clock, SystemClock
@@ -20,11 +21,9 @@ from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.batch import BatchElement
 from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
-from skyrocket.model.topic import (
-    is_system_topic,
-)
+from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
 from skyrocket.store.checkpoint_file import CheckpointFile
-from skyrocket.store.commit_log import CommitLog, PutMessage
+from skyrocket.store.commit_log import CommitLog, DispatchItem, PutMessage, Row
 from skyrocket.store.directory import StoreDirectory
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, Listener
@@ -49,6 +48,34 @@ log = logging.getLogger(__name__)
 AnyPutResult = TypeVar("AnyPutResult", PutResult, BatchPutResult)
 
 LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
+
+# Fields of StoreConfig that an open store can be given other values of; all others count when it is opened.
+CHANGEABLE = frozenset(
+    {
+        "flush_interval_ms",
+        "flush_least_pages",
+        "flush_thorough_interval_ms",
+        "queue_flush_least_pages",
+        "queue_flush_thorough_interval_ms",
+        "sync_flush_timeout_ms",
+        "max_message_size",
+        "page_cache_busy_ms",
+        "max_transfer_bytes_memory",
+        "max_transfer_count_memory",
+        "max_transfer_bytes_disk",
+        "max_transfer_count_disk",
+        "file_reserved_hours",
+        "delete_when",
+        "disk_max_used_percent",
+        "disk_clean_forcibly_percent",
+        "disk_warning_percent",
+        "clean_forcibly",
+        "clean_interval_ms",
+        "delete_pause_ms",
+        "delete_queue_pause_ms",
+        "delete_batch",
+    }
+)
 
 _DISPATCH_PAUSE = 0.001
 _CLOSE_SECONDS = 5.0
@@ -242,6 +269,12 @@ class MessageStore:
         self._threads.append(thread)
         thread.start()
 
+    def change_settings(self, config: StoreConfig) -> None:
+        """Go by other settings from now on, as far as they are CHANGEABLE."""
+        self.config = replace(self.config, **{name: getattr(config, name) for name in CHANGEABLE})
+        for part in (self.cleaner, self.reader, self.flusher, self.intake):
+            part.use(self.config)
+
     # -- signals for the layers above -----------------------------------------------------------------------
 
     @property
@@ -268,6 +301,11 @@ class MessageStore:
         return self._pool is not None and self._pool.free == 0
 
     @property
+    def free_transient_buffers(self) -> int | None:
+        """How many buffers of the pool are free; None without a pool."""
+        return self._pool.free if self._pool is not None else None
+
+    @property
     def dispatch_lag_bytes(self) -> int:
         """Log bytes that queues and index have not seen yet."""
         return self.commit_log.readable_offset - self.dispatcher.dispatched_offset
@@ -287,6 +325,15 @@ class MessageStore:
         Cheaper per message than `put`: what one turn of an event loop has read from its connections is one group.
         """
         return self.intake.put_group(messages)
+
+    @property
+    def max_plain_body(self) -> int:
+        """Bodies up to this size may go to `put_rows`; -1 while nothing is taken, or everything needs a closer look."""
+        return self.intake.max_plain_body
+
+    def put_rows(self, rows: Sequence[Row]) -> tuple[list[DispatchItem], list[PutResult]]:
+        """Append messages that are known to be plain: see `Intake.put_rows`."""
+        return self.intake.put_rows(rows)
 
     def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
         """Append the elements of a client batch as records of their own: all of them, in one file, or none."""
@@ -470,6 +517,12 @@ class MessageStore:
     def remove_topic(self, topic: str) -> int:
         """Delete the queues of a topic; its records stay in the log until they expire. Returns how many queues."""
         return self._remove_queues([queue for queue in self.queues if queue.topic == topic])
+
+    def remove_unused_queues(self, topics: Container[str]) -> int:
+        """Delete queues whose topic is neither one of these nor the system's; light queues stay. Returns how many."""
+        unused = (queue for queue in self.queues if queue.topic not in topics)
+        doomed = (queue for queue in unused if not (is_system_topic(queue.topic) or queue.topic.startswith(LMQ_PREFIX)))
+        return self._remove_queues(list(doomed))
 
     def remove_expired_queues(self) -> int:
         """Delete queues of ordinary topics whose records have all left the log; returns how many."""

@@ -64,6 +64,10 @@ class Reader:
         self._has_light_queues = config.multi_dispatch  # their records say the offset in another queue
         self._near = memory_bytes * config.memory_ratio // 100  # records nearer to the log's end count as in memory
 
+    def use(self, config: StoreConfig) -> None:
+        """Go by these limits from the next read on."""
+        self._config = config
+
     # -- by queue offset ---------------------------------------------------------------------------------
 
     def get(

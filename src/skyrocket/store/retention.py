@@ -105,6 +105,10 @@ class Cleaner:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store-cleaner", daemon=True)
 
+    def use(self, config: StoreConfig) -> None:
+        """Go by these settings from the next run on."""
+        self._config = config
+
     def start(self) -> None:
         self._thread.start()
 

@@ -3,6 +3,7 @@
 import time
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 
 # Upper bounds in ms of RocketMQ's latency classes; the last class has none.
 LATENCY_BOUNDS_MS = (1, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_000)
@@ -16,6 +17,7 @@ class LatencyHistogram:
     def __init__(self) -> None:
         self.counts = [0] * (len(LATENCY_BOUNDS_MS) + 1)
         self.max_ms = 0.0
+        self.on_slow: Callable[[float], None] | None = None  # told of puts of a millisecond or more, in their thread
 
     def add(self, milliseconds: float, messages: int = 1) -> None:
         if milliseconds < 1:  # nearly always
@@ -23,6 +25,8 @@ class LatencyHistogram:
             return
         self.max_ms = max(self.max_ms, milliseconds)
         self.counts[bisect_right(LATENCY_BOUNDS_MS, milliseconds)] += messages
+        if self.on_slow is not None:
+            self.on_slow(milliseconds)
 
     @property
     def total(self) -> int:

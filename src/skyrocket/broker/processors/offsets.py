@@ -5,7 +5,7 @@ from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import QueryNotFound
+from skyrocket.protocol.errors import QueryNotFound, RequestError
 from skyrocket.protocol.requests.header import BoundaryType
 from skyrocket.protocol.requests.offsets import (
     GetEarliestMsgStoreTime,
@@ -51,9 +51,13 @@ class OffsetProcessor:
     def update(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """UPDATE_CONSUMER_OFFSET."""
         header = UpdateConsumerOffset.from_fields(request.ext_fields)
-        self._groups.existing(header.consumer_group, f"Group {header.consumer_group} not exist!")
-        self._topics.existing(header.topic, f"Topic {header.topic} not exist!")
-        taken = self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        try:
+            self._groups.existing(header.consumer_group, f"Group {header.consumer_group} not exist!")
+            self._topics.existing(header.topic, f"Topic {header.topic} not exist!")
+            taken = self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        except RequestError as error:
+            error.ext_fields = {}
+            raise
         return request.answer(ResponseCode.SUCCESS, None if taken else "Offset has been previously reset", {})
 
     def query(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
@@ -85,7 +89,9 @@ class OffsetProcessor:
     def min_offset(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """GET_MIN_OFFSET."""
         header = GetMinOffset.from_fields(request.ext_fields)
-        return _offset(request, max(self._store.min_offset(header.topic, header.queue_id), 0))
+        answer = _offset(request, max(self._store.min_offset(header.topic, header.queue_id), 0))
+        answer.remark = ""  # RocketMQ 5: here, and only here
+        return answer
 
     def search(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """SEARCH_OFFSET_BY_TIMESTAMP."""

@@ -3,7 +3,7 @@
 check broker, group, topic, queue, subscription ▸ commit what came along ▸ read ▸ answer, or wait for messages
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from skyrocket.broker.services.long_polling import HeldPull, LongPolling
@@ -29,6 +29,7 @@ from skyrocket.protocol.errors import (
 from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage, PullMessageAnswer
 from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.router import Handler
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetResult, GetStatus
 
@@ -55,7 +56,7 @@ _FIELDS: Final = (
 _FOUND: Final = AnswerTemplate(PullMessageAnswer, _FIELDS, remark="FOUND").head
 
 # Who forbids, for the field `forbiddenType`.
-_BY_GROUP, _BY_TOPIC, _BROADCAST, _SUBSCRIPTION_FORBIDDEN = 2, 3, 4, 5
+_BY_BROKER, _BY_GROUP, _BY_TOPIC, _BROADCAST, _SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5
 
 _CODES: Final[Mapping[GetStatus, ResponseCode]] = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -90,6 +91,7 @@ class PullProcessor:
         clock: Clock,
         *,
         slave_read: bool = False,
+        count: Callable[[str, str, int, int, int, float], None] | None = None,
     ) -> None:
         self._store = store
         self._topics = topics
@@ -99,6 +101,7 @@ class PullProcessor:
         self._polling = polling
         self._clock = clock
         self._slave_read = slave_read
+        self._count = count  # told of reads that found something: group, topic, queue, messages, bytes, milliseconds
         polling.resume = self._pull_again
 
     def pull(self, peer: Peer, request: RemotingCommand) -> Outcome:
@@ -129,6 +132,10 @@ class PullProcessor:
         header = _HEADERS[request.code].from_fields(request.ext_fields)
         try:
             allowed = self._checked(held.peer, header)
+            reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+            if reset is not None:
+                held.later.fill(self._reset_answer(request, header, allowed, reset))
+                return
             result = self._get(header, allowed)
             code = response_code(result.status, header.queue_offset)
             held.later.fill(self._answer(request, header, allowed, result, code))
@@ -169,6 +176,7 @@ class PullProcessor:
 
     def _get(self, header: PullMessage, allowed: _Allowed) -> GetResult:
         max_bytes = header.max_msg_bytes if header.max_msg_bytes else _MAX_BYTES
+        began = self._clock.monotonic()
         result = self._store.get(
             header.topic,
             header.queue_id,
@@ -180,6 +188,9 @@ class PullProcessor:
         if result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE:
             result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one
         self._offsets.note_pull(header.consumer_group, header.topic, header.queue_id, result.next_offset)
+        if result.count and self._count is not None:
+            took_ms = (self._clock.monotonic() - began) * 1000
+            self._count(header.consumer_group, header.topic, header.queue_id, result.count, result.size, took_ms)
         return result
 
     def _answer(
@@ -222,6 +233,17 @@ class PullProcessor:
             group_sys_flag=allowed.group.sys_flag,
         ).to_fields()
         return request.answer(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", fields)
+
+
+def no_lite_pulls(host: str) -> Handler:
+    """Stands for `pull` where lite pull consumers are not served (`litePullMessageEnable=false`)."""
+
+    def refuse(_: Peer, __: RemotingCommand) -> Outcome:
+        raise NoPermission(
+            f"the broker[{host}] for lite pull consumer is forbidden", {"forbiddenType": str(_BY_BROKER)}
+        )
+
+    return refuse
 
 
 def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:

@@ -1,10 +1,14 @@
 """SEND_MESSAGE in its three forms: one message, the same with short names, a batch.
 
-    handler            check, build the message, keep it
-    end of the turn    all that were kept ─▶ one put_group ─▶ answers, which leave with the turn's write ─▶ dispatch
+    plain message      a lane is known for it ─▶ one row ─┐
+    end of the turn    all rows ─▶ one append ─▶ answers, which leave with the turn's write ─▶ dispatch
+    all others         checked and put at once, after the rows that came before them
     SYNC_FLUSH         answers wait for the flusher; one callback for all of a turn
 
-The properties of a message are bytes that pass through: the broker adds its own at the end and looks for a few names.
+A *lane* is what was found out for a message once and holds for all that look the same: its topic may be sent to, its
+queue exists, nothing but its time, properties and body is its own. Most messages are second to a lane.
+
+The properties of a message are text that passes through: the broker adds its own at the end and looks for a few names.
 """
 
 import asyncio
@@ -12,10 +16,12 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from skyrocket.broker.identity import BrokerIdentity, packed_host
 from skyrocket.broker.processors.put_refusals import put_refusal
+from skyrocket.broker.processors.put_rules import PutRules, check_key, is_compacted, is_special, queue_by_priority
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
@@ -32,11 +38,12 @@ from skyrocket.model.topic_config import MULTI_TAG, TopicConfig
 from skyrocket.protocol.answer_template import AnswerTemplate
 from skyrocket.protocol.codes import RequestCode, ResponseCode, SerializeType, Version
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import MessageIllegal, NoPermission, RequestError, SystemFailure
+from skyrocket.protocol.errors import MessageIllegal, RequestError, SystemFailure
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageAnswer, SendMessageV2
+from skyrocket.protocol.send_shapes import ShapedSend
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.commit_log import PutMessage, Row
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 
@@ -50,8 +57,14 @@ _HEADERS: Final[dict[int, type[SendMessage]]] = {
 SEND_CODES: Final = tuple(_HEADERS)
 
 _ORIGIN: Final = "broker.send.origin"
-_TIMER_PROPERTIES: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
 _REPLACED: Final = (b"MSG_REGION", b"TRACE_ON", b"POP_CK", b"CLUSTER")
+
+_V2: Final = RequestCode.SEND_MESSAGE_V2
+_JSON: Final = SerializeType.JSON
+# What makes two messages look the same: all fields of the short form but time, properties and what only retries use.
+_shape: Final = itemgetter("a", "b", "c", "d", "e", "f", "h", "j", "k", "m")
+_MAX_LANES: Final = 20_000
+_MAX_PLAIN_PROPERTIES: Final = 32_000  # with what the broker adds they still fit into a record
 
 
 class _Origin(NamedTuple):
@@ -61,8 +74,17 @@ class _Origin(NamedTuple):
     born_host: bytes
 
 
+class _Lane(NamedTuple):
+    """What holds for all messages of one shape."""
+
+    key: tuple[str, int]  # topic and queue
+    flag: int
+    sys_flag: int
+    generation: int  # of the topic table for which this holds
+
+
 class _Kept(NamedTuple):
-    """A send that waits for the end of its turn."""
+    """A send that is not plain."""
 
     later: LaterAnswer
     message: PutMessage
@@ -75,7 +97,9 @@ class _Kept(NamedTuple):
 class _Stored(NamedTuple):
     """A send that is in the log, and what its answer says."""
 
-    kept: _Kept
+    later: LaterAnswer
+    unique_key: str  # "" for a batch
+    queue_id: int
     message_ids: str
     queue_offset: int
 
@@ -92,6 +116,7 @@ class SendProcessor:
         identity: BrokerIdentity,
         clock: Clock,
         after_put: Callable[[], None],
+        rules: PutRules,
     ) -> None:
         self._store = store
         self._topics = topics
@@ -100,7 +125,14 @@ class SendProcessor:
         self._identity = identity
         self._clock = clock
         self._after_put = after_put
-        self._kept: list[_Kept] = []
+        self._rules = rules
+        self._lanes: dict[tuple[str, ...], _Lane] = {}
+        self._rows: list[Row] = []
+        self._rows_of = -1  # the generation of the topic table for which they hold
+        self._senders: list[tuple[LaterAnswer, str]] = []  # of the rows; with the unique key
+        self._max_body = -1  # of a plain message
+        self._waiting: list[_Stored] = []  # in the log, to be confirmed when on disk
+        self._waiting_end = 0
         self._waits = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         host = identity.store_host
         self._id_prefix = (host.address + host.port.to_bytes(4, "big")).hex().upper()
@@ -124,16 +156,108 @@ class SendProcessor:
 
     def send(self, peer: Peer, request: RemotingCommand) -> LaterAnswer:
         """Keep a message for the end of the turn; raises the refusals of broker, topic and message."""
+        if request.code == _V2:
+            later = self._keep_plain(peer, request)
+            if later is not None:
+                return later
+        self._store_rows()
         header = _HEADERS[request.code].from_fields(request.ext_fields)
         try:
             kept = self._checked(peer, request, header)
         except RequestError as error:
             error.ext_fields = self._refusal_fields
             raise
-        self._kept.append(kept)
+        self._put(kept)
+        self._remember(request, header, kept)
         return kept.later
 
+    def _keep_plain(self, peer: Peer, request: RemotingCommand) -> LaterAnswer | None:
+        """Make a row of a message that looks like one seen before; None when it needs a closer look."""
+        lane: _Lane | None
+        if request.__class__ is ShapedSend:
+            lane, text, born = request.shape.memo, request.properties, request.born
+        else:
+            fields = request.ext_fields
+            try:
+                lane = self._lanes.get(_shape(fields))  # type: ignore[arg-type]
+                text, born = fields["i"].encode(), fields["g"].encode()  # type: ignore[index]
+            except (KeyError, TypeError, UnicodeEncodeError):
+                return None
+        if lane is None or lane.generation != self._topics.generation:
+            return None
+        at = text.rfind(b"UNIQ_KEY\1")
+        end = text.find(b"\2", at)
+        if (
+            at < 0
+            or end < at + 10
+            or (at and text[at - 1] != 2)
+            or text[-1] != 2
+            or len(text) > _MAX_PLAIN_PROPERTIES
+            or not born.isdigit()
+            or len(born) > 18
+            or b"DELAY" in text
+            or b"MSG" in text  # TRAN_MSG, MSG_REGION
+            or b"TRACE_ON" in text
+            or b"POP_CK" in text
+            or b"CLUSTER" in text
+            or b"TIMER_" in text
+            or (self._waits and b"WAIT\1false" in text)
+        ):
+            return None
+        body = request.body
+        if not self._rows:
+            self._max_body = self._store.max_plain_body
+        queue = self._store.queues.by_key.get(lane.key)
+        if not 0 < len(body) <= self._max_body or queue is None or not queue.simple:
+            return None
+        later = LaterAnswer(request)
+        self._senders.append((later, text[at + 9 : end].decode()))
+        self._rows.append(
+            (
+                queue,
+                body if body.__class__ is bytes else bytes(body),
+                text + self._added,
+                lane.flag,
+                lane.sys_flag,
+                int(born),
+                _origin(peer).born_host,
+                0,
+                0,
+                None,
+                1,
+            )
+        )
+        self._rows_of = lane.generation
+        return later
+
+    def _remember(self, request: RemotingCommand, header: SendMessage, kept: _Kept) -> None:
+        """Let those that look like this one be plain."""
+        if (
+            request.code != _V2
+            or header.batch
+            or header.reconsume_times
+            or header.queue_id < 0
+            or kept.message.topic != header.topic  # delayed, or a dead letter
+            or header.topic.startswith(RETRY_PREFIX)
+            or kept.message.sys_flag & (flags.TRANSACTION_MASK | flags.INNER_BATCH)
+            or header.max_reconsume_times is not None
+            or is_compacted(self._topics.topics[header.topic])  # each must have a key
+        ):
+            return
+        key = (header.topic, header.queue_id)
+        lane = _Lane(key, header.flag, kept.message.sys_flag, self._topics.generation)
+        if isinstance(request, ShapedSend):
+            request.shape.memo = lane
+            return
+        if len(self._lanes) >= _MAX_LANES:
+            self._lanes.clear()
+        assert request.ext_fields is not None
+        with contextlib.suppress(KeyError):  # clients that leave fields out have no lanes
+            self._lanes[_shape(request.ext_fields)] = lane
+
     def _checked(self, peer: Peer, request: RemotingCommand, header: SendMessage) -> _Kept:
+        if not request.body:
+            raise SystemFailure("the message has no body")  # RocketMQ: a NullPointerException
         origin = _origin(peer)
         topic = self._topics.sendable(
             header.topic,
@@ -145,6 +269,8 @@ class SendProcessor:
         )
         queue_id = header.queue_id if header.queue_id >= 0 else random.randrange(max(topic.write_queues, 1))
         properties = (header.properties or "").encode()
+        if b"_SYS_MSG_PRIORITY_" in properties and not header.batch:
+            queue_id, properties = queue_by_priority(properties, queue_id, topic.write_queues)
         wait = find_property(properties, b"WAIT") if self._waits else b"false"
         body = request.body
         message = PutMessage(
@@ -162,22 +288,16 @@ class SendProcessor:
         unique_key = ""
         if header.batch:
             elements = batch_elements(header.topic, message)
+            if self._rules.refuses_in_batch(properties):
+                raise put_refusal(PutStatus.MESSAGE_ILLEGAL, self._store.config.max_message_size, "")
         else:
-            self._check_kind(properties)
+            check_key(topic, properties)
             unique_key, message.properties = self._completed(properties)
             if header.topic.startswith(RETRY_PREFIX):
                 self._redirect_dead_letter(message, header, request.version)
+            if is_special(properties):
+                self._rules.apply(message)
         return _Kept(LaterAnswer(request), message, elements, queue_id, unique_key, wait != b"false")
-
-    def _check_kind(self, properties: bytes) -> None:
-        """What this broker does not serve yet is refused: a delayed message must not arrive at once."""
-        if b"TRAN_MSG\x01" in properties and find_property(properties, b"TRAN_MSG") == b"true":
-            host = self._identity.address.host
-            raise NoPermission(f"the broker[{host}] sending transaction message is forbidden")
-        if b"DELAY\x01" in properties and (find_property(properties, b"DELAY") or b"0").strip() not in (b"0", b"-1"):
-            raise SystemFailure("delay levels are not served by this broker")
-        if b"TIMER_DEL" in properties and any(find_property(properties, name) for name in _TIMER_PROPERTIES):
-            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
 
     def _completed(self, properties: bytes) -> tuple[str, bytes]:
         """The unique key, and the properties with what the broker adds."""
@@ -204,86 +324,104 @@ class SendProcessor:
             message.queue_id = 0
             message.properties = with_property(without_property(message.properties, b"DELAY"), b"DELAY", b"-1")
 
-    # ── the end of the turn ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── storing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def store_kept(self) -> None:
-        """Store what the turn has brought, in the order of arrival, and answer."""
-        if not self._kept:
+        """The turn ends: store its rows, in the order of arrival, and answer."""
+        self._store_rows()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._confirm_when_durable(waiting, self._waiting_end)
+
+    def _store_rows(self) -> None:
+        if not self._rows:
             return
-        kept, self._kept = self._kept, []
-        stored: list[_Stored] = []
+        rows, senders = self._rows, self._senders
+        self._rows, self._senders = [], []
         try:
-            end_offset = self._put_all(kept, stored)
+            if self._rows_of != self._topics.generation:  # a topic was changed or deleted in this very turn
+                for row, (later, unique_key) in zip(rows, senders, strict=True):
+                    self._put(_kept_of(row, later, unique_key, self._waits))
+                return
+            self._put_rows(rows, senders)
         except Exception as error:
-            _logger.exception("messages could not be stored count=%d", len(kept))
-            for lost in kept:
-                if lost.later.is_open:
-                    lost.later.refuse(SystemFailure(f"store putMessage failed: {error}"))
+            _logger.exception("messages could not be stored count=%d", len(rows))
+            for later, _ in senders:
+                if later.is_open:
+                    later.refuse(SystemFailure(f"store putMessage failed: {error}"))
             return
-        waiting = [each for each in stored if each.kept.waits_for_disk]
-        for each in stored:
-            if not each.kept.waits_for_disk:
-                self._confirm(each)
-        if waiting:
-            self._confirm_when_durable(waiting, end_offset)
         self._after_put()
 
-    def _put_all(self, kept: Sequence[_Kept], stored: list[_Stored]) -> int:
-        """Groups of single messages with batches between them; returns where the last record ends."""
-        end_offset, at = 0, 0
-        while at < len(kept):
-            until = at
-            while until < len(kept) and kept[until].elements is None:
-                until += 1
-            if until == at:
-                end_offset = max(end_offset, self._put_batch(kept[at], stored))
-                at += 1
-                continue
-            group = kept[at:until]
-            prefix = self._id_prefix
-            for each, result in zip(group, self._store.put_group([each.message for each in group]), strict=True):
-                if result.status is PutStatus.PUT_OK:
-                    stored.append(_Stored(each, f"{prefix}{result.physical_offset:016X}", result.queue_offset))
-                    end_offset = result.end_offset
+    def _put_rows(self, rows: list[Row], senders: list[tuple[LaterAnswer, str]]) -> None:
+        items, refused = self._store.put_rows(rows)
+        prefix, head = self._id_prefix, self._single_head
+        if self._waits:
+            for (later, unique_key), item in zip(senders, items, strict=False):
+                message_id = f"{prefix}{item[1]:016X}"
+                self._waiting.append(_Stored(later, unique_key, item[0].queue_id, message_id, item[4]))
+                self._waiting_end = item[1] + item[2]
+        else:
+            for (later, unique_key), (queue, start, _, _, offset, _, _) in zip(senders, items, strict=False):
+                request = later.request
+                if request.serialize_type is _JSON:
+                    message_id = f"{prefix}{start:016X}"
+                    later.fill(head(request.opaque, 0, unique_key, queue.queue_id, message_id, offset))
                 else:
-                    self._refuse(each, result.status)
-            at = until
-        return end_offset
+                    self._confirm(_Stored(later, unique_key, queue.queue_id, f"{prefix}{start:016X}", offset))
+        for (later, _), result in zip(senders[len(items) :], refused, strict=True):
+            self._refuse(later, result.status)
 
-    def _put_batch(self, kept: _Kept, stored: list[_Stored]) -> int:
-        assert kept.elements is not None
-        result = self._store.put_batch(kept.message, kept.elements)
+    def _put(self, kept: _Kept) -> None:
+        """Store what is not plain."""
+        stored = self._put_single(kept) if kept.elements is None else self._put_batch(kept, kept.elements)
+        if stored is not None and not kept.waits_for_disk:
+            self._confirm(stored)
+        elif stored is not None:
+            self._waiting.append(stored)
+        self._after_put()
+
+    def _put_single(self, kept: _Kept) -> _Stored | None:
+        result = self._store.put(kept.message)
         if result.status is not PutStatus.PUT_OK:
-            self._refuse(kept, result.status)
-            return 0
-        ids = ",".join(f"{self._id_prefix}{offset:016X}" for offset in result.physical_offsets)
-        stored.append(_Stored(kept, ids, result.first_queue_offset))
-        return result.end_offset
+            self._refuse(kept.later, result.status)
+            return None
+        self._waiting_end = max(self._waiting_end, result.end_offset)
+        message_id = f"{self._id_prefix}{result.physical_offset:016X}"
+        return _Stored(kept.later, kept.unique_key, kept.queue_id, message_id, result.queue_offset)
 
-    def _refuse(self, kept: _Kept, status: PutStatus) -> None:
+    def _put_batch(self, kept: _Kept, elements: Sequence[BatchElement]) -> _Stored | None:
+        result = self._store.put_batch(kept.message, elements)
+        if result.status is not PutStatus.PUT_OK:
+            self._refuse(kept.later, result.status)
+            return None
+        self._waiting_end = max(self._waiting_end, result.end_offset)
+        prefix = self._id_prefix
+        ids = ",".join([f"{prefix}{offset:016X}" for offset in result.physical_offsets])
+        return _Stored(kept.later, "", kept.queue_id, ids, result.first_queue_offset)
+
+    def _refuse(self, later: LaterAnswer, status: PutStatus) -> None:
         error = put_refusal(status, self._store.config.max_message_size, self._store.paths.root)
         error.ext_fields = self._refusal_fields
-        kept.later.refuse(error)
+        later.refuse(error)
 
     def _confirm(self, stored: _Stored) -> None:
-        kept, message_ids, queue_offset = stored
-        later, request = kept.later, kept.later.request
-        if request.serialize_type is not SerializeType.JSON:
+        later, unique_key, queue_id, message_ids, queue_offset = stored
+        request = later.request
+        if request.serialize_type is not _JSON:
             later.fill(request.answer(ResponseCode.SUCCESS, None, self._answer_fields(stored)))
-        elif kept.elements is None:
-            later.fill(self._single_head(request.opaque, 0, kept.unique_key, kept.queue_id, message_ids, queue_offset))
+        elif unique_key:
+            later.fill(self._single_head(request.opaque, 0, unique_key, queue_id, message_ids, queue_offset))
         else:
-            later.fill(self._batch_head(request.opaque, 0, kept.queue_id, message_ids, queue_offset))
+            later.fill(self._batch_head(request.opaque, 0, queue_id, message_ids, queue_offset))
 
     def _answer_fields(self, stored: _Stored) -> dict[str, str]:
-        kept = stored.kept
         return SendMessageAnswer(
             region=self._refusal_fields["MSG_REGION"],
             trace_on=self._refusal_fields["TRACE_ON"],
             msg_id=stored.message_ids,
-            queue_id=kept.queue_id,
+            queue_id=stored.queue_id,
             queue_offset=stored.queue_offset,
-            transaction_id=kept.unique_key or None,
+            transaction_id=stored.unique_key or None,
         ).to_fields()
 
     # ── SYNC_FLUSH ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -304,20 +442,20 @@ class SendProcessor:
 
     def _settled(self, waiting: list[_Stored], ok: bool) -> None:
         for each in waiting:
-            if not each.kept.later.is_open:
+            if not each.later.is_open:
                 continue
             if ok:
                 self._confirm(each)
             else:
-                self._refuse(each.kept, PutStatus.SERVICE_NOT_AVAILABLE)
+                self._refuse(each.later, PutStatus.SERVICE_NOT_AVAILABLE)
         self._after_put()
 
     def _too_late(self, waiting: list[_Stored]) -> None:
         for each in waiting:
-            if each.kept.later.is_open:
+            if each.later.is_open:
                 # RocketMQ: stored, so the answer has all fields; only its code is another.
-                request = each.kept.later.request
-                each.kept.later.fill(request.answer(ResponseCode.FLUSH_DISK_TIMEOUT, None, self._answer_fields(each)))
+                request = each.later.request
+                each.later.fill(request.answer(ResponseCode.FLUSH_DISK_TIMEOUT, None, self._answer_fields(each)))
 
 
 def batch_elements(topic: str, message: PutMessage) -> list[BatchElement]:
@@ -327,9 +465,15 @@ def batch_elements(topic: str, message: PutMessage) -> list[BatchElement]:
     if topic.startswith(RETRY_PREFIX):
         raise MessageIllegal(f"batch request does not support retry group {topic}")
     try:
-        return list(decode_batch(message.body))
+        return decode_batch(message.body)
     except DataError as error:
         raise SystemFailure(f"the batch is broken: {error}") from None
+
+
+def _kept_of(row: Row, later: LaterAnswer, unique_key: str, waits: bool) -> _Kept:
+    queue, body, properties, flag, sys_flag, born_timestamp, born_host, *_ = row
+    message = PutMessage(queue.topic, queue.queue_id, body, properties, flag, sys_flag, born_timestamp, born_host)
+    return _Kept(later, message, None, queue.queue_id, unique_key, waits)
 
 
 def _sys_flag(header: SendMessage, topic: TopicConfig) -> int:

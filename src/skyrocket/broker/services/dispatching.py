@@ -1,8 +1,14 @@
-"""Brings queues up to date after puts, in the event loop: answers leave first, then pulls that wait are woken."""
+"""Brings queues up to date after puts, in the event loop: answers leave first, then pulls that wait are woken.
+
+With SYNC_FLUSH nobody reads what the disk does not have. Whoever put a message without waiting for the disk
+(WAIT=false, messages sent back, delayed messages) need not come again: the rest is dispatched when it has been flushed.
+"""
 
 import asyncio
+import contextlib
 import logging
 
+from skyrocket.config.sections import FlushDiskType
 from skyrocket.errors import StoreError
 from skyrocket.store.message_store import MessageStore
 
@@ -15,6 +21,8 @@ class Dispatching:
     def __init__(self, store: MessageStore) -> None:
         self._store = store
         self._is_scheduled = False
+        self._waits_for_disk = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._awaits_flush = False
 
     def request(self) -> None:
         """Dispatch as soon as the turn is over."""
@@ -28,3 +36,21 @@ class Dispatching:
             self._store.dispatch()
         except StoreError:
             _logger.exception("dispatch failed, no more messages are taken path=%s", self._store.paths.root)
+            return
+        if self._waits_for_disk and not self._awaits_flush and self._store.dispatch_lag_bytes:
+            self._await_flush()
+
+    def _await_flush(self) -> None:
+        self._awaits_flush = True
+        loop = asyncio.get_running_loop()
+
+        def flushed(ok: bool) -> None:  # in the flusher's thread
+            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
+                loop.call_soon_threadsafe(self._flushed, ok)
+
+        self._store.when_durable(self._store.commit_log.readable_offset, flushed)
+
+    def _flushed(self, ok: bool) -> None:
+        self._awaits_flush = False
+        if ok:
+            self.request()

@@ -27,30 +27,37 @@ class Persistence:
     ) -> None:
         self._tables = tuple(tables)
         self._offsets = offsets
-        self._interval = offset_interval_seconds
+        self.offset_interval_seconds = offset_interval_seconds
+        self._turn = asyncio.Lock()
 
     async def run(self) -> None:
         """Save until cancelled."""
         loop = asyncio.get_running_loop()
-        next_offsets = loop.time() + self._interval
+        next_offsets = loop.time() + self.offset_interval_seconds
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             due: list[SavedTable[Any]] = [table for table in self._tables if table.dirty]
             if loop.time() >= next_offsets:
-                next_offsets = loop.time() + self._interval
+                next_offsets = loop.time() + self.offset_interval_seconds
                 due += [self._offsets] if self._offsets.dirty else []
             for table in due:
                 await self._save(table)
 
     async def _save(self, table: SavedTable[Any]) -> None:
-        writing = asyncio.ensure_future(asyncio.to_thread(table.begin_save()))
         try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait((writing,))  # the thread goes on: whoever saves next must not meet it
-            raise
+            await self.save_now(table)
         except OSError as error:
             _logger.error("a table could not be saved table=%s reason=%s", type(table).__name__, error)
+
+    async def save_now(self, *tables: SavedTable[Any]) -> None:
+        """Return when the files say at least what the tables say now; raises OSError.
+
+        Many who wait at the same time share a write: whose turn comes later finds the table clean.
+        """
+        for table in tables:
+            async with self._turn:
+                if table.dirty:
+                    await _written(asyncio.ensure_future(asyncio.to_thread(table.begin_save())))
 
     def save_all(self) -> None:
         """Save everything that is dirty, now; what cannot be written is logged."""
@@ -60,3 +67,11 @@ class Persistence:
                     table.save()
                 except OSError as error:
                     _logger.error("a table could not be saved table=%s reason=%s", type(table).__name__, error)
+
+
+async def _written(writing: "asyncio.Future[None]") -> None:
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait((writing,))  # the thread goes on: whoever saves next must not meet it
+        raise

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from skyrocket.broker.identity import BrokerIdentity
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.model.topic_config import TopicConfig
+from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, TopicConfig
 from skyrocket.protocol.bodies.registration import REGISTRATION, BrokerRegistration, body_crc
 from skyrocket.protocol.bodies.tables import KV_TABLE
 from skyrocket.protocol.bodies.topics import TopicTable as RegisteredTopics
@@ -20,6 +21,7 @@ from skyrocket.remoting.errors import RemotingError
 _logger = logging.getLogger(__name__)
 
 _UNREGISTER_SECONDS: Final = 3.0
+_READ_WRITE: Final = PERM_READ | PERM_WRITE
 
 
 class Registration:
@@ -41,32 +43,48 @@ class Registration:
         self._identity = identity
         self._topics = topics
         self._ha_address = ha_address
-        self._period_seconds = period_seconds
+        self.period_seconds = period_seconds
+        self.permission = _READ_WRITE  # of the broker itself
         self._timeout_seconds = timeout_seconds
+        self.heard_by = 0  # name servers that took the last registration
         self._changed: dict[str, TopicConfig] = {}
         self._wake = asyncio.Event()
+        self._all_changed = False
         topics.on_change(self._topics_changed)
 
     def _topics_changed(self, configs: Sequence[TopicConfig]) -> None:
         self._changed.update((config.name, config) for config in configs)
         self._wake.set()
 
+    def permission_changed(self, permission: int) -> None:
+        """Tell of all topics, at once: what the broker does not allow is missing from each."""
+        self.permission = permission
+        self._all_changed = True
+        self._wake.set()
+
     async def run(self) -> None:
         """Register until cancelled; changes in between are told at once, and only they."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._period_seconds)
-            woken = self._wake.is_set()
+                await asyncio.wait_for(self._wake.wait(), self.period_seconds)
+            only_changes = self._wake.is_set() and not self._all_changed
             self._wake.clear()
+            self._all_changed = False
             changed, self._changed = self._changed, {}
-            await self.register(changed if woken else None)
+            await self.register(changed if only_changes else None)
 
     async def register(self, topics: Mapping[str, TopicConfig] | None = None) -> int:
         """Tell all name servers of these topics, or of all; returns how many have heard it."""
-        chosen = dict(self._topics.topics if topics is None else topics)
+        chosen = self._allowed(self._topics.topics if topics is None else topics)
         body = REGISTRATION.encode(BrokerRegistration(RegisteredTopics(self._topics.data_version, chosen)))
         outcomes = await asyncio.gather(*(self._register_at(address, body) for address in self._name_servers))
-        return sum(outcomes)
+        self.heard_by = sum(outcomes)
+        return self.heard_by
+
+    def _allowed(self, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
+        if self.permission & _READ_WRITE == _READ_WRITE:
+            return dict(topics)
+        return {name: replace(topic, permission=topic.permission & self.permission) for name, topic in topics.items()}
 
     async def _register_at(self, name_server: str, body: bytes) -> bool:
         identity = self._identity

@@ -132,7 +132,7 @@ class ConnectedConsumers(Generic[C]):
         """
         found = self._groups.get(group)
         if found is None:
-            raise SystemFailure(f"no consumer for this group, {group}")
+            raise SystemFailure(f"no consumer for this group, {group}", {})
         return tuple(dict.fromkeys(client.client_id for client in found.clients))
 
     def connections(self, group: str) -> ConsumerConnections:

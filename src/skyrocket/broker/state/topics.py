@@ -58,6 +58,7 @@ class TopicTable(SavedTable[Topics]):
         self._built_in = {config.name: config for config in built_in}
         self._topics = dict(self._built_in)
         self._sendable: dict[str, TopicConfig] = {}  # those of the table that clients have been let send to
+        self.generation = 0  # another one whenever a topic was created, changed or deleted
         self._listeners: list[Listener] = []
         self._unknown: Mapping[str, object] = {}
 
@@ -84,6 +85,7 @@ class TopicTable(SavedTable[Topics]):
         added = {name: config for name, config in self._built_in.items() if name not in content.topics}
         self._topics = {**content.topics, **added}
         self._sendable.clear()
+        self.generation += 1
 
     # Lookups
 
@@ -232,6 +234,7 @@ class TopicTable(SavedTable[Topics]):
         self._refuse_system(topic)
         removed = self._topics.pop(topic, None)
         self._sendable.pop(topic, None)
+        self.generation += 1
         if removed is not None:
             self._changed()
         return removed
@@ -259,6 +262,7 @@ class TopicTable(SavedTable[Topics]):
     def _put(self, config: TopicConfig) -> None:
         self._topics[config.name] = config
         self._sendable.pop(config.name, None)
+        self.generation += 1
 
 
 def copied_topic(topic: str, template: TopicConfig, wanted_queues: int, sys_flag: int) -> TopicConfig:

@@ -1,0 +1,141 @@
+"""What happens to a message of a special kind before it is put.
+
+    TRAN_MSG=true            a half message; refused as long as this broker keeps none
+    DELAY > 0                waits in SCHEDULE_TOPIC_XXXX, queue = level - 1; REAL_TOPIC and REAL_QID say for what
+    TIMER_DELAY_SEC …        waits for a time of its own; refused as long as this broker has no timer
+
+The order is RocketMQ's: a level counts more than a timer, and whoever was consumed before is no half message again.
+Plain messages never come here: `is_special` tells them apart by a look at the bytes.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from skyrocket.errors import ConfigError
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.model.delay_level import parse_delay_levels
+from skyrocket.model.topic import SCHEDULE_TOPIC, TIMER_TOPIC
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.errors import MessageIllegal, NoPermission, SystemFailure
+from skyrocket.store.commit_log import PutMessage
+
+DELAY: Final = b"DELAY"
+REAL_TOPIC: Final = b"REAL_TOPIC"
+REAL_QUEUE_ID: Final = b"REAL_QID"
+
+_PRIORITY: Final = b"_SYS_MSG_PRIORITY_"
+_SHARDING_KEY: Final = b"__SHARDINGKEY"
+_TIMER_REQUESTS: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
+_NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,10}")
+_INT_MAX: Final = 2**31 - 1
+
+
+def is_special(properties: bytes) -> bool:
+    """Whether the rules must be asked; seldom true for a message that is plain after all."""
+    return b"DELAY\x01" in properties or b"TIMER_DEL" in properties or b"TRAN_MSG\x01" in properties
+
+
+def delay_level(properties: bytes) -> int:
+    """The level that a message asks for, 0 without one; raises SystemFailure for what is no number."""
+    text = find_property(properties, DELAY)
+    if text is None:
+        return 0
+    if _NUMBER.fullmatch(text) is None or not -_INT_MAX - 1 <= (level := int(text)) <= _INT_MAX:
+        # RocketMQ: an exception of its parser, with the same code.
+        shown = text.decode("utf-8", "replace")
+        raise SystemFailure(f"the property DELAY is {shown!r}, but a delay level is a whole number such as 3")
+    return level
+
+
+def queue_by_priority(properties: bytes, queue_id: int, write_queues: int) -> tuple[int, bytes]:
+    """The queue of a single message, and its properties: a priority chooses the queue, but not of special kinds."""
+    text = find_property(properties, _PRIORITY) or b""
+    if _NUMBER.fullmatch(text) is None or not 0 <= (priority := int(text)) <= _INT_MAX:
+        return queue_id, properties  # RocketMQ: what is no priority is stored and ignored
+    other_kinds = (DELAY, *_TIMER_REQUESTS, _SHARDING_KEY)
+    if _is_half(properties) or any(find_property(properties, name) for name in other_kinds):
+        return queue_id, without_property(properties, _PRIORITY)
+    return min(priority, max(write_queues - 1, 0)), properties
+
+
+def _is_half(properties: bytes) -> bool:
+    return (find_property(properties, b"TRAN_MSG") or b"").lower() == b"true"
+
+
+def check_key(topic: TopicConfig, properties: bytes) -> None:
+    """Raises MessageIllegal for a message without key in a topic that keeps the last message of each key."""
+    if is_compacted(topic) and not (find_property(properties, b"KEYS") or b"").strip():
+        raise MessageIllegal("Required message key is missing")
+
+
+def is_compacted(topic: TopicConfig) -> bool:
+    """Whether the topic keeps the last message of each key."""
+    return topic.cleanup_policy == "COMPACTION"
+
+
+def delays_of_levels(setting: str) -> tuple[int, ...]:
+    """Milliseconds of level 1, 2, … as `messageDelayLevel` has them; raises ConfigError."""
+    try:
+        delays_ms = parse_delay_levels(setting)
+    except ValueError as error:
+        raise ConfigError(f"messageDelayLevel: {error}") from error
+    if not delays_ms:
+        raise ConfigError(
+            "messageDelayLevel is empty: give at least one duration, for example 1s 5s 10s, or leave the setting out"
+        )
+    return delays_ms
+
+
+def with_replaced(properties: bytes, name: bytes, value: bytes) -> bytes:
+    """The properties with this value and no other of that name."""
+    if name in properties:
+        properties = without_property(properties, name)
+    return with_property(properties, name, value)
+
+
+class PutRules:
+    """Applied to messages of clients and to those that consumers send back, never to what is delivered."""
+
+    def __init__(self, delays_ms: Sequence[int], broker_ip: str) -> None:
+        self._levels = len(delays_ms)
+        self._broker_ip = broker_ip
+
+    def apply(self, message: PutMessage) -> None:
+        """Let a message take its way; raises the refusals of its kind."""
+        properties = message.properties
+        level = delay_level(properties)
+        is_retry = message.reconsume_times > 0 and level > 0
+        if _is_half(properties) and not is_retry:
+            raise NoPermission(f"the broker[{self._broker_ip}] sending transaction message is forbidden")
+        if flags.transaction_type(message.sys_flag) not in (flags.TRANSACTION_NONE, flags.TRANSACTION_COMMIT):
+            return
+        if level > 0:
+            self._delay(message, level)
+        elif b"TIMER_DEL" in properties:
+            _refuse_timer(message)
+
+    def refuses_in_batch(self, properties: bytes) -> bool:
+        """Whether the properties of a whole batch ask for what only single messages can have."""
+        return b"DELAY\x01" in properties and delay_level(properties) > 0
+
+    def _delay(self, message: PutMessage, level: int) -> None:
+        properties = message.properties
+        if b"TIMER_DEL" in properties:
+            for name in _TIMER_REQUESTS:
+                properties = without_property(properties, name)
+        if level > self._levels:
+            level = self._levels
+            properties = with_replaced(properties, DELAY, b"%d" % level)
+        properties = with_replaced(properties, REAL_TOPIC, message.topic.encode())
+        message.properties = with_replaced(properties, REAL_QUEUE_ID, b"%d" % message.queue_id)
+        message.topic = SCHEDULE_TOPIC
+        message.queue_id = level - 1
+
+
+def _refuse_timer(message: PutMessage) -> None:
+    if message.topic == TIMER_TOPIC or find_property(message.properties, b"TIMER_OUT_MS") is not None:
+        return
+    if any(find_property(message.properties, name) is not None for name in _TIMER_REQUESTS):
+        raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")

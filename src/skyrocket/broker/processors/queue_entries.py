@@ -1,0 +1,68 @@
+"""QUERY_CONSUME_QUEUE: the entries of a queue as they are on disk, and whether a group's filter lets them pass."""
+
+from typing import Final
+
+from skyrocket.broker.processors.pull import wanted_codes
+from skyrocket.broker.state.connected_consumers import ConnectedConsumers
+from skyrocket.format.queue_entry import QueueEntry
+from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.bodies.tables import QUEUE_ENTRIES, QueueEntries, QueueEntryInfo
+from skyrocket.protocol.codes import RequestCode, ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.requests.query import QueryConsumeQueue
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.router import Router
+from skyrocket.store.consume_queue import ConsumeQueue
+from skyrocket.store.message_store import MessageStore
+
+MOST_ENTRIES: Final = 10_000
+_NOT_CLEARED: Final = "not set any response code"  # RocketMQ: the remark of an answer that nobody has filled yet
+
+
+class QueueEntryProcessor:
+    """Reads queues for tools."""
+
+    def __init__(self, store: MessageStore, consumers: ConnectedConsumers[Peer]) -> None:
+        self._store = store
+        self._consumers = consumers
+
+    def register(self, router: Router, request_class: RequestClass) -> None:
+        """Answer these requests."""
+        router.register(RequestCode.QUERY_CONSUME_QUEUE, self.query, request_class)
+
+    def query(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+        """QUERY_CONSUME_QUEUE; where there is no entry the answer is a success with a remark and no body."""
+        header = QueryConsumeQueue.from_fields(request.ext_fields)
+        queue = self._store.queues.get(header.topic, header.queue_id)
+        entries = _entries(queue, header) if isinstance(queue, ConsumeQueue) else []
+        if queue is None or not entries:
+            missing = f"Index {header.index} of {header.queue_id}@{header.topic} is not exist!"
+            return request.answer(ResponseCode.SUCCESS, missing)
+        group, subscription, filter_data = header.consumer_group, None, None
+        if group is not None:
+            subscription = self._consumers.find_subscription(group, header.topic)
+            filter_data = "null" if subscription is not None else f"{group}@{header.topic} is not online!"
+        body = QueueEntries(
+            min_index=queue.min_offset,
+            max_index=queue.max_offset,
+            entries=tuple(_described(entry, subscription) for entry in entries),
+            subscription=subscription,
+            filter_data=filter_data,
+        )
+        return request.answer(ResponseCode.SUCCESS, _NOT_CLEARED, None, QUEUE_ENTRIES.encode(body))
+
+
+def _entries(queue: ConsumeQueue, header: QueryConsumeQueue) -> list[QueueEntry]:
+    """From the wanted one on; none at all when that one is not there."""
+    if queue.entry(header.index) is None:
+        return []
+    last = min(header.index + min(header.count, MOST_ENTRIES), queue.max_offset)
+    found = (queue.entry(number) for number in range(header.index, last))
+    return [entry for entry in found if entry is not None]
+
+
+def _described(entry: QueueEntry, subscription: SubscriptionData | None) -> QueueEntryInfo:
+    codes = wanted_codes(subscription) if subscription is not None else None
+    matches = subscription is not None and (codes is None or entry.tags_code in codes)
+    return QueueEntryInfo(entry.physical_offset, entry.size, entry.tags_code, matches)

@@ -1,0 +1,1 @@
+"""What a running broker counts and measures: items over a minute, an hour and a day; rates; lag; runtime info."""

@@ -1,0 +1,60 @@
+"""Looks at every counter once a second, for as long as the broker runs."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from skyrocket.broker.statistics.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS, Counters
+from skyrocket.broker.statistics.day_totals import DayTotals
+from skyrocket.broker.statistics.rates import Rates, Traffic
+from skyrocket.clock import Clock
+from skyrocket.store.statistics import Statistics
+
+_PERIOD_SECONDS: Final = 1.0
+_TIDY_SECONDS: Final = 600.0
+
+
+class Sampling:
+    """Rates, items and the totals of days."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        store_statistics: Statistics,
+        counters: Counters,
+        tidy: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.started_ms = clock.now_ms()
+        self.counters = counters
+        self.rates = Rates(clock, lambda: traffic(store_statistics))
+        self.puts_by_day = DayTotals(clock)
+        self.gets_by_day = DayTotals(clock)
+        self._clock = clock
+        self._tidy = tidy  # drops what nobody will ask for again
+        self._next_tidying = clock.monotonic() + _TIDY_SECONDS
+
+    def sample(self) -> None:
+        """Take what is due."""
+        for _ in self._steps():
+            pass
+
+    def _steps(self) -> Iterator[None]:
+        self.rates.sample()
+        yield from self.counters.sample()
+        self.puts_by_day.look(lambda: self.counters.total(BROKER_PUT_NUMS))
+        self.gets_by_day.look(lambda: self.counters.total(BROKER_GET_NUMS))
+        if self._clock.monotonic() >= self._next_tidying:
+            self._next_tidying = self._clock.monotonic() + _TIDY_SECONDS
+            self._tidy()
+
+    async def run(self) -> None:
+        """Sample until cancelled; with many items others are served in between."""
+        while True:
+            for _ in self._steps():
+                await asyncio.sleep(0)
+            await asyncio.sleep(_PERIOD_SECONDS)
+
+
+def traffic(statistics: Statistics) -> Traffic:
+    """What the store has counted."""
+    return Traffic(statistics.put_messages, statistics.get_found, statistics.get_missed, statistics.get_messages)

@@ -1,0 +1,9 @@
+"""The command line: a module per command, what they share beside them; `commands` is the list.
+
+Nobody but `python -m skyrocket` and the installed `skyrocket` imports this.
+"""
+
+from skyrocket.cli.commands import app, main
+from skyrocket.cli.namesrv import name_server
+
+__all__ = ["app", "main", "name_server"]

@@ -1,0 +1,38 @@
+"""`skyrocket inspect | namesrv | broker | standalone`: the commands, in the order in which --help shows them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from skyrocket import __version__
+from skyrocket.cli.broker import broker
+from skyrocket.cli.inspect import inspect
+from skyrocket.cli.namesrv import namesrv
+from skyrocket.cli.standalone import standalone
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"skyrocket {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def skyrocket(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Skyrocket: RocketMQ in Python."""
+
+
+for _command in (inspect, namesrv, broker, standalone):
+    app.command()(_command)
+
+
+def main() -> None:
+    """Entry point of the `skyrocket` command."""
+    sys.exit(app())

@@ -1,0 +1,111 @@
+"""Keeps the planned brokers running: all ready before anyone hears of them, a dead one started again, all stopped.
+
+start all ─▶ every one ready and registered ─▶ keep: died ─▶ pause ─▶ start ─▶ …
+             └─ one died before: stop all, the program fails with that broker's words
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn
+
+import typer
+
+from skyrocket.cli.fleet.broker_process import BrokerProcess
+from skyrocket.cli.fleet.plan import BrokerPlan
+from skyrocket.cli.fleet.readiness import await_brokers
+from skyrocket.cli.fleet.restarts import PER_MINUTE, Restarts
+from skyrocket.cli.lifetime import unless_stopped
+from skyrocket.remoting.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Brokers at work: where clients reach them, and how to hear of what cannot be repaired."""
+
+    addresses: Sequence[str]
+    failed: Callable[[], Coroutine[Any, Any, NoReturn]]
+
+
+@contextlib.asynccontextmanager
+async def serve_brokers(
+    plans: Sequence[BrokerPlan],
+    name_servers: str,
+    bind_address: str,
+    stopping: asyncio.Event,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Serving | None]:
+    """Run the brokers while the block runs; None when the signal to stop came before they were ready."""
+    keepers = [_Keeper(plan, name_servers) for plan in plans]
+    services = Services()
+    try:
+        addresses = await unless_stopped(_all_ready(keepers, name_servers, bind_address, tls), stopping)
+        if addresses is None:
+            yield None
+            return
+        for keeper in keepers:
+            services.start(keeper.keep, name=f"keeper of {keeper.plan.name}")
+        yield Serving(addresses, services.failed)
+    finally:
+        await services.end()
+        await asyncio.gather(*(keeper.stop() for keeper in keepers))
+
+
+async def _all_ready(
+    keepers: Sequence["_Keeper"], name_servers: str, bind_address: str, tls: ssl.SSLContext | None
+) -> list[str]:
+    starts = [asyncio.create_task(keeper.start()) for keeper in keepers]
+    try:
+        addresses = await asyncio.gather(*starts)
+    finally:
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, return_exceptions=True)
+    names = [keeper.plan.name for keeper in keepers]
+    await await_brokers(name_servers, dict(zip(names, addresses, strict=True)), bind_address, tls)
+    return addresses
+
+
+class _Keeper:
+    """Sees to it that one planned broker runs."""
+
+    def __init__(self, plan: BrokerPlan, name_servers: str) -> None:
+        self.plan = plan
+        self._name_servers = name_servers
+        self._restarts = Restarts()
+        self._process: BrokerProcess | None = None
+        self._started_at = 0.0
+        self._show = partial(_show, plan.name)
+
+    async def start(self) -> str:
+        """Start it for the first time; its address. Raises BrokerDied."""
+        return await (await self._spawn()).ready()
+
+    async def _spawn(self) -> BrokerProcess:
+        self._started_at = asyncio.get_running_loop().time()
+        self._process = await BrokerProcess.start(self.plan, self._name_servers, self._show)
+        return self._process
+
+    async def keep(self) -> None:
+        """Start it again whenever it ends, until cancelled."""
+        while True:
+            assert self._process is not None
+            how = await self._process.ended()
+            now = asyncio.get_running_loop().time()
+            pause = self._restarts.pause_after(now, now - self._started_at)
+            bound = f", {PER_MINUTE} restarts within a minute being the most" if pause.is_bound_reached else ""
+            self._show(f"{how}; it is started again in {pause.seconds:.1f} s{bound}")
+            await self._process.stop()  # closes what is left of it
+            await asyncio.sleep(pause.seconds)
+            await self._spawn()
+
+    async def stop(self) -> None:
+        if self._process is not None:
+            await self._process.stop()
+
+
+def _show(name: str, text: str) -> None:
+    typer.echo(f"[{name}] {text}")

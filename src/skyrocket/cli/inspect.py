@@ -1,0 +1,111 @@
+"""`skyrocket inspect`: shows and checks a store directory, offline."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skyrocket.cli.lifetime import EXIT_PROBLEMS, EXIT_USAGE
+from skyrocket.clock import SystemClock
+from skyrocket.errors import SkyrocketError
+
+_SHOW = "What to show"
+_CHOOSE = "Which records, entries and keys"
+_CHECK = "Checking"
+
+
+def inspect(
+    path: Annotated[Path, typer.Argument(help="Store directory: the one that holds `commitlog`.", show_default=False)],
+    records: Annotated[bool, typer.Option("--records", help="Records of the log.", rich_help_panel=_SHOW)] = False,
+    queues: Annotated[
+        bool,
+        typer.Option("--queues", help="Queues; the entries of one with --topic and --queue.", rich_help_panel=_SHOW),
+    ] = False,
+    index: Annotated[
+        bool, typer.Option("--index", help="Index files; hits of a key with --topic and --key.", rich_help_panel=_SHOW)
+    ] = False,
+    checkpoint: Annotated[bool, typer.Option("--checkpoint", help="The checkpoint.", rich_help_panel=_SHOW)] = False,
+    config_files: Annotated[
+        bool, typer.Option("--config-files", help="The files under `config`.", rich_help_panel=_SHOW)
+    ] = False,
+    timer: Annotated[bool, typer.Option("--timer", help="Timer log and wheel.", rich_help_panel=_SHOW)] = False,
+    topic: Annotated[str | None, typer.Option(help="Of this topic only.", rich_help_panel=_CHOOSE)] = None,
+    queue: Annotated[int | None, typer.Option(help="Of this queue id only.", rich_help_panel=_CHOOSE)] = None,
+    from_offset: Annotated[
+        int, typer.Option(help="From this physical offset on; with --queue: queue offset.", rich_help_panel=_CHOOSE)
+    ] = 0,
+    limit: Annotated[int, typer.Option(help="At most so many; 0: all.", min=0, rich_help_panel=_CHOOSE)] = 20,
+    key: Annotated[str | None, typer.Option(help="With this key or unique key.", rich_help_panel=_CHOOSE)] = None,
+    tag: Annotated[str | None, typer.Option(help="With these tags.", rich_help_panel=_CHOOSE)] = None,
+    body: Annotated[bool, typer.Option("--body", help="Show inflated bodies.", rich_help_panel=_CHOOSE)] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare log, queues, index, checkpoint.", rich_help_panel=_CHECK)
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Warnings count as problems too.", rich_help_panel=_CHECK)
+    ] = False,
+    conf: Annotated[Path | None, typer.Option(help="The broker's .conf file.", rich_help_panel=_CHECK)] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting, as maxHashSlotNum=500.", rich_help_panel=_CHECK)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
+) -> None:
+    """Show and check a store directory of RocketMQ or Skyrocket, offline; no byte of it is changed.
+
+    Without options: a summary. Exit code 0: fine, 1: --verify found problems, 2: wrong usage or not a store.
+    """
+    # Here, because a server needs neither their time nor numpy's memory.
+    from skyrocket.inspector.output import JsonOutput, TableOutput
+    from skyrocket.inspector.progress import ScanProgress
+    from skyrocket.inspector.settings import inspection_settings
+    from skyrocket.inspector.store_directory import QueueName, open_directory
+    from skyrocket.inspector.verify import verify as verify_store
+    from skyrocket.inspector.views.index import index_files, lookup
+    from skyrocket.inspector.views.queues import entries
+    from skyrocket.inspector.views.queues import queues as queues_view
+    from skyrocket.inspector.views.records import RecordFilter
+    from skyrocket.inspector.views.records import records as records_view
+    from skyrocket.inspector.views.small_files import checkpoint as checkpoint_view
+    from skyrocket.inspector.views.small_files import config_files as config_files_view
+    from skyrocket.inspector.views.small_files import timer as timer_view
+    from skyrocket.inspector.views.summary import summary
+
+    try:
+        given = inspection_settings(conf, settings or [])
+        store = open_directory(path)
+    except SkyrocketError as error:
+        typer.echo(f"skyrocket inspect: {error}", err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+    output = JsonOutput() if as_json else TableOutput()
+    if not any((records, queues, index, checkpoint, config_files, timer, verify)):
+        for view in summary(store):
+            output.show(view)
+    total = sum(file.size for file in store.commit_log.files)
+    if records:
+        wanted = RecordFilter(topic, queue, from_offset, key, tag)
+        with ScanProgress(total, SystemClock()) as progress:
+            output.show(records_view(store.commit_log, wanted, limit, body=body, advance=progress.advance))
+    if queues:
+        one = topic is not None and queue is not None
+        output.show(
+            entries(store, QueueName(topic or "", queue or 0), from_offset, limit)
+            if one
+            else queues_view(store, topic, queue)
+        )
+    if index:
+        shape = given.index_shape
+        one = topic is not None and key is not None
+        output.show(lookup(store, shape, topic or "", key or "", limit) if one else index_files(store, shape))
+    if checkpoint:
+        output.show(checkpoint_view(store))
+    if config_files:
+        output.show(config_files_view(store))
+    if timer:
+        for view in timer_view(store, limit):
+            output.show(view)
+    if verify:
+        with ScanProgress(total, SystemClock()) as progress:
+            result = verify_store(store, given, progress.advance)
+        output.show_verification(result, strict=strict)
+        if result.has_problems(strict=strict):
+            raise typer.Exit(EXIT_PROBLEMS)

@@ -1,0 +1,91 @@
+"""From the start of a program to its end: failures shown with their exit code, signals, the wait in between."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final, NoReturn, TypeVar
+
+import typer
+
+from skyrocket.errors import ConfigError, SkyrocketError
+
+T = TypeVar("T")
+
+EXIT_PROBLEMS = 1
+EXIT_USAGE = 2
+
+_STANDARD_INPUT: Final = 0
+_STOP_SECONDS_WITHOUT_PARENT: Final = 30.0
+
+
+@contextlib.contextmanager
+def failures_shown(command: str, verbose: bool) -> Iterator[None]:
+    """Say what went wrong and leave with 2 for wrong usage, with 1 for everything else."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    try:
+        yield
+    except SkyrocketError as error:
+        typer.echo(f"skyrocket {command}: {error}", err=True)
+        raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_PROBLEMS) from error
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Set by SIGTERM or SIGINT; a second one does not wait for anything."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _stop_or_leave, stopping)
+    return stopping
+
+
+def _stop_or_leave(stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        os._exit(EXIT_PROBLEMS)
+    stopping.set()
+
+
+def stop_with_parent() -> None:
+    """Stop as after SIGTERM when standard input ends: its other end dies with the parent, however that died.
+
+    A thread watches, so that a busy event loop does not matter; a stop that hangs is cut short.
+    """
+    threading.Thread(target=_watch_parent, name="parent-watch", daemon=True).start()
+
+
+def _watch_parent() -> NoReturn:
+    with contextlib.suppress(OSError):
+        while os.read(_STANDARD_INPUT, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(_STOP_SECONDS_WITHOUT_PARENT)
+    os._exit(EXIT_PROBLEMS)
+
+
+async def unless_stopped(work: Coroutine[Any, Any, T], stopping: asyncio.Event) -> T | None:
+    """What the work gives; None when the signal comes before it is done, and the work is cancelled then."""
+    working, signalled = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait((working, signalled), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, signalled):
+            task.cancel()
+        await asyncio.gather(working, signalled, return_exceptions=True)
+
+
+async def until_stopped(stopping: asyncio.Event, *failures: Coroutine[Any, Any, NoReturn]) -> None:
+    """Wait for the signal; raises what one of the failures raises before it."""
+    waits = [asyncio.ensure_future(stopping.wait()), *map(asyncio.ensure_future, failures)]
+    try:
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in done:
+            wait.result()
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)

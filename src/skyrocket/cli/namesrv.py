@@ -1,0 +1,95 @@
+"""`skyrocket namesrv`: a name server as a program of its own."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skyrocket.cli.lifetime import failures_shown, stop_on_signals, until_stopped
+from skyrocket.cli.options import ConfOption, PrintOption, VerboseOption
+from skyrocket.cli.settings import Sections, read_pairs, sections_from
+from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
+from skyrocket.config.sections import NameServerConfig, TlsConfig
+from skyrocket.config.tls_file import with_tls_file
+from skyrocket.format.config_files import kv_config
+from skyrocket.namesrv.name_server import NameServer
+from skyrocket.remoting.event_loop import run
+from skyrocket.store.config_file import ConfigFile
+from skyrocket.store.disk import Disk
+
+NAME_SERVER_SECTIONS = (NameServerConfig, TlsConfig)
+
+
+def namesrv(
+    conf: ConfOption = None,
+    listen_port: Annotated[
+        int | None, typer.Option(help="Port; 0 takes a free one.  [default: 9876]", show_default=False)
+    ] = None,
+    bind_address: Annotated[
+        str | None, typer.Option(help="Interface to listen on.  [default: 0.0.0.0]", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting, as orderMessageEnable=true.")
+    ] = None,
+    print_settings: PrintOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Run a name server. Settings: the .conf file, then SKYROCKET_NAMESRV_LISTEN_PORT and the like, then options.
+
+    SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start, 2: wrong usage.
+    """
+    given = {"listenPort": listen_port, "bindAddress": bind_address}
+    options = {key: str(value) for key, value in given.items() if value is not None}
+    with failures_shown("namesrv", verbose):
+        sections = _settings(conf, options, settings or [])
+        if print_settings:
+            typer.echo(sections.text(), nl=False)
+            return
+        run(_serve(name_server(sections[NameServerConfig], sections[TlsConfig])))
+
+
+def _settings(conf: Path | None, options: dict[str, str], single: list[str]) -> Sections:
+    pairs = read_pairs(
+        "namesrv",
+        NAME_SERVER_SECTIONS,
+        NAME_SERVER_KEYS,
+        conf=conf,
+        prefix="SKYROCKET_NAMESRV_",
+        options=options,
+        single=single,
+        # As RocketMQ: changes go where settings came from.
+        assumed={"configStorePath": str(conf.absolute())} if conf is not None else None,
+    )
+    return sections_from(with_tls_file(pairs), NAME_SERVER_SECTIONS)
+
+
+def name_server(config: NameServerConfig, tls: TlsConfig | None = None) -> NameServer:
+    """A name server on the real disk."""
+    disk = _DiskWithDirectories()
+    kv_file = ConfigFile(
+        disk,
+        str(Path(config.kv_config_path).expanduser()),
+        lambda data: kv_config.decode(data).namespaces,
+        lambda namespaces: kv_config.encode(kv_config.KvConfig(namespaces)),
+    )
+    settings_file = ConfigFile(disk, str(Path(config.config_store_path).expanduser()), bytes, bytes)
+    return NameServer(config, kv_file, settings_file, tls)
+
+
+class _DiskWithDirectories(Disk):
+    """Makes the directory of a file when the file is first written: a name server that keeps nothing leaves none."""
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self.make_directory(os.path.dirname(os.path.abspath(path)))
+        super().write_file(path, data)
+
+
+async def _serve(server: NameServer) -> None:
+    stopping = stop_on_signals()
+    async with server:
+        address = await server.start()
+        # RocketMQ's words: scripts wait for them.
+        typer.echo(f"The Name Server boot success. address={address}")
+        await until_stopped(stopping, server.failed())
+    typer.echo("The Name Server has stopped.")

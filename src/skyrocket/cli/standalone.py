@@ -1,0 +1,116 @@
+"""`skyrocket standalone`: a name server with one broker in the same process, or with several as their own processes."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Final
+
+import typer
+
+from skyrocket.cli.broker import broker_sections, build_broker, warn_of_address
+from skyrocket.cli.fleet.plan import BrokerPlan, plan_brokers
+from skyrocket.cli.fleet.readiness import await_brokers
+from skyrocket.cli.fleet.supervisor import Serving, serve_brokers
+from skyrocket.cli.lifetime import failures_shown, stop_on_signals, unless_stopped, until_stopped
+from skyrocket.cli.namesrv import name_server
+from skyrocket.cli.options import (
+    BrokerIpOption,
+    BrokerPortOption,
+    BrokersOption,
+    ConfOption,
+    SetOption,
+    StoreOption,
+    VerboseOption,
+    broker_options,
+)
+from skyrocket.cli.settings import Sections
+from skyrocket.config.sections import BrokerConfig, MetricsExporter, NameServerConfig, TlsConfig
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.event_loop import run
+from skyrocket.remoting.tls import client_tls
+
+_DEFAULTS: Final = {"metricsExporterType": "PROM"}
+
+
+def standalone(
+    conf: ConfOption = None,
+    namesrv_port: Annotated[int, typer.Option(help="Port of the name server; 0 takes a free one.")] = 9876,
+    listen_port: BrokerPortOption = None,
+    broker_ip: BrokerIpOption = None,
+    store: StoreOption = None,
+    brokers: BrokersOption = 1,
+    settings: SetOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Run a name server and a broker in one process, or beside it --brokers N. Settings: those of `skyrocket broker`.
+
+    SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start or go on, 2: wrong usage.
+    """
+    options = broker_options(listen_port, broker_ip, store)
+    with failures_shown("standalone", verbose):
+        # Who wants a free port wants it for everything: several may then run on one machine.
+        defaults = _DEFAULTS if listen_port != 0 else {**_DEFAULTS, "metricsPromExporterPort": "0"}
+        sections = broker_sections("standalone", conf, options, settings or [], defaults)
+        config = sections[BrokerConfig]
+        plans = plan_brokers(config, brokers, conf, settings or [], verbose=verbose)
+        run(_serve(NameServerConfig(listen_port=namesrv_port, bind_address=config.bind_address), sections, plans))
+
+
+async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[BrokerPlan]) -> None:
+    config = sections[BrokerConfig]
+    stopping = stop_on_signals()
+    warn_of_address("standalone", config)
+    async with name_server(names, sections[TlsConfig]) as server:
+        address = await server.start()
+        local = str(Address("127.0.0.1" if address.host == "0.0.0.0" else address.host, address.port))
+        if len(plans) > 1:
+            tls = client_tls(sections[TlsConfig])
+            brokers = serve_brokers(plans, local, config.bind_address, stopping, tls)
+        else:
+            brokers = _one_broker(_observed_if_free(sections.changed(BrokerConfig, name_servers=local)), stopping)
+        async with brokers as serving:
+            if serving is not None:
+                typer.echo(f"Skyrocket is ready. namesrv={address} broker={','.join(serving.addresses)}")
+                typer.echo(_next_step(address.port, serving.addresses))
+                await until_stopped(stopping, server.failed(), serving.failed())
+    typer.echo("Skyrocket has stopped.")
+
+
+@contextlib.asynccontextmanager
+async def _one_broker(sections: Sections, stopping: asyncio.Event) -> AsyncIterator[Serving | None]:
+    config = sections[BrokerConfig]
+    async with build_broker(sections) as broker:
+        address = str(await broker.start())
+        tls = client_tls(sections[TlsConfig])
+        ready = await_brokers(config.name_servers, {config.broker_name: address}, config.bind_address, tls)
+        await unless_stopped(ready, stopping)
+        yield None if stopping.is_set() else Serving([address], broker.failed)
+
+
+def _observed_if_free(sections: Sections) -> Sections:
+    """Metrics and health are a convenience here: a second standalone on the machine starts without them."""
+    config = sections[BrokerConfig]
+    if config.metrics_exporter is not MetricsExporter.PROM:
+        return sections
+    host, port = config.metrics_host or config.bind_address, config.metrics_port
+    try:
+        with socket.create_server((host, port)):
+            return sections
+    except OSError as error:
+        typer.echo(
+            f"skyrocket standalone: warning: no metrics and no health page, port {port} cannot be had "
+            f"({error.strerror}). Choose another with --set metricsPromExporterPort=…, or silence this with "
+            f"--set metricsExporterType=DISABLE",
+            err=True,
+        )
+        return sections.changed(BrokerConfig, metrics_exporter=MetricsExporter.DISABLE)
+
+
+def _next_step(name_server_port: int, addresses: Sequence[str]) -> str:
+    """What to give to clients."""
+    host = Address.parse(addresses[0]).host
+    here = f"127.0.0.1:{name_server_port}"
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        here += f", from other machines {Address(host, name_server_port)}"
+    return f"Name server address for clients: {here}. Ctrl-C stops."

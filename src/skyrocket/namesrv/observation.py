@@ -1,0 +1,34 @@
+"""What a name server tells over HTTP: `/health`, `/ready` and a few numbers."""
+
+from collections.abc import Iterator
+
+from skyrocket.namesrv.route_table import RouteTable
+from skyrocket.observability.exposition import CONTENT_TYPE, Kind, Metric, render
+from skyrocket.observability.health import alive, readiness
+from skyrocket.observability.http_endpoint import HttpEndpoint, Page
+from skyrocket.remoting.server import RemotingServer
+
+
+def endpoint(table: RouteTable, server: RemotingServer) -> HttpEndpoint:
+    """Ready is a name server as soon as it listens, and it listens before this does."""
+
+    def metrics() -> Page:
+        return Page(200, CONTENT_TYPE, render(_metrics(table, server), {"node_type": "namesrv"}))
+
+    return HttpEndpoint({"/metrics": metrics, "/health": alive, "/ready": lambda: readiness({})})
+
+
+def _metrics(table: RouteTable, server: RemotingServer) -> Iterator[Metric]:
+    for name, help_text, value in (
+        ("skyrocket_namesrv_brokers", "Brokers that are alive", len(table.live)),
+        ("skyrocket_namesrv_topics", "Topics that some broker serves", len(table.topics)),
+        ("skyrocket_connections", "Open connections", server.connection_count),
+    ):
+        metric = Metric(name, Kind.GAUGE, help_text)
+        metric.add(value)
+        yield metric
+    requests = Metric("skyrocket_requests_total", Kind.COUNTER, "Requests, by code; without a code: not supported")
+    for route in server.router.routes():
+        if route.requests:
+            requests.add(route.requests, request_code="" if route.code is None else str(int(route.code)))
+    yield requests

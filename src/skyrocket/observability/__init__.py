@@ -1,0 +1,1 @@
+"""Metrics and health over HTTP, for a port of their own."""

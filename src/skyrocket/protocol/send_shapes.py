@@ -1,0 +1,141 @@
+"""Headers of sends that differ only in time, properties and opaque number are read without a JSON parser.
+
+    {"code":310,"extFields":{"a":"PG","b":"Orders",…,"f":"0","g":"|1794793999060|","h":"0","i":"|KEYS…|","j":"0",…
+    └─────────────────────── head ───────────────────────────┘   time   └── middle ─┘  properties └──── rest ─────
+    …,"n":"broker-a"},"flag":0,"language":"JAVA","opaque":|4|,"serializeTypeCurrentRPC":"JSON","version":493}
+    ──────────────── rest ─────────────────────────────────┘ number └──────────── end ──────────────────────┘
+
+A producer sends headers of one shape by the thousand. The first is read in full and its shape remembered; those that
+fit cost half as much. Whoever wants the ext fields of such a request still gets them: they are parsed when asked for.
+"""
+
+from typing import Any, Final
+
+import orjson
+
+from skyrocket.protocol.codes import LanguageCode, RequestCode, SerializeType
+from skyrocket.protocol.command import Body, RemotingCommand
+
+SEND_HEAD: Final = b'{"code":310,"extFields":{"a":"'
+
+_TIME: Final = b'"g":"'
+_AFTER_TIME: Final = b'","h":"'
+_PROPERTIES: Final = b'","i":"'
+_NUMBER: Final = b'"opaque":'
+_TIME_DIGITS: Final = 13
+# A name that stands twice has the value of its last place: what varies must stand once. The property's is in `middle`.
+_UNIQUE: Final = ((b'"g":', 0), (b'"i":', 1), (_NUMBER, 0))
+_MAX_SHAPES: Final = 20_000
+_MAX_HEAD: Final = 1024
+
+_V2 = RequestCode.SEND_MESSAGE_V2
+_JSON = SerializeType.JSON
+_new = object.__new__
+
+
+class Shape:
+    """What headers have in common, and what somebody found out for all of them."""
+
+    __slots__ = ("end", "flag", "language", "memo", "middle", "rest", "version")
+
+    def __init__(self, middle: bytes, rest: bytes, end: bytes, example: RemotingCommand) -> None:
+        self.middle = middle
+        self.rest = rest
+        self.end = end
+        self.flag = example.flag
+        self.language: LanguageCode | None = example.language
+        self.version = example.version
+        self.memo: Any = None  # for the handler of such requests
+
+
+class ShapedSend(RemotingCommand):
+    """A SEND_MESSAGE_V2 whose header had a known shape."""
+
+    __slots__ = ("born", "header", "properties", "shape")
+
+    born: bytes  # decimal digits
+    header: bytes
+    properties: bytes
+    shape: Shape
+
+    @property
+    def ext_fields(self) -> dict[str, str] | None:  # type: ignore[override]
+        fields: dict[str, str] = orjson.loads(self.header)["extFields"]
+        return fields
+
+
+class SendShapes:
+    """The shapes that one server has seen."""
+
+    def __init__(self) -> None:
+        self._by_head: dict[bytes, Shape] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_head)
+
+    def read(self, header: bytes, body: Body) -> ShapedSend | None:
+        """The request of a header with a known shape; None for all others."""
+        head, _, tail = header.partition(_TIME)
+        shape = self._by_head.get(head)
+        if shape is None:
+            return None
+        middle = shape.middle
+        if not tail.startswith(middle, _TIME_DIGITS):
+            return None
+        text_at = _TIME_DIGITS + len(middle)
+        text_end = tail.find(b'"', text_at)
+        text = tail[text_at:text_end].replace(b"\\u0001", b"\1").replace(b"\\u0002", b"\2")
+        rest, _, last = tail[text_end:].partition(_NUMBER)
+        digits, _, end = last.partition(b",")
+        born = tail[:_TIME_DIGITS]
+        if (
+            rest != shape.rest
+            or end != shape.end
+            or b"\\" in text
+            or not text.isascii()
+            or not born.isdigit()
+            or not digits.isdigit()
+            or not (len(digits) < 10 or (len(digits) == 10 and digits <= b"2147483647"))
+            or (digits[0] == 48 and len(digits) > 1)
+        ):
+            return None
+        command = _new(ShapedSend)  # as in header_json.decode
+        command.code = _V2
+        command.opaque = int(digits)
+        command.flag = shape.flag
+        command.body = body
+        command.remark = None
+        command.language = shape.language
+        command.version = shape.version
+        command.serialize_type = _JSON
+        command.born = born
+        command.header = header
+        command.properties = text
+        command.shape = shape
+        return command
+
+    def learn(self, header: bytes, command: RemotingCommand) -> None:
+        """Remember the shape of a header that was read in full."""
+        head, found, tail = header.partition(_TIME)
+        if not found or len(head) > _MAX_HEAD or command.remark is not None:
+            return
+        text_from = tail.find(_PROPERTIES, _TIME_DIGITS)
+        text_at = text_from + len(_PROPERTIES)
+        text_end = tail.find(b'"', text_at)
+        rest, found, last = tail[text_end:].partition(_NUMBER)
+        digits, comma, end = last.partition(b",")
+        middle = tail[_TIME_DIGITS:text_at]
+        fixed = head + middle + rest + end
+        if (
+            text_from < 0
+            or not found
+            or not comma
+            or digits != b"%d" % command.opaque
+            or not middle.startswith(_AFTER_TIME)
+            or b"\\" in fixed  # else a quote might be part of a text
+            or any(fixed.count(name) != count for name, count in _UNIQUE)
+        ):
+            return
+        if len(self._by_head) >= _MAX_SHAPES:
+            self._by_head.clear()
+        self._by_head[head] = Shape(middle, rest, end, command)

@@ -1,0 +1,378 @@
+"""Whatever bytes come to a broker and a name server: the real servers' answers, bounded memory, others unharmed."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import random
+import re
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from skyrocket.format.record import decode_records
+from skyrocket.protocol.codes import SerializeType
+from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
+from skyrocket.protocol.errors import ProtocolError
+from skyrocket.protocol.frames import FrameReader, encode
+from skyrocket.remoting.client import RemotingClient
+from tests.golden_wire import all_frames, capture_lines
+from tests.integration.broker_fixture import PULL_CODES, RunningBroker, message, pull_request, running_broker
+from tests.integration.event_loops import run_bounded
+from tests.integration.test_broker_edges import port_with_vip_port
+from tests.integration.test_metrics import get
+
+# ── what the real servers answered ───────────────────────────────────────────────────────────────────────────────────
+
+DELIBERATE = {
+    # what was sent, and why we answer otherwise than 5.4.0
+    (33, "17"): "reading in the middle of a record finds nothing; 5.4.0 answers with an empty body",
+    (36, "999999999"): "the real server was busy at this moment: TIMEOUT_CLEAN_QUEUE",
+    (17, ""): "which of two missing fields is named",
+    (60, ""): "not served",
+}
+SQL = ("FOO", "SQL92")  # expressions of other kinds than tags
+
+
+class Case(NamedTuple):
+    """One connection of a capture."""
+
+    number: int
+    sent: bytes
+    answer: RemotingCommand | None
+    closed_by_server: bool
+
+    @property
+    def request(self) -> RemotingCommand | None:
+        with contextlib.suppress(ProtocolError):
+            found = FrameReader().receive(self.sent)
+            return found[0] if found else None
+        return None
+
+
+def cases(name: str) -> Iterator[Case]:
+    connections: dict[int, list[dict[str, Any]]] = {}
+    for _, event in capture_lines(name):
+        connections.setdefault(event["conn"], []).append(event)
+    for number, events in connections.items():
+        if any(event["peer"].startswith("broker->namesrv") for event in events):
+            continue  # the broker's own connection
+        sent = b"".join(_raw(event) for event in events if event["peer"].startswith("client->"))
+        received = b"".join(_raw(event) for event in events if event["peer"].endswith("->client"))
+        answers = [frame for frame in FrameReader().receive(received) if frame.flag & 1]
+        closed = any(event.get("event") and event["peer"].endswith("->client") for event in events)
+        yield Case(number, sent, answers[0] if answers else None, closed)
+
+
+def _raw(event: dict[str, Any]) -> bytes:
+    return base64.b64decode(event["raw"]) if "raw" in event else b""
+
+
+class Seen(NamedTuple):
+    answer: RemotingCommand | None
+    closed: bool
+
+
+async def play(case: Case, port: int) -> Seen:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    frames = FrameReader()
+    found: list[RemotingCommand] = []
+    try:
+        writer.write(case.sent)
+        while not found:
+            patience = 3.0 if case.answer is not None or case.closed_by_server else 0.03
+            data = await asyncio.wait_for(reader.read(1 << 20), patience)
+            if not data:
+                return Seen(None, True)
+            found += [frame for frame in frames.receive(data) if frame.flag & 1]
+        return Seen(found[0], False)
+    except TimeoutError:
+        return Seen(None, False)
+    except ConnectionError:
+        return Seen(None, True)
+    finally:
+        writer.transport.abort()
+
+
+def is_deliberate(request: RemotingCommand) -> bool:
+    fields = request.ext_fields or {}
+    place = (request.code, fields.get("offset", ""))
+    return (
+        place in DELIBERATE
+        or fields.get("expressionType") in SQL
+        or any(f'"{kind}"'.encode() in bytes(request.body) for kind in SQL)
+    )
+
+
+def is_left_out(case: Case, request: RemotingCommand, served: set[int | None]) -> bool:
+    """What is not built yet, and what is otherwise by intent."""
+    is_answered = case.answer is not None and case.answer.code != 3
+    return is_answered and (request.code not in served or is_deliberate(request))
+
+
+def difference(case: Case, seen: Seen) -> str:
+    """In what our answer differs from the real one; texts of Java exceptions are Java's."""
+    want, got = case.answer, seen.answer
+    if want is None or got is None:
+        return "" if (want is None) is (got is None) and case.closed_by_server is seen.closed else f"{want} ≠ {seen}"
+    of_java = want.code == 1 and "Exception" in (want.remark or "")
+    if got.code != want.code or (not of_java and got.remark != want.remark):
+        return f"{want.code} {want.remark!r} ≠ {got.code} {got.remark!r}"
+    return ""
+
+
+async def with_messages(given: RunningBroker) -> None:
+    for _ in range(13):
+        await given.send(bytes(60), topic="TopicTest")
+
+
+@pytest.mark.parametrize("name", ["badinput54-bk.jsonl", "badinput54-bkreq.jsonl.gz"])
+def test_captured_bad_input_has_the_effect_it_has_on_the_real_broker(tmp_path: Path, name: str) -> None:
+    async def main() -> None:
+        compared, different = 0, []
+        async with running_broker(tmp_path) as given:
+            await with_messages(given)
+            served = {route.code for route in given.broker._server.router.routes()}
+            for case in cases(name):
+                request = case.request
+                if case.sent.startswith(b"\x16"):  # OpenSSL sees at once what Java's TLS waits for
+                    continue
+                if request is not None and is_left_out(case, request, served):
+                    continue
+                compared += 1
+                if text := difference(case, await play(case, given.port)):
+                    different.append(f"connection {case.number}: {text}")
+        assert different == []
+        assert compared >= (15 if name == "badinput54-bk.jsonl" else 55)
+
+    run_bounded(main(), 60)
+
+
+def test_captured_bad_input_of_4_9_gets_the_same_codes_where_5_4_did_not_change_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        newer = {case.sent: case for case in cases("badinput54-bkreq.jsonl.gz")}
+        compared, different = 0, []
+        async with running_broker(tmp_path) as given:
+            await with_messages(given)
+            for case in cases("badinput49-bkreq.jsonl.gz"):
+                same = newer.get(case.sent)
+                request = case.request
+                if same is None or request is None or case.answer is None or same.answer is None:
+                    continue
+                if same.answer.code != case.answer.code or is_deliberate(request):
+                    continue
+                compared += 1
+                seen = await play(case, given.port)
+                if seen.answer is None or seen.answer.code not in (case.answer.code, 3):
+                    different.append(f"connection {case.number}: {case.answer.code} ≠ {seen}")
+        assert different == []
+        assert compared >= 40
+
+    run_bounded(main(), 60)
+
+
+# ── 100,000 frames to a running program ──────────────────────────────────────────────────────────────────────────────
+
+FRAMES = 100_000
+PER_CONNECTION, SOUND = 40, 30
+MAX_GROWTH_MB = 60
+# What an open broker does when it is told to is no harm done by bad input: those are sent with nonsense alone.
+_OBEYED = frozenset({17, 25, 26, 50, 51, 104, 200, 205, 206, 207, 215, 216, 217, 218, 318, 325, 327, 401, 2001, 2002})
+
+
+@dataclass
+class Program:
+    """`skyrocket standalone` and its ports."""
+
+    process: "subprocess.Popen[str]"
+    name_server: int
+    broker: int
+
+    @property
+    def resident_mb(self) -> float:
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        match = re.search(r"VmRSS:\s+(\d+) kB", text)
+        assert match is not None
+        return int(match[1]) / 1024
+
+
+@contextlib.contextmanager
+def program(folder: Path, *settings: str) -> Iterator[Program]:
+    port = port_with_vip_port()
+    command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", str(port)]
+    command += ["--broker-ip", "127.0.0.1", "--store", str(folder / "store")]
+    for setting in ("mappedFileSizeCommitLog=16777216", *settings):
+        command += ["--set", setting]
+    log = (folder / "log").open("w")
+    with (
+        log,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "HOME": str(folder)}
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            ready = re.search(r"namesrv=\S+:(\d+) broker=\S+:(\d+)", process.stdout.readline())
+            assert ready is not None, (folder / "log").read_text()
+            yield Program(process, int(ready[1]), int(ready[2]))
+        finally:
+            process.kill()
+
+
+class HostileFrames:
+    """Frames of many kinds, none of them what it should be; the same for the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        captured = (f for f in all_frames() if not f.is_response and f.file.startswith(("java", "go-", "node-", "bad")))
+        self._captured = [f.raw for f in captured if f.header.get("code") not in _OBEYED and len(f.raw) < 5000][:2000]
+        self._sound = (
+            self._unknown_code,
+            self._known_code_with_nonsense,
+            self._unwanted_answer,
+            self._binary_header,
+        )
+        self._broken = (self._noise, self._flipped, self._flipped, self._cut, self._wrong_lengths)
+
+    def some(self, count: int) -> list[bytes]:
+        """First frames that are frames at least, so that they get to a handler; then those that end a connection."""
+        return [
+            self._rng.choice(self._sound if number % PER_CONNECTION < SOUND else self._broken)()
+            for number in range(count)
+        ]
+
+    def _noise(self) -> bytes:
+        noise = self._rng.randbytes(self._rng.randrange(1, 200))
+        return struct.pack(">ii", len(noise) + 4, len(noise)) + noise
+
+    def _unknown_code(self) -> bytes:
+        flag = ONEWAY_FLAG if self._rng.random() < 0.3 else 0
+        return encode(RemotingCommand(self._rng.randrange(-(1 << 31), 1 << 31), self._rng.randrange(1 << 31), flag))
+
+    def _known_code_with_nonsense(self) -> bytes:
+        names = ("topic", "queueId", "consumerGroup", "b", "e", "offset", "key", "i", "a", "group", "sysFlag")
+        fields = {self._rng.choice(names): self._text() for _ in range(self._rng.randrange(6))}
+        code = self._rng.choice((10, 310, 320, 11, 361, 12, 14, 15, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 41, 42, 46))
+        return encode(RemotingCommand(code, 7, 0, fields, self._rng.randbytes(self._rng.randrange(80))))
+
+    def _text(self) -> str:
+        return self._rng.choice(("", "-1", "9" * 30, "null", "%RETRY%", "ü" * 40, "a/../b", "0", "x" * 300, "{}"))
+
+    def _unwanted_answer(self) -> bytes:
+        return encode(RemotingCommand(self._rng.randrange(300), self._rng.randrange(1 << 31), 1, body=b"unasked"))
+
+    def _binary_header(self) -> bytes:
+        fields = {self._rng.randbytes(4).hex(): self._text() for _ in range(self._rng.randrange(9))}
+        command = RemotingCommand(self._rng.randrange(400), 9, 0, fields, serialize_type=SerializeType.ROCKETMQ)
+        return encode(command) if command.code not in _OBEYED else self._noise()
+
+    def _flipped(self) -> bytes:
+        frame = bytearray(self._rng.choice(self._captured))
+        for _ in range(self._rng.randrange(1, 4)):
+            at = self._rng.randrange(8, len(frame))  # lengths stay: the connection is to live on
+            frame[at] ^= 1 << self._rng.randrange(8)
+        return bytes(frame)
+
+    def _cut(self) -> bytes:
+        frame = self._rng.choice(self._captured)
+        shorter = frame[8 : self._rng.randrange(9, len(frame) + 1)]
+        return struct.pack(">ii", len(shorter) + 4, len(shorter)) + shorter
+
+    def _wrong_lengths(self) -> bytes:
+        if self._rng.random() < 0.9:
+            return self._noise()
+        sizes = (-1, 0, 3, 1 << 24, (1 << 31) - 1, self._rng.randrange(-(1 << 31), 1 << 31))
+        return struct.pack(">ii", self._rng.choice(sizes), self._rng.choice(sizes)) + b"rest"
+
+
+async def attack(port: int, frames: list[bytes]) -> int:
+    """One connection after the other until all frames are sent; how many were sent."""
+    sent = 0
+    while sent < len(frames):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        part = frames[sent : sent + PER_CONNECTION]
+        with contextlib.suppress(ConnectionError):
+            writer.write(b"".join(part))
+            await asyncio.wait_for(writer.drain(), 10)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(reader.read(1 << 20), 1.0)  # so that it was looked at before we go
+        writer.transport.abort()
+        sent += len(part)
+    return sent
+
+
+async def trickle(port: int, stop: asyncio.Event) -> None:
+    """A slow loris: a frame begun, and a byte now and then."""
+    with contextlib.suppress(ConnectionError):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(struct.pack(">ii", 1 << 20, 100))
+        while not stop.is_set() and not writer.is_closing():
+            writer.write(b"{")
+            await asyncio.sleep(0.5)
+        writer.transport.abort()
+
+
+async def honest_work(address: str, stop: asyncio.Event) -> tuple[int, float]:
+    """A producer and a consumer; how many messages arrived, in order, and the slowest round in seconds."""
+    count, slowest = 0, 0.0
+    async with RemotingClient() as client:
+        while not stop.is_set() or count < 20:
+            began = time.monotonic()
+            body = b"honest %d" % count
+            await client.call(address, message("Honest"), body, timeout_seconds=10)
+            request = pull_request(count, suspend_ms=5000, topic="Honest")
+            pulled = await client.call(address, request, accepted=PULL_CODES, timeout_seconds=10)
+            assert [record.body for record in decode_records(pulled.body)] == [body]
+            slowest = max(slowest, time.monotonic() - began)
+            count += 1
+            await asyncio.sleep(0.02)
+    return count, slowest
+
+
+def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(tmp_path: Path) -> None:
+    async def main(running: Program) -> None:
+        stop = asyncio.Event()
+        address = f"127.0.0.1:{running.broker}"
+        hostile = HostileFrames(20261116)
+        ports = [running.broker, running.broker, running.broker - 2, running.name_server]
+        work = asyncio.create_task(honest_work(address, stop))
+        lorises = [asyncio.create_task(trickle(port, stop)) for port in (*ports, metrics_port) for _ in range(20)]
+        over_http = asyncio.gather(*(attack(metrics_port, hostile.some(PER_CONNECTION)) for _ in range(30)))
+        warm_up = await asyncio.gather(*(attack(port, hostile.some(1000)) for port in ports))
+        before = running.resident_mb
+        rest = FRAMES - sum(warm_up)
+        began = time.monotonic()
+        shares = [rest // 8] * 7 + [rest - 7 * (rest // 8)]
+        sent = await asyncio.gather(
+            *(attack(ports[number % 4], hostile.some(share)) for number, share in enumerate(shares))
+        )
+        seconds = time.monotonic() - began
+        after = running.resident_mb
+        stop.set()
+        count, slowest = await work
+        await asyncio.gather(*lorises)
+        await over_http
+        assert sum(warm_up) + sum(sent) == FRAMES
+        assert running.process.poll() is None, (tmp_path / "log").read_text()[-2000:]
+        status, page = await asyncio.to_thread(get, metrics_port, "/metrics")
+        assert status == 200
+        handled = sum(map(int, re.findall(r"^skyrocket_requests_total.* (\d+)$", page, re.MULTILINE)))
+        assert handled > FRAMES // 4, handled  # those that came to a handler of the broker
+        report = f"{FRAMES} frames in {seconds:.1f} s, {before:.0f} → {after:.0f} MB, {count} honest rounds"
+        print(f"\n{report}, slowest {slowest * 1000:.0f} ms")  # noqa: T201
+        assert after - before < MAX_GROWTH_MB, report
+        assert slowest < 5.0, report
+        assert "Traceback" not in (tmp_path / "log").read_text()
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        metrics_port = int(probe.getsockname()[1])
+    with program(tmp_path, "metricsExporterType=PROM", f"metricsPromExporterPort={metrics_port}") as running:
+        run_bounded(main(running), 120)

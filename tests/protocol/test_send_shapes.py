@@ -1,0 +1,169 @@
+"""Headers of sends that look alike: what is read by shape is what a full parse gives."""
+
+import random
+from collections.abc import Callable
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skyrocket.protocol import header_json
+from skyrocket.protocol.errors import ProtocolError
+from skyrocket.protocol.frames import FrameReader, encode
+from skyrocket.protocol.send_shapes import SendShapes, ShapedSend
+from tests.golden_wire import all_frames
+
+FIELDS = {
+    "a": "PG_send",
+    "b": "Orders",
+    "c": "TBW102",
+    "d": "4",
+    "e": "2",
+    "f": "0",
+    "g": "1794793999060",
+    "h": "7",
+    "i": "KEYS\1k1\2UNIQ_KEY\x010A00000519824E0E2F2A4DA722D40000\2",
+    "j": "0",
+    "k": "false",
+    "m": "false",
+    "n": "broker-a",
+}
+
+
+def header(opaque: int = 4, **fields: str) -> bytes:
+    return orjson.dumps(
+        {
+            "code": 310,
+            "extFields": {**FIELDS, **fields},
+            "flag": 0,
+            "language": "JAVA",
+            "opaque": opaque,
+            "serializeTypeCurrentRPC": "JSON",
+            "version": 493,
+        }
+    )
+
+
+def learned(example: bytes | None = None) -> SendShapes:
+    shapes, example = SendShapes(), example or header()
+    shapes.learn(example, header_json.decode(example, b""))
+    return shapes
+
+
+def assert_same(shaped: ShapedSend, raw: bytes) -> None:
+    full = header_json.decode(raw, b"body")
+    for name in ("code", "opaque", "flag", "ext_fields", "body", "remark", "language", "version", "serialize_type"):
+        assert getattr(shaped, name) == getattr(full, name), name
+    assert full.ext_fields is not None
+    assert shaped.properties.decode() == full.ext_fields["i"]
+    assert int(shaped.born) == int(full.ext_fields["g"])
+
+
+def test_a_header_of_a_known_shape_reads_as_it_does_in_full() -> None:
+    raw = header(2147483647, g="1794793999999", i="TAGS\1A\2UNIQ_KEY\1X\2")
+    shaped = learned().read(raw, b"body")
+    assert shaped is not None
+    assert_same(shaped, raw)
+
+
+@given(
+    opaque=st.integers(0, 2**31 - 1),
+    born=st.integers(10**12, 10**13 - 1),
+    properties=st.text(st.characters(codec="utf-8"), max_size=60),
+    changed=st.none() | st.tuples(st.sampled_from("abcdefhjkmn"), st.text(max_size=8)),
+)
+@settings(max_examples=300, deadline=None)
+def test_whatever_is_read_by_shape_is_right(
+    opaque: int, born: int, properties: str, changed: tuple[str, str] | None
+) -> None:
+    raw = header(opaque, g=str(born), i=properties, **(dict([changed]) if changed else {}))
+    shaped = learned().read(raw, b"body")
+    if shaped is not None:
+        assert_same(shaped, raw)
+    elif changed is None:
+        assert not properties.isascii() or any(sign in properties for sign in '"\\') or b"\\" in _unescaped(raw)
+
+
+def _unescaped(raw: bytes) -> bytes:
+    return raw.replace(b"\\u0001", b"").replace(b"\\u0002", b"")
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=500, deadline=None)
+def test_a_damaged_header_is_read_as_in_full_or_not_at_all(seed: int) -> None:
+    dice = random.Random(seed)
+    raw = bytearray(header(dice.randrange(2**31)))
+    for _ in range(dice.randrange(1, 4)):
+        change = dice.randrange(3)
+        at = dice.randrange(len(raw))
+        if change == 0:
+            raw[at] = dice.choice(b'"\\{}:,0123456789abgi\x01')
+        elif change == 1:
+            del raw[at : at + dice.randrange(1, 20)]
+        else:
+            raw[at:at] = dice.choice([b'"g":"1"', b'"i":"x"', b'"opaque":7,', b'\\"', b",", b'},"flag":'])
+    shaped = learned().read(bytes(raw), b"body")
+    if shaped is not None:
+        assert_same(shaped, bytes(raw))
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=300, deadline=None)
+def test_an_odd_example_teaches_nothing_wrong(seed: int) -> None:
+    dice = random.Random(seed)
+    pieces: list[Callable[[], str]] = [
+        lambda: '"g":"1794793999060"',
+        lambda: '"i":"A\\u0001b\\u0002"',
+        lambda: '"opaque":5',
+        lambda: f'"h":"{dice.randrange(3)}"',
+        lambda: '"x":{"g":"1794793999060"}',
+        lambda: '"y":"\\",\\"i\\":\\""',
+    ]
+    inner = ",".join(dice.choice(pieces)() for _ in range(dice.randrange(2, 7)))
+    outer = ",".join(dice.choice(pieces)() for _ in range(dice.randrange(0, 3)))
+    ending = '"flag":0,"language":"JAVA","opaque":4,"version":493}'
+    example = f'{{"code":310,"extFields":{{"a":"PG",{inner}}},{outer}{"," if outer else ""}{ending}'
+    try:
+        command = header_json.decode(example.encode(), b"body")
+    except ProtocolError:
+        return
+    shapes = SendShapes()
+    shapes.learn(example.encode(), command)
+    for other in (example, example.replace('"opaque":4', '"opaque":77'), example.replace("A\\u0001b", "C\\u0001d")):
+        shaped = shapes.read(other.encode(), b"body")
+        if shaped is not None:
+            full = header_json.decode(other.encode(), b"body")
+            assert (shaped.opaque, shaped.ext_fields) == (full.opaque, full.ext_fields)
+            assert full.ext_fields is not None
+            assert shaped.properties.decode() == full.ext_fields["i"]
+            assert shaped.born.decode() == full.ext_fields["g"]
+
+
+def test_sends_of_real_clients_are_read_by_shape_and_read_right() -> None:
+    shapes, by_shape = SendShapes(), 0
+    for frame in all_frames():
+        if frame.header.get("code") != 310 or frame.is_response:
+            continue
+        plain, shaping = FrameReader(), FrameReader(shapes=shapes)
+        (expected,) = plain.receive(frame.raw)
+        for _ in range(2):
+            (command,) = shaping.receive(frame.raw)
+            by_shape += isinstance(command, ShapedSend)
+            assert command.ext_fields == expected.ext_fields
+            assert (command.code, command.opaque, command.flag) == (expected.code, expected.opaque, expected.flag)
+            assert (command.version, command.language, command.body) == (
+                expected.version,
+                expected.language,
+                expected.body,
+            )
+            if isinstance(command, ShapedSend):
+                assert encode(command) == encode(expected)
+    assert by_shape > 100
+
+
+def test_the_number_of_shapes_is_bounded() -> None:
+    shapes = SendShapes()
+    for number in range(20_010):
+        raw = header(b=f"T{number}")
+        shapes.learn(raw, header_json.decode(raw, b""))
+    assert 0 < len(shapes) <= 20_000
