@@ -1,0 +1,118 @@
+"""What is compared with Apache RocketMQ, and which ratio is wanted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bench.load.server_usage import Memory
+from bench.peers.rocketmq_client import Measured, Phase
+
+
+@dataclass(frozen=True)
+class ServerResult:
+    """One server, measured."""
+
+    name: str
+    seconds_to_ready: float
+    idle_memory: Memory
+    measured: Measured
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "ServerResult":
+        """What `dataclasses.asdict` gave."""
+        measured = fields["measured"]
+        phases = {name: Phase(**phase) for name, phase in measured["phases"].items()}
+        return cls(
+            fields["name"],
+            fields["seconds_to_ready"],
+            Memory(**fields["idle_memory"]),
+            Measured(phases, Memory(**measured["loaded_memory"])),
+        )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A bound of the ratio ours ÷ Apache's."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    goal: float | None = None
+
+    def met(self, ratio: float) -> bool:
+        """Whether the ratio keeps the bound (not the goal, which is beyond)."""
+        if self.at_least is not None and ratio < self.at_least:
+            return False
+        return self.at_most is None or ratio <= self.at_most
+
+    def __str__(self) -> str:
+        bound = f"≥ {self.at_least:g} ×" if self.at_least is not None else f"≤ {self.at_most:g} ×"
+        return bound + (f" (goal {self.goal:g})" if self.goal is not None else "")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One line of the comparison."""
+
+    name: str
+    unit: str
+    value: Callable[[ServerResult], float | None]
+    wanted: Wanted | None = None
+
+
+def _phase(name: str, what: Callable[[Phase], float | None]) -> Callable[[ServerResult], float | None]:
+    return lambda result: what(result.measured.phases[name])
+
+
+MEASURES = (
+    Measure("send, 128-byte messages: rate", "msg/s", _phase("send", lambda p: p.rate), Wanted(at_least=1.3, goal=1.6)),
+    Measure("– broker CPU per message", "µs", _phase("send", lambda p: p.cpu_us), Wanted(at_most=0.33, goal=0.2)),
+    Measure("– latency, median", "ms", _phase("send", lambda p: p.p50_ms)),
+    Measure("– latency, 99 %", "ms", _phase("send", lambda p: p.p99_ms), Wanted(at_most=1.0)),
+    Measure("– latency, 99.9 %", "ms", _phase("send", lambda p: p.p999_ms)),
+    Measure("push consumer: rate", "msg/s", _phase("consume", lambda p: p.rate), Wanted(at_least=1.0)),
+    Measure("– broker CPU per message", "µs", _phase("consume", lambda p: p.cpu_us), Wanted(at_most=0.6)),
+    Measure("batches of 16: rate", "msg/s", _phase("batch", lambda p: p.rate), Wanted(at_least=0.8, goal=1.2)),
+    Measure("– broker CPU per message", "µs", _phase("batch", lambda p: p.cpu_us)),
+    Measure("– latency of a batch, 99 %", "ms", _phase("batch", lambda p: p.p99_ms)),
+    Measure("private memory, idle", "MB", lambda r: r.idle_memory.anonymous / 1e6, Wanted(at_most=0.25)),
+    Measure(
+        "private memory, most under load",
+        "MB",
+        lambda r: r.measured.loaded_memory.anonymous / 1e6,
+        Wanted(at_most=0.25),
+    ),
+    Measure("time to ready", "s", lambda r: r.seconds_to_ready, Wanted(at_most=0.2)),
+)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A measure with both values."""
+
+    measure: Measure
+    apache: float | None
+    ours: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours in Apache's."""
+        return self.ours / self.apache if self.ours is not None and self.apache else None
+
+    @property
+    def met(self) -> bool | None:
+        """None where nothing is wanted or known."""
+        if self.measure.wanted is None or self.ratio is None:
+            return None
+        return self.measure.wanted.met(self.ratio)
+
+
+def compare(apache: ServerResult | None, ours: ServerResult | None) -> list[Compared]:
+    """Every measure; a server that was not run leaves its column empty."""
+    return [
+        Compared(
+            measure,
+            None if apache is None else measure.value(apache),
+            None if ours is None else measure.value(ours),
+        )
+        for measure in MEASURES
+    ]

@@ -1,0 +1,66 @@
+"""Names, ports and stores of several brokers; directories that were used for another number of them."""
+
+from pathlib import Path
+
+import pytest
+
+from skyrocket.cli.fleet.plan import broker_name, plan_brokers
+from skyrocket.config.sections import BrokerConfig
+from skyrocket.errors import ConfigError
+
+
+def config(root: Path, port: int = 10911, name: str = "broker-a", ip: str = "") -> BrokerConfig:
+    return BrokerConfig(store_root=str(root), listen_port=port, broker_name=name, broker_ip=ip)
+
+
+def test_one_broker_has_the_plain_store(tmp_path: Path) -> None:
+    (plan,) = plan_brokers(config(tmp_path), 1, None, [])
+    assert (plan.name, plan.listen_port, plan.store) == ("broker-a", 10911, tmp_path)
+
+
+def test_several_have_names_ports_and_stores_of_their_own(tmp_path: Path) -> None:
+    plans = plan_brokers(config(tmp_path, ip="10.0.0.7"), 3, Path("b.conf"), ["traceOn=false"], verbose=True)
+    assert [(plan.name, plan.listen_port, plan.store) for plan in plans] == [
+        ("broker-a", 10911, tmp_path / "broker-0"),
+        ("broker-b", 10921, tmp_path / "broker-1"),
+        ("broker-c", 10931, tmp_path / "broker-2"),
+    ]
+    shared = ("-c", "b.conf", "-v", "--set", "traceOn=false", "--broker-ip", "10.0.0.7")
+    own = ("--set", "brokerName=broker-b", "--listen-port", "10921", "--store", str(tmp_path / "broker-1"))
+    kept = ("--set", f"brokerConfigPath={tmp_path / 'broker-1' / 'config' / 'broker.properties'}")
+    assert plans[1].arguments == (*shared, *own, *kept, "--set", "metricsPromExporterPort=5567")
+
+
+def test_a_free_port_stays_a_free_port(tmp_path: Path) -> None:
+    assert [plan.listen_port for plan in plan_brokers(config(tmp_path, port=0), 2, None, [])] == [0, 0]
+
+
+@pytest.mark.parametrize(("first", "names"), [("broker-a", ["broker-a", "broker-b"]), ("shop", ["shop-a", "shop-b"])])
+def test_names_follow_the_first(first: str, names: list[str]) -> None:
+    assert [broker_name(first, number) for number in range(2)] == names
+
+
+@pytest.mark.parametrize(
+    ("used", "count", "words"),
+    [
+        pytest.param(["commitlog"], 2, "is the store of one broker", id="one-then-two"),
+        pytest.param(["broker-0/commitlog", "broker-1/commitlog"], 1, "Start with --brokers 2", id="two-then-one"),
+        pytest.param(["broker-0/commitlog", "broker-2/commitlog"], 2, "Start with --brokers 3", id="three-then-two"),
+    ],
+)
+def test_messages_are_not_left_behind_unseen(tmp_path: Path, used: list[str], count: int, words: str) -> None:
+    for name in used:
+        (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(ConfigError, match=words):
+        plan_brokers(config(tmp_path), count, None, [])
+
+
+def test_more_brokers_may_be_added(tmp_path: Path) -> None:
+    (tmp_path / "broker-0" / "commitlog").mkdir(parents=True)
+    (tmp_path / "broker-old" / "commitlog").mkdir(parents=True)  # somebody's own folder
+    assert len(plan_brokers(config(tmp_path), 2, None, [])) == 2
+
+
+def test_ports_end_at_65535(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="would need port 65540"):
+        plan_brokers(config(tmp_path, port=65530), 2, None, [])

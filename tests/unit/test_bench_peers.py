@@ -1,0 +1,97 @@
+"""The comparison with other systems: ratios against targets, results kept and rendered."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+from bench.load.server_usage import Memory
+from bench.peers import report
+from bench.peers.comparison import ServerResult, Wanted, compare
+from bench.peers.other_system import OtherResult, ToolFailed
+from bench.peers.processes import run_watched
+from bench.peers.rocketmq_client import ClientFailed, Measured, Phase, follow
+
+PHASE = Phase(messages=1000, seconds=2.0, errors=0, server_cpu_s=0.05, p50_ms=1.0, p99_ms=4.0, p999_ms=9.0)
+APACHE = ServerResult(
+    "Apache RocketMQ 5.4.0",
+    6.0,
+    Memory(300_000_000, 400_000_000),
+    Measured({"send": PHASE, "consume": PHASE, "batch": PHASE}, Memory(400_000_000, 500_000_000)),
+)
+OTHER = OtherResult("Redis", "in memory", "its tool", 10.0, 2.0, None, None, None, None, 1.0, 2.0, 0.1)
+
+
+def faster(factor: float) -> ServerResult:
+    """The same server with all rates higher and all costs lower by this factor."""
+    phase = replace(PHASE, seconds=2.0 / factor, server_cpu_s=0.05 / factor, p50_ms=1.0 / factor, p99_ms=4.0 / factor)
+    memory = Memory(int(300_000_000 / factor), 1)
+    return ServerResult(
+        "Skyrocket", 6.0 / factor, memory, Measured(dict.fromkeys(APACHE.measured.phases, phase), memory)
+    )
+
+
+def test_a_target_is_met_at_its_bound_and_missed_beyond() -> None:
+    assert Wanted(at_least=1.3).met(1.3)
+    assert not Wanted(at_least=1.3).met(1.29)
+    assert Wanted(at_most=0.25).met(0.25)
+    assert not Wanted(at_most=0.25).met(0.26)
+
+
+def test_every_target_is_judged_by_ours_in_apaches() -> None:
+    assert {line.met for line in compare(APACHE, faster(6.0))} == {True, None}
+    equal = {line.measure.name: line.met for line in compare(APACHE, APACHE)}
+    assert equal["push consumer: rate"] is True
+    assert equal["send, 128-byte messages: rate"] is False
+    assert equal["private memory, idle"] is False
+    assert equal["time to ready"] is False
+    assert {line.met for line in compare(None, APACHE)} == {None}
+
+
+def test_a_run_is_kept_whole_and_its_tables_replace_only_what_stands_between_their_marks(tmp_path: Path) -> None:
+    run = report.this_run("some settings")
+    run.apache, run.ours, run.others, run.left_out = APACHE, faster(2.0), [OTHER], {"NATS": "no Go"}
+    run.save(tmp_path / "run.json")
+    assert report.Run.load(tmp_path / "run.json") == run
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    for _ in range(2):
+        report.write_docs(page, report.Run.load(tmp_path / "run.json"))
+    text = page.read_text()
+    assert text.startswith(f"before\n{report.BEGIN}\nRun of ")
+    assert text.endswith(f"{report.END}\nafter\n")
+    assert "old" not in text
+    assert "| send, 128-byte messages: rate | 500 msg/s | 1,000 msg/s | 2.00 × | ≥ 1.3 × (goal 1.6) | yes |" in text
+    assert "NATS left out: no Go" in text
+
+
+def test_the_documentation_has_the_place_for_the_tables() -> None:
+    page = Path(__file__).parent.parent.parent / "docs" / "performance.md"
+    assert page.read_text().count(report.BEGIN) == page.read_text().count(report.END) == 1
+
+
+def test_the_clients_words_become_measured_phases() -> None:
+    result = r"{\"messages\": 7, \"seconds\": 0.5, \"errors\": 1}"
+    script = f"""
+import sys, time
+for line in ('begin warm-up', 'end warm-up {{}}', 'begin send'):
+    print(line, flush=True)
+sys.stdout.write('end se'); sys.stdout.flush(); time.sleep(0.05)
+print("nd {result}", flush=True)
+"""
+    with Popen([sys.executable, "-c", script], stdout=PIPE) as process:
+        measured = follow(process, [os.getpid()], silence_s=30.0)
+    assert list(measured.phases) == ["send"]
+    phase = measured.phases["send"]
+    assert (phase.messages, phase.rate, phase.errors) == (7, 14.0, 1)
+
+
+def test_a_silent_client_and_a_failing_tool_are_told(tmp_path: Path) -> None:
+    with Popen([sys.executable, "-c", "import time; time.sleep(60)"], stdout=PIPE) as process:
+        with pytest.raises(ClientFailed, match="said nothing"):
+            follow(process, [process.pid], silence_s=0.0)
+        process.kill()
+    with pytest.raises(ToolFailed, match=r"exit code 3.*no server"):
+        run_watched([sys.executable, "-c", "print('no server'); raise SystemExit(3)"], [], tmp_path, 20.0)
