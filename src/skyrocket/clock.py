@@ -1,5 +1,6 @@
 """The only place that asks the time; everyone else receives a Clock."""
 
+import asyncio
 import time
 from typing import Protocol
 
@@ -12,7 +13,34 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
 
-class SystemClock:
+class ServiceClock(Clock, Protocol):
+    """A clock that services pause by: where a test moves the time, it moves their pauses as well.
+
+    A service that has messages waiting for a moment says so with `sleep_until`: a clock that is moved far stops at each
+    such moment, so that everything happens in order.
+    """
+
+    async def sleep(self, seconds: float) -> None:
+        """Until so much time has passed."""
+
+    async def sleep_until(self, due_ms: int | None, at_most: float) -> None:
+        """Until something is due (None: nothing is known to be), but look again after so many seconds."""
+
+
+class RealPauses:
+    """Pauses that take as long as they say."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def sleep_until(self, due_ms: int | None, at_most: float) -> None:
+        await asyncio.sleep(look_again_after(due_ms, self.now_ms(), at_most))
+
+    def now_ms(self) -> int:
+        raise NotImplementedError
+
+
+class SystemClock(RealPauses):
     """The machine's clock."""
 
     def now_ms(self) -> int:
@@ -20,3 +48,8 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def look_again_after(due_ms: int | None, now_ms: int, at_most: float) -> float:
+    """Seconds of such a pause; what is overdue was not taken, and is tried again after a moment."""
+    return at_most if due_ms is None else min(at_most, max(due_ms - now_ms, 1) / 1000)

@@ -25,6 +25,7 @@ from skyrocket.format.record import (
     encode_record,
     read_head,
     record_crc_property,
+    record_properties,
     reserve_record_crc,
     store_timestamp_at,
 )
@@ -233,6 +234,14 @@ def test_a_record_decodes_to_the_message_that_was_encoded(message: StoredMessage
     )
     assert decoded.sys_flag & ~0x30 == message.sys_flag & ~0x30
     assert store_timestamp_at(record, 0) == message.store_timestamp
+
+
+@given(stored_messages(), st.dictionaries(TEXT, TEXT, max_size=5))
+def test_the_properties_of_a_record_are_found_without_reading_the_rest(
+    message: StoredMessage, properties: dict[str, str]
+) -> None:
+    text = encode_properties(properties)
+    assert record_properties(memoryview(encode_record(message, text))) == text
 
 
 @given(st.lists(stored_messages(), max_size=4))

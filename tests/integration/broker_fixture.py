@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from skyrocket.broker.broker import Broker
-from skyrocket.clock import Clock
+from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
 from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat, ProducerData
 from skyrocket.protocol.bodies.subscription import SubscriptionData
@@ -86,7 +86,7 @@ async def running_broker(
     folder: Path,
     config: BrokerConfig | None = None,
     store: StoreConfig = SMALL,
-    clock: Clock | None = None,
+    clock: ServiceClock | None = None,
     tls: TlsConfig | None = None,
     *,
     listen_port: int = 0,

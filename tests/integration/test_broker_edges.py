@@ -142,6 +142,22 @@ def test_lite_pulls_are_served_unless_the_broker_forbids_them(tmp_path: Path, en
     run_bounded(main())
 
 
+@pytest.mark.requirement("B047")
+@pytest.mark.parametrize(("enabled", "on_disk", "suggested"), [(True, True, 1), (True, False, 0), (False, True, 0)])
+def test_who_reads_what_is_on_disk_is_sent_to_the_slave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: bool, on_disk: bool, suggested: int
+) -> None:
+    async def main() -> None:
+        async with running_broker(tmp_path, BrokerConfig(slave_read=enabled)) as given:
+            for _ in range(3):
+                await given.send(bytes(1000))
+            if on_disk:  # records further from the end of the log than memory reaches
+                monkeypatch.setattr(given.broker.store.reader, "_near", 100)
+            assert (await given.pull()).header.suggest_which_broker_id == suggested
+
+    run_bounded(main())
+
+
 # ── registration and silence ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -51,6 +52,7 @@ from skyrocket.protocol.requests.query import (
     QuerySubscriptionByConsumer,
     QueryTopicConsumeByWho,
     QueryTopicsByConsumer,
+    ViewMessageById,
 )
 from skyrocket.testing.clock import FakeClock
 from tests.golden_wire import capture
@@ -202,6 +204,27 @@ def test_pulls_that_wait_for_messages_are_no_backlog(tmp_path: Path) -> None:
             assert table["pullThreadPoolQueueSize"] == "0"
             await given.send()
             assert (await waiting).code == 0
+
+    run_bounded(main())
+
+
+def test_queries_without_a_thread_are_a_backlog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with observed(tmp_path, BrokerConfig(query_threads=1)) as given:
+            go_on = threading.Event()
+            monkeypatch.setattr(given.broker.store, "by_physical_offset", lambda _: go_on.wait(10) and None)
+            asking = [
+                asyncio.ensure_future(given.client.call(given.address, ViewMessageById(offset=number)))
+                for number in range(3)
+            ]
+            await until(lambda: given.broker._workers.waiting_count == 2)
+            given.clock.advance(ms=250)
+            table = await given.runtime_info()
+            go_on.set()
+            answers = await asyncio.gather(*asking, return_exceptions=True)
+            assert table["queryThreadPoolQueueSize"] == "3"
+            assert table["queryThreadPoolQueueHeadWaitTimeMills"] == "250"
+            assert [type(answer) for answer in answers] == [SystemFailure] * 3
 
     run_bounded(main())
 

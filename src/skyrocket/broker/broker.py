@@ -49,7 +49,8 @@ from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.clock import Clock, SystemClock
+from skyrocket.broker.wanted import Subscriptions
+from skyrocket.clock import Clock, ServiceClock, SystemClock
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig, TlsConfig
 from skyrocket.errors import SkyrocketError
 from skyrocket.fastjson import Dialect
@@ -88,13 +89,18 @@ class Broker:
         self,
         config: BrokerConfig,
         store_config: StoreConfig,
-        clock: Clock | None = None,
+        clock: ServiceClock | None = None,
         tls: TlsConfig | None = None,
+        *,
+        peer_clock: Clock | None = None,
+        disk: Disk | None = None,
     ) -> None:
+        """Messages live by `clock`; connections, clients and their locks by `peer_clock`, if it is another one."""
         self._config = config
         self.metrics_port = 0  # of /metrics, /health and /ready; 0 while they are not served
         self._tls = tls or TlsConfig()
         self._clock = clock or SystemClock()
+        self._peer_clock = peer_clock or self._clock
         port = config.listen_port or _free_port(config.bind_address)
         host = advertised_host(config.broker_ip, config.bind_address)
         self.identity = BrokerIdentity(
@@ -112,10 +118,11 @@ class Broker:
             replace(store_config, dispatch_thread=False),
             store_host=self.identity.store_host,
             clock=self._clock,
+            disk=disk,
         )
         self._build_state()
         self._persistence = Persistence(
-            (self.topics, self.groups), self.offsets, config.flush_offsets_interval_ms / 1000
+            (self.topics, self.groups), self.offsets, config.flush_offsets_interval_ms / 1000, self._clock
         )
         self.settings = self._live_settings(store_config)
         self._build_requests()
@@ -130,7 +137,7 @@ class Broker:
         )
         self._administration.let_follow(self._router, self.identity, self.classes, self._registration, self._polling)
         self._observation = self._build_observation()
-        self._services = Services(self._clock)
+        self._services = Services(self._peer_clock)
         self._stack = AsyncExitStack()
 
     def _build_state(self) -> None:
@@ -164,9 +171,9 @@ class Broker:
             self._file("consumerOffset.json", consumer_offsets), clock, server_side_reset=config.server_side_reset
         )
         self.delay_offsets = DelayOffsetTable(self._file("delayOffset.json", delay_offsets), clock)
-        self.consumers: ConnectedConsumers[Peer] = ConnectedConsumers(clock)
-        self.producers: ConnectedProducers[Peer] = ConnectedProducers(clock)
-        self.locks = QueueLocks(clock)
+        self.consumers: ConnectedConsumers[Peer] = ConnectedConsumers(self._peer_clock)
+        self.producers: ConnectedProducers[Peer] = ConnectedProducers(self._peer_clock)
+        self.locks = QueueLocks(self._peer_clock)
 
     def _file(self, name: str, layout: ModuleType) -> ConfigFile[Any]:
         path = Path(self.store.paths.config) / name
@@ -187,6 +194,7 @@ class Broker:
         rules = PutRules(self._delays_ms, self.identity.address.host)
         dispatch = self._dispatching.request
         send = SendProcessor(store, self.topics, self.groups, self.locks, self.identity, clock, dispatch, rules)
+        subscriptions = Subscriptions(by_property=config.property_filter)
         self.inquiries = Inquiries(
             store,
             self.topics,
@@ -200,6 +208,7 @@ class Broker:
             self.identity,
             config,
             clock,
+            subscriptions,
         )
         send_back = SendBackProcessor(
             store,
@@ -230,10 +239,12 @@ class Broker:
             self.offsets,
             self._polling,
             clock,
+            subscriptions,
+            slave_read=config.slave_read,
             count=self.inquiries.counters.pulled,
         )
         self._clients = ClientProcessor(self.consumers, self.producers, self.groups, self.topics)
-        router = Router(clock=clock)
+        router = Router(clock=self._peer_clock)
         self.classes = classes = RequestClasses(config)
         router.register(SEND_CODES, send.send, classes.send)
         router.shapes = SendShapes()
@@ -259,10 +270,16 @@ class Broker:
         self._administration.register(router, classes)
         self.inquiries.register(router, classes.admin)
         self._router = router
-        self._workers = Workers(config.query_threads, clock)
+        self._workers = Workers(config.query_threads, self._peer_clock)
+        self.inquiries.runtime_info.add_source(
+            lambda: {"queryThreadPoolQueueHeadWaitTimeMills": str(self._workers.head_wait_ms)}
+        )
         classes.assign(router, self._workers)  # after the last registration: which class a code belongs to is one table
         self._server = RemotingServer(
-            router, ServerSettings(idle_seconds=config.idle_seconds), ServerTls(server_settings(self._tls)), clock=clock
+            router,
+            ServerSettings(idle_seconds=config.idle_seconds),
+            ServerTls(server_settings(self._tls)),
+            clock=self._peer_clock,
         )
         self._fast_failure = FastFailure(store, classes, self._workers, enabled=config.fast_failure)
         self._server.on_turn_end(send.store_kept)

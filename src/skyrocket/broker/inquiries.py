@@ -19,7 +19,8 @@ from skyrocket.broker.statistics.counters import Counters
 from skyrocket.broker.statistics.lag import Lag
 from skyrocket.broker.statistics.runtime_info import RuntimeInfo
 from skyrocket.broker.statistics.sampling import Sampling
-from skyrocket.clock import Clock
+from skyrocket.broker.wanted import Subscriptions
+from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.topic import SCHEDULE_TOPIC
 from skyrocket.remoting.admission import RequestClass
@@ -44,7 +45,8 @@ class Inquiries:
         routes: Callable[[], Iterable[Route]],
         identity: BrokerIdentity,
         config: BrokerConfig,
-        clock: Clock,
+        clock: ServiceClock,
+        subscriptions: Subscriptions,
     ) -> None:
         self._store = store
         self._delay_offsets = delay_offsets
@@ -63,7 +65,7 @@ class Inquiries:
         self.relay = ClientRelay(store, consumers, topics, groups, identity)
         self._processors = (
             StatisticsProcessor(self.runtime_info, self.counters, lag, groups, offsets, identity),
-            ConnectionProcessor(consumers, producers, offsets, identity),
+            ConnectionProcessor(consumers, producers, offsets, identity, subscriptions),
             OffsetAdminProcessor(store, topics, groups, offsets, consumers, identity),
             self.relay,
             QueueEntryProcessor(store, consumers),

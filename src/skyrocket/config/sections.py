@@ -395,6 +395,9 @@ class BrokerConfig:
     allow_mixed_type: bool = setting(
         False, key="enableMixedMessageType", help="allow topics with messages of every type (message.type=MIXED)"
     )
+    property_filter: bool = setting(
+        False, key="enablePropertyFilter", help="let consumers choose messages by SQL92 over their properties"
+    )
     clear_retry_topics: bool = setting(
         True, key="clearRetryTopicWhenDeleteTopic", help="pop's retry topics are deleted with their topic"
     )
@@ -408,6 +411,9 @@ class BrokerConfig:
         True, key="autoDeleteUnusedStats", help="statistics of deleted topics and groups are forgotten"
     )
 
+    slave_read: bool = setting(
+        False, key="slaveReadEnable", help="send consumers that read old messages, which are on disk, to a slave"
+    )
     lite_pulls: bool = setting(True, key="litePullMessageEnable", help="serve lite pull consumers")
 
     # periods

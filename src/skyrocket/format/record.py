@@ -324,6 +324,19 @@ def decode_records(buffer: Buffer) -> Iterator[StoredMessage]:
         position += message.record_size
 
 
+def record_properties(record: Buffer) -> bytes:
+    """The properties of one whole record, without reading the rest of it."""
+    (sys_flag,) = _I32.unpack_from(record, SYS_FLAG_AT)
+    head_size = head_struct(sys_flag).size
+    (body_length,) = _I32.unpack_from(record, head_size - 4)
+    topic_at = head_size + body_length
+    length = TOPIC_LENGTH_V2 if _I32.unpack_from(record, 4)[0] == MAGIC_V2 else TOPIC_LENGTH_V1
+    at = topic_at + length.size + length.unpack_from(record, topic_at)[0]
+    (properties_length,) = PROPERTIES_LENGTH.unpack_from(record, at)
+    at += PROPERTIES_LENGTH.size
+    return bytes(memoryview(record)[at : at + properties_length])
+
+
 def store_timestamp_at(buffer: Buffer, position: int) -> int:
     """The store time of the record at a position, without looking at the rest."""
     (sys_flag,) = _I32.unpack_from(buffer, position + SYS_FLAG_AT)

@@ -47,6 +47,11 @@ class Workers:
         """Requests that wait for a thread."""
         return len(self._waiting)
 
+    @property
+    def head_wait_ms(self) -> int:
+        """How long the first of them has waited."""
+        return int((self._clock.monotonic() - self._waiting[0].since) * 1000) if self._waiting else 0
+
     def beside(
         self, handler: Callable[[Peer, RemotingCommand], Outcome], request_class: RequestClass
     ) -> Callable[[Peer, RemotingCommand], Outcome]:
@@ -99,7 +104,7 @@ class Workers:
         while self._waiting:
             job = self._waiting[0]
             if not job.answer.done():
-                waited_ms = int((now - job.since) * 1000)
+                waited_ms = round((now - job.since) * 1000)
                 error = job.request_class.overdue(waited_ms, len(self._waiting) - 1)
                 if error is None:
                     return

@@ -124,14 +124,18 @@ class Index:
     @property
     def end_physical_offset(self) -> int:
         """Start of the newest record in the index; -1 without entries."""
-        if self._current is None or self._current.header.next_number <= 1:
+        current = self._current
+        if current is None or current.header.next_number <= 1:
             return -1
-        return self._current.header.end_physical_offset
+        return current.header.end_physical_offset
 
     @property
     def end_timestamp(self) -> int:
-        """Store time of the newest record that a closed index had; 0 without entries."""
-        return self._end_timestamp
+        """Store time of the newest record in the index, known even after it was closed; 0 without entries."""
+        current = self._current
+        if current is None or current.header.next_number <= 1:
+            return self._end_timestamp
+        return current.header.end_timestamp
 
     @property
     def backlog(self) -> int:
@@ -251,12 +255,23 @@ class Index:
         found: list[int] = []
         with self._lock:
             self.catch_up()
-            for name in reversed(self._names):
+            names = list(self._names)
+        for name in reversed(names):
+            # Only the file that is written needs the lock, and it is in memory. An older one may have to come from
+            # a slow disk: dispatch must go on meanwhile.
+            with self._lock:
+                if name not in self._headers and (self._current is None or name != self._names[-1]):
+                    continue  # it was removed since
                 header = self._header(name)
-                if layout.overlaps(header, begin, end):
-                    found += self._open(name).find(key_hash, begin, end, limit - len(found))
-                if header.begin_timestamp < begin or len(found) >= limit:
-                    break
+                wanted = layout.overlaps(header, begin, end)
+                file = self._open(name) if wanted else None
+                if file is not None and file is self._current:
+                    found += file.find(key_hash, begin, end, limit - len(found))
+                    file = None
+            if file is not None:
+                found += file.find(key_hash, begin, end, limit - len(found))
+            if header.begin_timestamp < begin or len(found) >= limit:
+                break
         return found
 
     @property

@@ -102,6 +102,7 @@ class Cleaner:
         self._index = index
         self._manual_runs = 0
         self._cleaned_to = -1
+        self._turn = threading.Lock()  # an operator may ask for a run while the thread is at one
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store-cleaner", daemon=True)
 
@@ -132,6 +133,10 @@ class Cleaner:
 
     def clean(self) -> CleanReport:
         """One run."""
+        with self._turn:
+            return self._clean()
+
+    def _clean(self) -> CleanReport:
         report = CleanReport()
         state = self.look_at_disk()
         now = self._clock.now_ms()

@@ -21,6 +21,7 @@ from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS, ConsumerStatus
 from skyrocket.protocol.codes import RequestCode, ResponseCode, Version, version_name
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import ConsumeMessageTimeout, RequestError, SystemFailure
+from skyrocket.protocol.java_order import java_map_order
 from skyrocket.protocol.requests.offsets import GetConsumerStatus
 from skyrocket.protocol.requests.server_to_client import (
     ConsumeMessageDirectly,
@@ -83,6 +84,7 @@ class ClientRelay:
             fields["topicSysFlag"] = str(topic.sys_flag)
         if group is not None:
             fields["groupSysFlag"] = str(group.sys_flag)
+        fields = {name: fields[name] for name in java_map_order(fields)}
         body = self._record(header.msg_id) if header.msg_id else request.body
         return await self._relayed(request, header.consumer_group, header.client_id or "", fields, body)
 

@@ -4,13 +4,13 @@ from skyrocket.broker.identity import BrokerIdentity
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.wanted import Subscriptions
 from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, PRODUCER_CONNECTIONS, PRODUCER_TABLE
 from skyrocket.protocol.bodies.groups import GROUP_LIST, GroupList
 from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, GROUP_SUBSCRIPTION, GroupSubscription
 from skyrocket.protocol.bodies.topics import TOPIC_LIST, TopicList
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_groups import GetConsumerConnectionList, GetProducerConnectionList
 from skyrocket.protocol.requests.query import (
     QuerySubscriptionByConsumer,
@@ -31,11 +31,13 @@ class ConnectionProcessor:
         producers: ConnectedProducers[Peer],
         offsets: ConsumerOffsetTable,
         identity: BrokerIdentity,
+        subscriptions: Subscriptions,
     ) -> None:
         self._consumers = consumers
         self._producers = producers
         self._offsets = offsets
         self._identity = identity
+        self._subscriptions = subscriptions
 
     def register(self, router: Router, request_class: RequestClass) -> None:
         """Answer these requests."""
@@ -81,11 +83,10 @@ class ConnectionProcessor:
         return _success(request, GROUP_SUBSCRIPTION.encode(found))
 
     def check_client(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """CHECK_CLIENT_CONFIG: tags are understood, everything else is refused."""
+        """CHECK_CLIENT_CONFIG: whether this broker understands a subscription."""
         subscription = CLIENT_CONFIG_CHECK.decode(request.body).subscription if request.body else None
-        kind = subscription.expression_type if subscription is not None else None
-        if kind not in (None, "", "TAG"):
-            raise SystemFailure(f"The broker does not support consumer to filter message by {kind}")
+        if subscription is not None:
+            self._subscriptions.check(subscription)
         return request.answer(ResponseCode.SUCCESS)
 
 

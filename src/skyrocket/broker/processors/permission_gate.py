@@ -35,7 +35,7 @@ class PermissionGate:
     def __init__(self, router: Router, identity: BrokerIdentity, topics: TopicTable, permission: int) -> None:
         self._router = router
         self._host = identity.address.host
-        self._send_fields = {"MSG_REGION": identity.region, "TRACE_ON": "true" if identity.trace_on else "false"}
+        self._send_fields = {"TRACE_ON": "true" if identity.trace_on else "false", "MSG_REGION": identity.region}
         self._topics = topics
         self._open: dict[int, Handler] = {}  # handlers that others stand in for
         self.permission = PERM_READ | PERM_WRITE

@@ -3,7 +3,7 @@
 check broker, group, topic, queue, subscription ▸ commit what came along ▸ read ▸ answer, or wait for messages
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from skyrocket.broker.services.long_polling import HeldPull, LongPolling
@@ -11,21 +11,14 @@ from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.wanted import Subscriptions, Wanted
 from skyrocket.clock import Clock
-from skyrocket.format.java_hash import java_hash
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.answer_template import AnswerTemplate
-from skyrocket.protocol.bodies.subscription import ALL_TAGS, SubscriptionData
 from skyrocket.protocol.codes import RequestCode, ResponseCode, SerializeType
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import (
-    InvalidParameter,
-    NoPermission,
-    RequestError,
-    SubscriptionParseFailed,
-    SystemFailure,
-)
+from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
 from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage, PullMessageAnswer
 from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
@@ -74,7 +67,7 @@ class _Allowed(NamedTuple):
 
     topic: TopicConfig
     group: SubscriptionGroup
-    tags_codes: Collection[int] | None
+    wanted: Wanted
 
 
 class PullProcessor:
@@ -89,6 +82,7 @@ class PullProcessor:
         offsets: ConsumerOffsetTable,
         polling: LongPolling,
         clock: Clock,
+        subscriptions: Subscriptions,
         *,
         slave_read: bool = False,
         count: Callable[[str, str, int, int, int, float], None] | None = None,
@@ -100,6 +94,7 @@ class PullProcessor:
         self._offsets = offsets
         self._polling = polling
         self._clock = clock
+        self._subscriptions = subscriptions
         self._slave_read = slave_read
         self._count = count  # told of reads that found something: group, topic, queue, messages, bytes, milliseconds
         polling.resume = self._pull_again
@@ -123,7 +118,7 @@ class PullProcessor:
         later = LaterAnswer(request)
         deadline = self._clock.monotonic() + header.suspend_timeout_millis / 1000
         queue = (header.topic, header.queue_id)
-        self._polling.hold(HeldPull(later, peer, queue, header.queue_offset, allowed.tags_codes, deadline))
+        self._polling.hold(HeldPull(later, peer, queue, header.queue_offset, allowed.wanted, deadline))
         return later
 
     def _pull_again(self, held: HeldPull) -> None:
@@ -156,8 +151,11 @@ class PullProcessor:
                     f"topicConfig.readQueueNums:[{topic.read_queues}] consumer:[/{peer.remote_address}]"
                 )
             if header.sys_flag & SUBSCRIPTION:
-                subscription = subscription_of(header.topic, header.subscription, header.expression_type)
+                subscription = self._subscriptions.of_request(
+                    header.topic, header.subscription, header.expression_type
+                )
                 self._consumers.note_subscription(header.consumer_group, subscription)
+                wanted = self._subscriptions.wanted(subscription, lenient=True)
             else:
                 forbidden_by = _BROADCAST
                 members = self._consumers.pulling(header.consumer_group)
@@ -167,10 +165,11 @@ class PullProcessor:
                 forbidden_by = _SUBSCRIPTION_FORBIDDEN
                 self._groups.check_may_read(header.consumer_group, header.topic)
                 subscription = members.subscription(header.topic, header.sub_version)
+                wanted = self._subscriptions.wanted(subscription)
         except RequestError as error:
             error.ext_fields = {"forbiddenType": str(forbidden_by)} if isinstance(error, NoPermission) else {}
             raise
-        return _Allowed(topic, group, wanted_codes(subscription))
+        return _Allowed(topic, group, wanted)
 
     # ── reading and answering ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -183,7 +182,8 @@ class PullProcessor:
             header.queue_offset,
             max(header.max_msg_nums, 1),
             max_bytes,
-            tags_codes=allowed.tags_codes,
+            tags_codes=allowed.wanted.tags_codes,
+            record_filter=None if allowed.wanted.properties is None else allowed.wanted.record,
         )
         if result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE:
             result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one
@@ -251,25 +251,3 @@ def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
     if status in (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
         return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
     return _CODES[status]
-
-
-def subscription_of(topic: str, expression: str | None, kind: str | None) -> SubscriptionData:
-    """What a pull itself says it wants; raises SubscriptionParseFailed."""
-    if kind not in (None, "", "TAG"):
-        raise SystemFailure(f"The broker does not support consumer to filter message by {kind}")
-    if not expression or expression == ALL_TAGS:
-        return SubscriptionData(topic)
-    tags = tuple(dict.fromkeys(tag for part in expression.split("||") if (tag := part.strip())))
-    if not tags:
-        raise SubscriptionParseFailed("parse the consumer's subscription failed")
-    return SubscriptionData(topic, expression, tags=tags, tag_codes=tuple(map(java_hash, tags)))
-
-
-def wanted_codes(subscription: SubscriptionData) -> Collection[int] | None:
-    """Tags codes that match; None: all. The client compares the texts, the broker must not."""
-    if subscription.expression_type not in (None, "", "TAG"):
-        kind = subscription.expression_type
-        raise SystemFailure(f"The broker does not support consumer to filter message by {kind}")
-    if subscription.is_class_filter or subscription.expression in ("", ALL_TAGS):
-        return None
-    return frozenset(subscription.tag_codes)

@@ -33,7 +33,8 @@ class QueryProcessor:
         unique = header.unique_key_query is True or header.index_type == _UNIQUE
         # RocketMQ: how many a search for a unique key may find is the broker's to say.
         most = self._default_max_count if unique else header.max_num
-        records = self._store.query(
+        # Not `store.query`, which dispatches first: this runs in a thread, and listeners belong to the event loop.
+        records = self._store.reader.query(
             header.topic,
             header.key or "",
             most,
@@ -47,7 +48,7 @@ class QueryProcessor:
         index = self._store.index
         answer = QueryMessageAnswer(
             index_last_update_timestamp=index.end_timestamp if index is not None else 0,
-            index_last_update_phyoffset=self._store.dispatcher.dispatched_offset,
+            index_last_update_phyoffset=index.end_physical_offset if index is not None else 0,
         )
         return request.answer(ResponseCode.SUCCESS, None, answer.to_fields(), b"".join(records))
 

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from skyrocket.broker.processors.pull import wanted_codes
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.format.queue_entry import QueueEntry
 from skyrocket.protocol.bodies.subscription import SubscriptionData
@@ -63,6 +62,7 @@ def _entries(queue: ConsumeQueue, header: QueryConsumeQueue) -> list[QueueEntry]
 
 
 def _described(entry: QueueEntry, subscription: SubscriptionData | None) -> QueueEntryInfo:
-    codes = wanted_codes(subscription) if subscription is not None else None
-    matches = subscription is not None and (codes is None or entry.tags_code in codes)
+    """An entry knows its tag alone: conditions on properties let all pass here, as with RocketMQ."""
+    codes = subscription.tag_codes if subscription is not None else ()
+    matches = subscription is not None and (not codes or entry.tags_code in codes)
     return QueueEntryInfo(entry.physical_offset, entry.size, entry.tags_code, matches)

@@ -82,7 +82,7 @@ class ReplyProcessor:
         try:
             message = self._checked(peer, request, header)
         except RequestError as error:
-            error.ext_fields = {"MSG_REGION": self._identity.region, "TRACE_ON": self._trace_on}
+            error.ext_fields = {"TRACE_ON": self._trace_on, "MSG_REGION": self._identity.region}
             raise
         return self._handed_on(peer, request, header, message)
 
@@ -117,7 +117,7 @@ class ReplyProcessor:
         place = None if failure is not None else _Place("0", 0)
         if self._stores_replies:
             place = await self._kept(message) or place
-        fields = {"MSG_REGION": self._identity.region, "TRACE_ON": self._trace_on}
+        fields = {"TRACE_ON": self._trace_on, "MSG_REGION": self._identity.region}
         if place is not None:
             fields = SendMessageAnswer(
                 region=self._identity.region,

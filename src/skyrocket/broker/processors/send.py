@@ -98,7 +98,7 @@ class _Stored(NamedTuple):
     """A send that is in the log, and what its answer says."""
 
     later: LaterAnswer
-    unique_key: str  # "" for a batch
+    unique_key: str  # "" for a batch without one
     queue_id: int
     message_ids: str
     queue_offset: int
@@ -138,7 +138,7 @@ class SendProcessor:
         self._id_prefix = (host.address + host.port.to_bytes(4, "big")).hex().upper()
         self._unique_keys = UniqueKeyGenerator(host.address)
         trace = "true" if identity.trace_on else "false"
-        self._refusal_fields = {"MSG_REGION": identity.region, "TRACE_ON": trace}
+        self._refusal_fields = {"TRACE_ON": trace, "MSG_REGION": identity.region}
         self._added = b"".join(
             with_property(b"", name, value.encode())
             for name, value in (
@@ -288,6 +288,7 @@ class SendProcessor:
         unique_key = ""
         if header.batch:
             elements = batch_elements(header.topic, message)
+            unique_key = (find_property(properties, b"UNIQ_KEY") or b"").decode()  # that of the batch; 4.9 has none
             if self._rules.refuses_in_batch(properties):
                 raise put_refusal(PutStatus.MESSAGE_ILLEGAL, self._store.config.max_message_size, "")
         else:
@@ -397,7 +398,7 @@ class SendProcessor:
         self._waiting_end = max(self._waiting_end, result.end_offset)
         prefix = self._id_prefix
         ids = ",".join([f"{prefix}{offset:016X}" for offset in result.physical_offsets])
-        return _Stored(kept.later, "", kept.queue_id, ids, result.first_queue_offset)
+        return _Stored(kept.later, kept.unique_key, kept.queue_id, ids, result.first_queue_offset)
 
     def _refuse(self, later: LaterAnswer, status: PutStatus) -> None:
         error = put_refusal(status, self._store.config.max_message_size, self._store.paths.root)

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from skyrocket.broker.state.delay_offsets import DelayOffsetTable
 from skyrocket.broker.stored_copy import stored_copy
-from skyrocket.clock import Clock
+from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
 from skyrocket.format.properties import find_property
 from skyrocket.format.queue_entry import ENTRY, PREFILL_SIZE
@@ -102,7 +102,7 @@ class DelayLevels:
         self,
         store: MessageStore,
         offsets: DelayOffsetTable,
-        clock: Clock,
+        clock: ServiceClock,
         delays_ms: Sequence[int],
         after_put: Callable[[], None],
         *,
@@ -136,20 +136,18 @@ class DelayLevels:
     async def run(self) -> None:
         """Deliver until cancelled; begins a second after the start, so that consumers are there again."""
         while self._clock.monotonic() < self._begins_at:
-            await asyncio.sleep(LOOK_SECONDS)
+            await self._clock.sleep(LOOK_SECONDS)
         while True:
             now_ms = self._clock.now_ms()
             if self.fire_due(now_ms):
                 await asyncio.sleep(0)
                 continue
-            due_ms = self.next_due_ms(now_ms)
-            seconds = LOOK_SECONDS if due_ms is None else min(LOOK_SECONDS, max(due_ms - now_ms, 1) / 1000)
-            await asyncio.sleep(seconds)
+            await self._clock.sleep_until(self.next_due_ms(now_ms), LOOK_SECONDS)
 
     async def run_saves(self) -> None:
         """Save how far delivery has come, until cancelled."""
         while True:
-            await asyncio.sleep(self._save_seconds)
+            await self._clock.sleep(self._save_seconds)
             self.settle()
             if not self._offsets.dirty:
                 continue

@@ -7,12 +7,12 @@
 Everything happens in the event loop's thread. Nothing is sent to a client that waits.
 """
 
-import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from skyrocket.clock import Clock
+from skyrocket.broker.wanted import Wanted
+from skyrocket.clock import ServiceClock
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
 from skyrocket.remoting.answers import LaterAnswer
@@ -33,14 +33,14 @@ class HeldPull:
     peer: Peer
     queue: QueueKey
     queue_offset: int
-    tags_codes: Collection[int] | None  # None: every message is wanted
+    wanted: Wanted
     deadline: float  # monotonic
 
 
 class LongPolling:
     """The pulls that wait, by queue; `resume` runs one again, `max_offset` tells how long a queue is."""
 
-    def __init__(self, clock: Clock, max_offset: Callable[[str, int], int]) -> None:
+    def __init__(self, clock: ServiceClock, max_offset: Callable[[str, int], int]) -> None:
         self.resume: Callable[[HeldPull], None] | None = None  # set by the pull processor, before the first is held
         self._clock = clock
         self._max_offset = max_offset
@@ -100,7 +100,7 @@ class LongPolling:
     async def run(self) -> None:
         """Check until cancelled."""
         while True:
-            await asyncio.sleep(_TICK_SECONDS)
+            await self._clock.sleep(_TICK_SECONDS)
             if self._held:
                 self.check()
 
@@ -113,7 +113,10 @@ def _wants_any(records: Sequence[DispatchItem], pull: HeldPull) -> bool:
     """Whether one of the new records is for this pull."""
     if records[-1][4] < pull.queue_offset:
         return False
-    return pull.tags_codes is None or any(_tags_code(record[5]) in pull.tags_codes for record in records)
+    codes, has_properties = pull.wanted
+    if has_properties is not None:
+        return any(has_properties(record[5]) for record in records)
+    return codes is None or any(_tags_code(record[5]) in codes for record in records)
 
 
 def _tags_code(properties: bytes) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.saved_table import SavedTable
+from skyrocket.clock import ServiceClock, SystemClock
 
 _logger = logging.getLogger(__name__)
 
@@ -24,21 +25,23 @@ class Persistence:
         tables: Sequence[SavedTable[Any]],
         offsets: ConsumerOffsetTable,
         offset_interval_seconds: float = 5.0,
+        clock: ServiceClock | None = None,
     ) -> None:
         self._tables = tuple(tables)
         self._offsets = offsets
         self.offset_interval_seconds = offset_interval_seconds
+        self._clock = clock or SystemClock()
         self._turn = asyncio.Lock()
 
     async def run(self) -> None:
         """Save until cancelled."""
-        loop = asyncio.get_running_loop()
-        next_offsets = loop.time() + self.offset_interval_seconds
+        clock = self._clock
+        next_offsets = clock.monotonic() + self.offset_interval_seconds
         while True:
-            await asyncio.sleep(_TICK_SECONDS)
+            await clock.sleep(_TICK_SECONDS)
             due: list[SavedTable[Any]] = [table for table in self._tables if table.dirty]
-            if loop.time() >= next_offsets:
-                next_offsets = loop.time() + self.offset_interval_seconds
+            if clock.monotonic() >= next_offsets:
+                next_offsets = clock.monotonic() + self.offset_interval_seconds
                 due += [self._offsets] if self._offsets.dirty else []
             for table in due:
                 await self._save(table)

@@ -166,7 +166,7 @@ class RuntimeInfo:
             size, capacity = self._pool(classes, code)
             rows[f"{name}ThreadPoolQueueSize"] = str(size)
             rows[f"{name}ThreadPoolQueueCapacity"] = str(capacity)
-            rows[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = "0"  # begun in the turn in which they arrive
+            rows[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = "0"  # begun in the turn in which they are read
         size, capacity = self._pool(classes, RequestCode.END_TRANSACTION)
         rows["EndTransactionQueueSize"] = str(size)
         rows["EndTransactionThreadPoolQueueCapacity"] = str(capacity)

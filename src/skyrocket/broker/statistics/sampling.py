@@ -7,7 +7,7 @@ from typing import Final
 from skyrocket.broker.statistics.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS, Counters
 from skyrocket.broker.statistics.day_totals import DayTotals
 from skyrocket.broker.statistics.rates import Rates, Traffic
-from skyrocket.clock import Clock
+from skyrocket.clock import ServiceClock
 from skyrocket.store.statistics import Statistics
 
 _PERIOD_SECONDS: Final = 1.0
@@ -19,7 +19,7 @@ class Sampling:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: ServiceClock,
         store_statistics: Statistics,
         counters: Counters,
         tidy: Callable[[], None] = lambda: None,
@@ -52,7 +52,7 @@ class Sampling:
         while True:
             for _ in self._steps():
                 await asyncio.sleep(0)
-            await asyncio.sleep(_PERIOD_SECONDS)
+            await self._clock.sleep(_PERIOD_SECONDS)
 
 
 def traffic(statistics: Statistics) -> Traffic:
