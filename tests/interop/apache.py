@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +76,7 @@ class Apache:
     def __str__(self) -> str:
         return self.version
 
-    def command(self, main_class: str, *arguments: str, home: Path) -> list[str]:
+    def command(self, main_class: str, *arguments: str, home: Path, log_level: str = "INFO") -> list[str]:
         """A java call; whatever RocketMQ writes beside its store goes below `home`."""
         log_settings = JAVA_SOURCES / "logback.xml"
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
@@ -86,6 +86,7 @@ class Apache:
             f"-Duser.home={home}",
             f"-Djava.io.tmpdir={home}",
             f"-Drocketmq.log.root={home}",
+            f"-Dinterop.log={log_level}",
             f"-Dlogback.configurationFile={log_settings}",
             f"-Drmq.logback.configurationFile={log_settings}",
             *opens,
@@ -95,10 +96,11 @@ class Apache:
             *arguments,
         ]
 
-    def run(self, main_class: str, *arguments: str, stdin: str, timeout_s: float) -> Finished:
+    def run(self, main_class: str, *arguments: str, stdin: str, timeout_s: float, log_level: str = "INFO") -> Finished:
         """Run a main class to its end, in a home of its own."""
         with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as home:
-            return run_bounded(self.command(main_class, *arguments, home=Path(home)), timeout_s, stdin=stdin)
+            command = self.command(main_class, *arguments, home=Path(home), log_level=log_level)
+            return run_bounded(command, timeout_s, stdin=stdin)
 
 
 def obtain(version: str) -> Apache:
@@ -108,7 +110,7 @@ def obtain(version: str) -> Apache:
             raise Unavailable(f"{tool} is not on the PATH")
     folder = cache_directory() / version
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / "lock"):
+    with locked(folder / "lock"):
         jars = _cached_jars(folder) or _fetch_jars(folder, version)
         return Apache(version, f"{_compiled(folder, jars)}{os.pathsep}{jars}")
 
@@ -119,7 +121,14 @@ def cache_directory() -> Path:
     return Path(chosen) if chosen else Path.home() / ".cache" / "skyrocket-interop"
 
 
-def run_bounded(command: list[str], timeout_s: float, *, stdin: str = "", cwd: Path | None = None) -> Finished:
+def run_bounded(
+    command: list[str],
+    timeout_s: float,
+    *,
+    stdin: str = "",
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
     """Run a command with its children for at most `timeout_s`; nothing of it is left running."""
     process = subprocess.Popen(
         command,
@@ -130,6 +139,7 @@ def run_bounded(command: list[str], timeout_s: float, *, stdin: str = "", cwd: P
         encoding="utf-8",
         errors="replace",
         cwd=cwd,
+        env=environment,
         start_new_session=True,
     )
     try:
@@ -139,6 +149,14 @@ def run_bounded(command: list[str], timeout_s: float, *, stdin: str = "", cwd: P
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return Finished(process.returncode, stdout, stderr)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time: pytest may run several workers."""
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _cached_jars(folder: Path) -> str | None:
@@ -189,11 +207,3 @@ def _compiled(folder: Path, jars: str) -> Path:
                 raise RuntimeError(f"javac refused {JAVA_SOURCES.name} for {folder.name}:\n{done.stderr}")
             shutil.copytree(scratch, classes)
     return classes
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time: pytest may run several workers."""
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain
+pytest.register_assert_rewrite("tests.interop.scenarios")
+
+from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain  # noqa: E402
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,9 @@ class RunningBroker:
 
 
 @contextlib.contextmanager
-def running_broker(apache: Apache, store: Path, config: StoreConfig) -> Iterator[RunningBroker]:
+def running_broker(
+    apache: Apache, store: Path, config: StoreConfig, more_settings: Mapping[str, str] | None = None
+) -> Iterator[RunningBroker]:
     """Start both processes, and stop them as an operator would: SIGTERM, then the clean shutdown."""
     with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as scratch:
         home = Path(scratch)
@@ -58,6 +60,7 @@ def running_broker(apache: Apache, store: Path, config: StoreConfig) -> Iterator
             "fileReservedTime": 720_000,
             "diskMaxUsedSpaceRatio": 95,
             **settings_for(apache, config),
+            **(more_settings or {}),
         }
         name_server = process_of(
             apache, home, "namesrv", "org.apache.rocketmq.namesrv.NamesrvStartup", {"listenPort": name_server_port}

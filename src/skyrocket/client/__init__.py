@@ -1,0 +1,113 @@
+"""The client: RocketMQ's words, Python's habits. asyncio first; `skyrocket.client.blocking` is the same without a loop.
+
+    async with Producer("Shop", "127.0.0.1:9876") as producer:
+        receipt = await producer.send(Message("Orders", b"paid", tags="TagA", keys="o-1001"))
+
+Who owns what:
+    ClientInstance     one per client id and event loop: connections, routes, name servers, heartbeats, and the answers
+                       to what brokers ask. Members hold on to it while they run; the last one closes it
+    Producer           queue choice, retries, faults of brokers, compression, bounds; Accumulator batches singles
+    PushConsumer       subscriptions and handlers. Rebalance gives it queues; each has a Puller (long polls) that fills
+                       a ProcessQueue (messages in hand, lowest unfinished offset); Consumption calls handlers,
+                       concurrently or in order; an OffsetStore keeps progress at the broker or in a file
+    LitePullConsumer   the same queues and pullers, but the application asks for messages itself
+    Admin              topics, groups, offsets, queries; stateless beside the instance
+    blocking           each method of the above, run on one loop in a thread
+"""
+
+from skyrocket.client.admin import Admin, QueueLag
+from skyrocket.client.allocation import (
+    Averagely,
+    AveragelyByCircle,
+    ByConfig,
+    ByMachineRoom,
+    ConsistentHash,
+    MachineRoomNearby,
+)
+from skyrocket.client.consumer_settings import PushConsumerSettings
+from skyrocket.client.errors import (
+    BrokerAbsent,
+    BrokerRefused,
+    ClientError,
+    GroupInUse,
+    IllegalName,
+    IllegalSubscription,
+    NoNameServer,
+    NoRoute,
+    NotRunning,
+    RequestTimeout,
+    SendFailed,
+    SendTimeout,
+    TooManyInFlight,
+    WrongUse,
+)
+from skyrocket.client.handlers import (
+    ConsumeStatus,
+    DeadLetter,
+    ReconsumeLater,
+    SuspendCurrentQueue,
+    current_message,
+)
+from skyrocket.client.hooks import ConsumeContext, ConsumeHook, SendContext, SendHook
+from skyrocket.client.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.message import Message, ReceivedMessage
+from skyrocket.client.producer import Producer, ProducerSettings
+from skyrocket.client.push_consumer import PushConsumer
+from skyrocket.client.receipt import SendReceipt, SendStatus
+from skyrocket.client.settings import ClientSettings
+from skyrocket.client.start_position import ConsumeFromWhere, MessageModel
+from skyrocket.client.subscription import SqlFilter
+from skyrocket.client.transaction import Transaction, TransactionProducer, TransactionState
+from skyrocket.model.message_queue import MessageQueue
+
+__all__ = [
+    "Admin",
+    "Averagely",
+    "AveragelyByCircle",
+    "BrokerAbsent",
+    "BrokerRefused",
+    "ByConfig",
+    "ByMachineRoom",
+    "ClientError",
+    "ClientSettings",
+    "ConsistentHash",
+    "ConsumeContext",
+    "ConsumeFromWhere",
+    "ConsumeHook",
+    "ConsumeStatus",
+    "DeadLetter",
+    "GroupInUse",
+    "IllegalName",
+    "IllegalSubscription",
+    "LitePullConsumer",
+    "LitePullSettings",
+    "MachineRoomNearby",
+    "Message",
+    "MessageModel",
+    "MessageQueue",
+    "NoNameServer",
+    "NoRoute",
+    "NotRunning",
+    "Producer",
+    "ProducerSettings",
+    "PushConsumer",
+    "PushConsumerSettings",
+    "QueueLag",
+    "ReceivedMessage",
+    "ReconsumeLater",
+    "RequestTimeout",
+    "SendContext",
+    "SendFailed",
+    "SendHook",
+    "SendReceipt",
+    "SendStatus",
+    "SendTimeout",
+    "SqlFilter",
+    "SuspendCurrentQueue",
+    "TooManyInFlight",
+    "Transaction",
+    "TransactionProducer",
+    "TransactionState",
+    "WrongUse",
+    "current_message",
+]

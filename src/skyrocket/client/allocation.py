@@ -1,0 +1,158 @@
+"""Queues shared among the consumers of a group, as pure functions.
+
+Every member computes its own share from the same sorted lists, so all must compute alike: these are RocketMQ's rules to
+the letter. `AllocationStrategy` is a callable (group, own id, queues, ids) → own queues, with a name for brokers.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from skyrocket.model.message_queue import MessageQueue
+
+Queues = Sequence[MessageQueue]
+Ids = Sequence[str]
+
+
+class AllocationStrategy(Protocol):
+    """A rule; `queues` and `ids` are sorted."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]: ...
+
+
+def _check(own_id: str, queues: Queues, ids: Ids) -> int | None:
+    """The own place among the members, None when there is none; raises ValueError where nothing can be shared."""
+    if not own_id or not queues or not ids:
+        raise ValueError("an own id, queues and members are needed to share queues")
+    return ids.index(own_id) if own_id in ids else None
+
+
+@dataclass(frozen=True, slots=True)
+class Averagely:
+    """Neighbouring queues in equal shares; the first ones get one more."""
+
+    name: str = "AVG"
+
+    def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
+        place = _check(own_id, queues, ids)
+        if place is None:
+            return []
+        share, more = divmod(len(queues), len(ids))
+        size = share + 1 if place < more else share
+        start = place * size + (0 if place < more else more)
+        return list(queues[start : start + size])
+
+
+@dataclass(frozen=True, slots=True)
+class AveragelyByCircle:
+    """Queues dealt out one by one."""
+
+    name: str = "AVG_BY_CIRCLE"
+
+    def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
+        place = _check(own_id, queues, ids)
+        return [] if place is None else list(queues[place :: len(ids)])
+
+
+@dataclass(frozen=True, slots=True)
+class ByConfig:
+    """Always the same queues, whoever else there is."""
+
+    queues: tuple[MessageQueue, ...] = ()
+    name: str = "CONFIG"
+
+    def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
+        return list(self.queues)
+
+
+@dataclass(frozen=True, slots=True)
+class ByMachineRoom:
+    """Only queues of brokers named `room@name` in the given rooms."""
+
+    rooms: Collection[str] = ()
+    name: str = "MACHINE_ROOM"
+
+    def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
+        place = _check(own_id, queues, ids)
+        if place is None:
+            return []
+        near = [queue for queue in queues if _room_of(queue) in self.rooms]
+        share, more = divmod(len(near), len(ids))
+        mine = near[place * share : (place + 1) * share]
+        if place < more:
+            mine.append(near[place + len(ids) * share])
+        return mine
+
+
+def _room_of(queue: MessageQueue) -> str | None:
+    parts = queue.broker_name.split("@")
+    return parts[0] if len(parts) == 2 else None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRoomNearby:
+    """Queues go to consumers of their own room; those of a room without consumers are shared among all."""
+
+    inner: AllocationStrategy
+    room_of_broker: Callable[[MessageQueue], str]
+    room_of_consumer: Callable[[str], str]
+
+    @property
+    def name(self) -> str:
+        return f"MACHINE_ROOM_NEARBY-{self.inner.name}"
+
+    def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
+        if _check(own_id, queues, ids) is None:
+            return []
+        by_room: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            by_room.setdefault(_named(self.room_of_broker(queue), queue), []).append(queue)
+        members: dict[str, list[str]] = {}
+        for member in ids:
+            members.setdefault(_named(self.room_of_consumer(member), member), []).append(member)
+        own_room = self.room_of_consumer(own_id)
+        mine: list[MessageQueue] = []
+        if own_room in by_room:
+            mine += self.inner(group, own_id, by_room[own_room], members[own_room])
+        for room in sorted(by_room):
+            if room not in members:
+                mine += self.inner(group, own_id, by_room[room], ids)
+        return mine
+
+
+def _named(room: str, of: object) -> str:
+    if not room:
+        raise ValueError(f"no machine room is known for {of!r}")
+    return room
+
+
+def md5_hash(text: str) -> int:
+    """The first four bytes of MD5, as RocketMQ's ring uses them."""
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistentHash:
+    """A ring of virtual nodes: when members come or go, few queues change hands."""
+
+    virtual_nodes: int = 10
+    hash: Callable[[str], int] = field(default=md5_hash)
+    name: str = "CONSISTENT_HASH"
+
+    def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
+        if _check(own_id, queues, ids) is None:
+            return []
+        ring = {self.hash(f"{member}-{number}"): member for member in ids for number in range(self.virtual_nodes)}
+        if not ring:
+            return []
+        points = sorted(ring)
+        return [queue for queue in queues if ring[points[self._place(points, queue)]] == own_id]
+
+    def _place(self, points: list[int], queue: MessageQueue) -> int:
+        key = f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+        return bisect_left(points, self.hash(key)) % len(points)

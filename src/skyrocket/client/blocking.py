@@ -1,0 +1,317 @@
+"""The same API for programs without an event loop: every method below is the asyncio one, run on a loop in a thread.
+
+    with blocking.Producer("Shop", "127.0.0.1:9876") as producer:
+        producer.send(Message("Orders", b"paid"))
+
+One thread with one loop serves the whole process; it is made by the first use, and again after a fork. Waiting is
+done in short slices, so that Ctrl-C is heard. Handlers that are plain functions run in threads of their consumer.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
+
+from skyrocket.client import admin as _admin
+from skyrocket.client import lite_pull_consumer as _lite
+from skyrocket.client import producer as _producer
+from skyrocket.client import push_consumer as _push
+from skyrocket.client import transaction as _transaction
+from skyrocket.client.consumer_settings import PushConsumerSettings
+from skyrocket.client.hooks import ConsumeHook, SendHook
+from skyrocket.client.lite_pull_consumer import LitePullSettings
+from skyrocket.client.message import Message, ReceivedMessage
+from skyrocket.client.producer import ProducerSettings
+from skyrocket.client.receipt import SendReceipt
+from skyrocket.client.settings import ClientSettings
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.remoting.event_loop import loop_factory
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SLICE: Final = 0.2
+
+
+class _LoopThread:
+    """The event loop of the process's blocking clients."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._loop = None
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                factory = loop_factory() or asyncio.new_event_loop
+                self._loop = factory()
+                threading.Thread(target=self._loop.run_forever, name="skyrocket-client", daemon=True).start()
+            return self._loop
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the loop and wait."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop())
+        try:
+            while True:
+                done, _ = concurrent.futures.wait((future,), timeout=_SLICE)
+                if done:
+                    return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+_THREAD: Final = _LoopThread()
+
+
+class _Blocking(Generic[T]):
+    """What stands for an asyncio object."""
+
+    _inner: T
+
+    def __repr__(self) -> str:
+        return f"blocking {self._inner!r}"
+
+
+def _waits(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
+    """A coroutine method as one that waits."""
+
+    @functools.wraps(method)
+    def waiting(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return _THREAD.run(method(self._inner, *args, **kwargs))
+
+    return waiting
+
+
+def _calls(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """A plain method, called on the loop's thread."""
+
+    @functools.wraps(method)
+    def calling(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def call() -> T:
+            return method(self._inner, *args, **kwargs)
+
+        return _THREAD.run(call())
+
+    return calling
+
+
+class _Running(_Blocking[T]):
+    """Context manager over `start` and `stop`."""
+
+    start: Callable[..., None]
+    stop: Callable[..., None]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+# Constructors are written out: a type checker would not see whose they are. A test compares them.
+
+
+class Producer(_Running[_producer.Producer]):
+    """See skyrocket.client.producer.Producer."""
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Sequence[str] = "",
+        settings: ProducerSettings | None = None,
+        *,
+        client: ClientSettings | None = None,
+        hooks: Sequence[SendHook] = (),
+    ) -> None:
+        self._inner = _producer.Producer(group, name_servers, settings, client=client, hooks=hooks)
+
+    start = _waits(_producer.Producer.start)
+    stop = _waits(_producer.Producer.stop)
+    send = _waits(_producer.Producer.send)
+    send_oneway = _waits(_producer.Producer.send_oneway)
+    send_batch = _waits(_producer.Producer.send_batch)
+    request = _waits(_producer.Producer.request)
+    reply = _waits(_producer.Producer.reply)
+    recall = _waits(_producer.Producer.recall)
+    flush = _waits(_producer.Producer.flush)
+    queues = _waits(_producer.Producer.queues)
+
+    def send_nowait(self, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[SendReceipt]":
+        """`send` with a future for the receipt."""
+        return asyncio.run_coroutine_threadsafe(self._inner.send(*args, **kwargs), _THREAD.loop())
+
+
+class TransactionProducer(Producer):
+    """See skyrocket.client.transaction.TransactionProducer."""
+
+    _inner: _transaction.TransactionProducer
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Sequence[str] = "",
+        settings: ProducerSettings | None = None,
+        *,
+        client: ClientSettings | None = None,
+        hooks: Sequence[SendHook] = (),
+    ) -> None:
+        self._inner = _transaction.TransactionProducer(group, name_servers, settings, client=client, hooks=hooks)
+
+    start = _waits(_transaction.TransactionProducer.start)
+
+    def checker(self, function: F) -> F:
+        """Decorator: this function tells how a transaction ended."""
+        return self._inner.checker(function)
+
+    @contextlib.contextmanager
+    def transaction(self, message: Message, *, timeout: float | None = None) -> Iterator[_transaction.Transaction]:
+        """Send the half message, run the block, then commit, or leave it open if the block raises."""
+        block = self._inner.transaction(message, timeout=timeout)
+        transaction = _THREAD.run(block.__aenter__())
+        try:
+            yield transaction
+        except BaseException as error:
+            if not _THREAD.run(block.__aexit__(type(error), error, error.__traceback__)):
+                raise
+        else:
+            _THREAD.run(block.__aexit__(None, None, None))
+
+
+class PushConsumer(_Running[_push.PushConsumer]):
+    """See skyrocket.client.push_consumer.PushConsumer."""
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Sequence[str] = "",
+        settings: PushConsumerSettings | None = None,
+        *,
+        client: ClientSettings | None = None,
+        hooks: Sequence[ConsumeHook] = (),
+        on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
+    ) -> None:
+        self._inner = _push.PushConsumer(
+            group, name_servers, settings, client=client, hooks=hooks, on_queues_changed=on_queues_changed
+        )
+
+    start = _waits(_push.PushConsumer.start)
+    stop = _waits(_push.PushConsumer.stop)
+    subscribe = _calls(_push.PushConsumer.subscribe)
+    unsubscribe = _calls(_push.PushConsumer.unsubscribe)
+    pause = _calls(_push.PushConsumer.pause)
+    resume = _calls(_push.PushConsumer.resume)
+    reset_to = _waits(_push.PushConsumer.reset_to)
+    commit_offset = _waits(_push.PushConsumer.commit_offset)
+    wait_stopped = _waits(_push.PushConsumer.wait_stopped)
+
+    # By hand, because a decorator that keeps the function's type cannot be wrapped without losing it.
+    def on(self, topic: str, *, tags: str = "*", sql: str | None = None, batch: bool = False) -> Callable[[F], F]:
+        """Decorator: this function consumes the topic."""
+        decorate: Callable[[F], F] = self._inner.on(topic, tags=tags, sql=sql, batch=batch)
+
+        def decorated(function: F) -> F:
+            async def call() -> F:
+                return decorate(function)
+
+            return _THREAD.run(call())
+
+        return decorated
+
+
+class LitePullConsumer(_Running[_lite.LitePullConsumer]):
+    """See skyrocket.client.lite_pull_consumer.LitePullConsumer."""
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Sequence[str] = "",
+        settings: LitePullSettings | None = None,
+        *,
+        client: ClientSettings | None = None,
+    ) -> None:
+        self._inner = _lite.LitePullConsumer(group, name_servers, settings, client=client)
+
+    start = _waits(_lite.LitePullConsumer.start)
+    stop = _waits(_lite.LitePullConsumer.stop)
+    subscribe = _waits(_lite.LitePullConsumer.subscribe)
+    unsubscribe = _waits(_lite.LitePullConsumer.unsubscribe)
+    assign = _waits(_lite.LitePullConsumer.assign)
+    message_queues = _waits(_lite.LitePullConsumer.message_queues)
+    poll = _waits(_lite.LitePullConsumer.poll)
+    commit = _waits(_lite.LitePullConsumer.commit)
+    committed = _waits(_lite.LitePullConsumer.committed)
+    seek = _waits(_lite.LitePullConsumer.seek)
+    seek_to_begin = _waits(_lite.LitePullConsumer.seek_to_begin)
+    seek_to_end = _waits(_lite.LitePullConsumer.seek_to_end)
+    offset_for_timestamp = _waits(_lite.LitePullConsumer.offset_for_timestamp)
+    pause = _calls(_lite.LitePullConsumer.pause)
+    resume = _calls(_lite.LitePullConsumer.resume)
+
+    def __iter__(self) -> Iterator[ReceivedMessage]:
+        """Messages one by one until the consumer is stopped."""
+        batches = self._inner.batches()
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                yield from _THREAD.run(_next(batches.__anext__()))
+
+
+async def _next(awaitable: Any) -> list[ReceivedMessage]:
+    batch: list[ReceivedMessage] = await awaitable
+    return batch
+
+
+class Admin(_Running[_admin.Admin]):
+    """See skyrocket.client.admin.Admin."""
+
+    def __init__(
+        self,
+        name_servers: str | Sequence[str] = "",
+        *,
+        client: ClientSettings | None = None,
+        timeout: float = 5.0,
+    ) -> None:
+        self._inner = _admin.Admin(name_servers, client=client, timeout=timeout)
+
+    start = _waits(_admin.Admin.start)
+    stop = _waits(_admin.Admin.stop)
+    cluster = _waits(_admin.Admin.cluster)
+    route = _waits(_admin.Admin.route)
+    create_topic = _waits(_admin.Admin.create_topic)
+    delete_topic = _waits(_admin.Admin.delete_topic)
+    topics = _waits(_admin.Admin.topics)
+    topic_config = _waits(_admin.Admin.topic_config)
+    topic_offsets = _waits(_admin.Admin.topic_offsets)
+    queues = _waits(_admin.Admin.queues)
+    max_offset = _waits(_admin.Admin.max_offset)
+    min_offset = _waits(_admin.Admin.min_offset)
+    offset_at = _waits(_admin.Admin.offset_at)
+    earliest_time = _waits(_admin.Admin.earliest_time)
+    create_group = _waits(_admin.Admin.create_group)
+    delete_group = _waits(_admin.Admin.delete_group)
+    groups = _waits(_admin.Admin.groups)
+    consumer_connections = _waits(_admin.Admin.consumer_connections)
+    producer_connections = _waits(_admin.Admin.producer_connections)
+    running_info = _waits(_admin.Admin.running_info)
+    consumer_lag = _waits(_admin.Admin.consumer_lag)
+    committed = _waits(_admin.Admin.committed)
+    set_offset = _waits(_admin.Admin.set_offset)
+    reset_offsets = _waits(_admin.Admin.reset_offsets)
+    message = _waits(_admin.Admin.message)
+    query_by_key = _waits(_admin.Admin.query_by_key)
+    query_by_unique_key = _waits(_admin.Admin.query_by_unique_key)

@@ -1,0 +1,76 @@
+"""Slow and failing brokers rest for a while: how long, as a table; who rests, as a record.
+
+Only with `send_latency_fault_enable`. A broker that answers slowly, fails or refuses is not available for the time that
+its latency stands for; a failure counts as 10 s.
+"""
+
+from bisect import bisect_right
+from typing import Final
+
+LATENCY_MAX_MS: Final = (50, 100, 550, 1800, 3000, 5000, 15000)
+NOT_AVAILABLE_MS: Final = (0, 0, 2000, 5000, 6000, 10000, 30000)
+ISOLATION_LATENCY_MS: Final = 10_000
+_SMOOTHING: Final = 0.2
+
+
+def rest_ms(latency_ms: float) -> int:
+    """How long a broker rests after so slow an answer."""
+    step = bisect_right(LATENCY_MAX_MS, latency_ms)
+    return NOT_AVAILABLE_MS[step - 1] if step else 0
+
+
+class _Record:
+    __slots__ = ("average_ms", "is_reachable", "rests_until")
+
+    def __init__(self) -> None:
+        self.average_ms: float | None = None
+        self.rests_until = 0.0
+        self.is_reachable = True
+
+
+class BrokerFaults:
+    """What sends have shown of each broker; times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, _Record] = {}
+
+    def succeeded(self, broker_name: str, seconds: float, now: float) -> None:
+        """An answer came."""
+        record = self._record(broker_name)
+        latency_ms = seconds * 1000
+        known = record.average_ms
+        record.average_ms = latency_ms if known is None else known + _SMOOTHING * (latency_ms - known)
+        record.is_reachable = True
+        self._rest(record, latency_ms, now)
+
+    def failed(self, broker_name: str, now: float, *, reachable: bool) -> None:
+        """It refused, or there was no answer."""
+        record = self._record(broker_name)
+        record.is_reachable = reachable
+        self._rest(record, ISOLATION_LATENCY_MS, now)
+
+    def is_available(self, broker_name: str, now: float) -> bool:
+        """Whether it does not rest."""
+        record = self._records.get(broker_name)
+        return record is None or now >= record.rests_until
+
+    def is_reachable(self, broker_name: str) -> bool:
+        """Whether its last answer was not a failure of the network."""
+        record = self._records.get(broker_name)
+        return record is None or record.is_reachable
+
+    def average_ms(self, broker_name: str) -> float:
+        """The moving average of its latency; 0 for one that was not tried."""
+        record = self._records.get(broker_name)
+        return 0.0 if record is None or record.average_ms is None else record.average_ms
+
+    def _record(self, broker_name: str) -> _Record:
+        record = self._records.get(broker_name)
+        if record is None:
+            record = self._records[broker_name] = _Record()
+        return record
+
+    def _rest(self, record: _Record, latency_ms: float, now: float) -> None:
+        rest = rest_ms(latency_ms)
+        if rest:
+            record.rests_until = max(record.rests_until, now + rest / 1000)

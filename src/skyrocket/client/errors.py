@@ -1,0 +1,198 @@
+"""What a client raises: every text names the cause and the next step.
+
+ClientError
+├── WrongUse          the caller's: a name, a state, an argument
+│   ├── IllegalName   NotRunning   AlreadyStarted   GroupInUse   IllegalSubscription   ForkedClient
+├── NoNameServer      none configured, or none answers
+├── NoRoute           the name servers know no queue of the topic
+├── BrokerAbsent      a queue's broker has no address that would do
+├── BrokerRefused     a broker answered with an error code
+└── SendFailed        all attempts of a send; SendTimeout when the time was up, TooManyInFlight when it never left
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skyrocket.errors import SkyrocketError
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.errors import RequestError
+
+
+class ClientError(SkyrocketError):
+    """Base of what a client raises."""
+
+
+class WrongUse(ClientError):
+    """The program that uses the client must be changed."""
+
+
+class IllegalName(WrongUse, ValueError):
+    """A group or topic that RocketMQ would not accept."""
+
+
+class IllegalSubscription(WrongUse, ValueError):
+    """A filter that no broker understands, or none at all."""
+
+
+class NotRunning(WrongUse, RuntimeError):
+    """Used before its start or after its end."""
+
+    def __init__(self, what: str, state: str) -> None:
+        super().__init__(
+            f"{what} is {state}: use it inside `async with`, or between `await start()` and `await stop()`"
+        )
+
+
+class AlreadyStarted(WrongUse, RuntimeError):
+    """Started twice."""
+
+    def __init__(self, what: str, state: str) -> None:
+        super().__init__(f"{what} was already started (it is {state}): make a new one instead of starting it again")
+
+
+class GroupInUse(WrongUse):
+    """Two members of one group in one client: brokers could not tell them apart."""
+
+    def __init__(self, kind: str, group: str, client_id: str) -> None:
+        super().__init__(
+            f"{kind} group {group} is already used by client {client_id}: "
+            "stop the other one, choose another group, or give each an instance_name of its own"
+        )
+
+
+class NameServersDiffer(WrongUse):
+    """One instance name for two clusters."""
+
+    def __init__(self, client_id: str, known: str, wanted: str) -> None:
+        super().__init__(
+            f"client {client_id} already talks to the name servers {known}, not {wanted}: "
+            "choose another instance_name for the second cluster"
+        )
+
+
+class ForkedClient(WrongUse, RuntimeError):
+    """Used in a child process: sockets and ids belong to the parent."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was started before a fork: make and start a new one in the child process")
+
+
+class NoNameServer(ClientError):
+    """Nobody to ask where topics are."""
+
+
+class NoRoute(ClientError):
+    """No broker has the topic."""
+
+    def __init__(self, topic: str, name_servers: str, why: str | None = None) -> None:
+        self.topic = topic
+        self.name_servers = name_servers
+        because = f" ({why})" if why else ""
+        super().__init__(
+            f"no route for topic {topic}: the name server {name_servers} knows no broker for it{because}; create it "
+            f"with Admin.create_topic({topic!r}), or let brokers create topics (autoCreateTopicEnable=true)"
+        )
+
+
+class BrokerAbsent(ClientError):
+    """A route names a broker that cannot be asked."""
+
+    def __init__(self, broker_name: str, topic: str, wanted: str = "master") -> None:
+        self.broker_name = broker_name
+        self.topic = topic
+        super().__init__(
+            f"broker {broker_name} of topic {topic} has no {wanted} in the route: it is down or was removed; "
+            "start it, or wait until the name servers know of its successor"
+        )
+
+
+class BrokerRefused(ClientError):
+    """A broker answered with an error; `code` is RocketMQ's response code."""
+
+    def __init__(self, address: str, error: RequestError, doing: str) -> None:
+        self.address = address
+        self.code = int(error.code)
+        self.remark = error.remark
+        self.__cause__ = error
+        super().__init__(f"{doing} was refused by broker {address}: {described(error)}{_advice(error)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of a send: where, how long, and what went wrong."""
+
+    broker_name: str
+    address: str
+    seconds: float
+    error: Exception
+
+    def __str__(self) -> str:
+        error = self.error
+        text = described(error) + _advice(error) if isinstance(error, RequestError) else str(error)
+        return f"{self.broker_name} after {self.seconds * 1000:.0f} ms: {text}"
+
+
+class SendFailed(ClientError):
+    """No attempt was confirmed; one that timed out may have stored the message all the same."""
+
+    def __init__(self, topic: str, attempts: Sequence[Attempt], seconds: float, why: str = "") -> None:
+        self.topic = topic
+        self.attempts = tuple(attempts)
+        last = attempts[-1].error if attempts else None
+        self.__cause__ = last
+        self.code = int(last.code) if isinstance(last, RequestError) else None
+        tried = "; ".join(f"{number}) {attempt}" for number, attempt in enumerate(attempts, 1)) or "nothing was sent"
+        reason = f"{why}; " if why else ""
+        super().__init__(
+            f"message for topic {topic} was not confirmed within {seconds * 1000:.0f} ms, {len(attempts)} attempts: "
+            f"{reason}{tried}"
+        )
+
+
+class SendTimeout(SendFailed, TimeoutError):
+    """The time for the whole send was up."""
+
+
+class RequestTimeout(ClientError, TimeoutError):
+    """The message was sent, but nobody replied in time."""
+
+    def __init__(self, topic: str, seconds: float) -> None:
+        super().__init__(
+            f"no reply to a message for topic {topic} within {seconds * 1000:.0f} ms: "
+            "check that a consumer of it runs and answers with Producer.reply"
+        )
+
+
+class TooManyInFlight(ClientError):
+    """The producer's own bound held for the whole time: brokers are too slow for what is sent."""
+
+    def __init__(self, count: int, size: int, seconds: float) -> None:
+        super().__init__(
+            f"{count} sends with {size} bytes are in flight and none ended within {seconds * 1000:.0f} ms; the message "
+            "was not sent: send more slowly, or raise max_in_flight and max_in_flight_bytes"
+        )
+
+
+def described(error: RequestError) -> str:
+    """Code, its name, and the remark."""
+    try:
+        name = f" {ResponseCode(error.code).name}"
+    except ValueError:
+        name = ""
+    return f"code {int(error.code)}{name}" + (f", {error.remark}" if error.remark else "")
+
+
+_ADVICE = {
+    ResponseCode.NO_PERMISSION: "check the permission (perm) of broker and topic, the group, and the access rules",
+    ResponseCode.TOPIC_NOT_EXIST: "create the topic with Admin.create_topic",
+    ResponseCode.MESSAGE_ILLEGAL: "the message breaks a limit of the broker: name, properties or size",
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: "create the group with Admin.create_group",
+    ResponseCode.SYSTEM_BUSY: "the broker is overloaded: send more slowly, or add brokers",
+    ResponseCode.SERVICE_NOT_AVAILABLE: "the broker takes no writes: look for a full disk or a slave in its log",
+    ResponseCode.SUBSCRIPTION_PARSE_FAILED: "correct the filter expression",
+}
+
+
+def _advice(error: RequestError) -> str:
+    advice = _ADVICE.get(error.code)  # type: ignore[call-overload]
+    return f" ({advice})" if advice else ""

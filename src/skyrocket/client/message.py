@@ -1,0 +1,359 @@
+"""Messages: as an application gives them, and as it receives them.
+
+`Message` is only read by the client, never changed. `ReceivedMessage` is made for every message that is consumed, so
+it decodes its properties and hosts when somebody asks for them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from skyrocket.errors import DataError, MessageRefused
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.batch import decode_batch
+from skyrocket.format.compression import plain_body
+from skyrocket.format.message_id import host_text, offset_message_id, parse_host
+from skyrocket.format.properties import decode_properties
+from skyrocket.format.record import (
+    HEADS,
+    HOST_BITS_MASK,
+    HOST_BITS_SHIFT,
+    MAGIC_V1,
+    MAGIC_V2,
+    PROPERTIES_LENGTH,
+    SYS_FLAG_AT,
+    pack_host,
+    unpack_host,
+)
+from skyrocket.model import property_names as names
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.requests.server_to_client import PushReplyMessageToClient
+
+SHARDING_KEY = "__SHARDINGKEY"
+RECONSUME_TIME = "RECONSUME_TIME"
+MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+INSTANCE_ID = "INSTANCE_ID"
+CORRELATION_ID = "CORRELATION_ID"
+REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+TIME_TO_LIVE = "TTL"
+MESSAGE_TYPE = "MSG_TYPE"
+CLUSTER = "CLUSTER"
+
+
+@dataclass(slots=True)
+class Message:
+    """What is to be sent. Of `delay_level`, `delay` and `deliver_at` at most one may be given."""
+
+    topic: str
+    body: bytes
+    tags: str | None = None
+    keys: str | Iterable[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    sharding_key: str | None = None  # messages with the same key go to the same queue, in order
+    delay_level: int = 0
+    delay: timedelta | float | None = None  # seconds
+    deliver_at: datetime | None = None
+    flag: int = 0
+    wait_store_ok: bool = True
+
+    @classmethod
+    def json(cls, topic: str, value: Any, **rest: Any) -> "Message":
+        """With a value as JSON for a body."""
+        return cls(topic, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), **rest)
+
+
+def property_text(message: Message, unique_key: str, extra: Mapping[str, str] | None = None) -> str:
+    """The property string of a message; raises MessageRefused for what a broker would misread."""
+    waits = "true" if message.wait_store_ok else "false"
+    text = f"UNIQ_KEY\x01{unique_key}\x02WAIT\x01{waits}\x02"
+    if message.tags:
+        text = f"{text}{names.TAGS}\x01{_value(names.TAGS, message.tags)}\x02"
+    if message.keys:
+        keys = message.keys if isinstance(message.keys, str) else " ".join(message.keys)
+        text = f"{text}{names.KEYS}\x01{_value(names.KEYS, keys)}\x02"
+    if message.sharding_key is not None:
+        text = f"{text}{SHARDING_KEY}\x01{_value(SHARDING_KEY, message.sharding_key)}\x02"
+    if message.delay_level or message.delay is not None or message.deliver_at is not None:
+        text += _timing(message)
+    if message.properties:
+        for name, value in message.properties.items():
+            if name in names.RESERVED:
+                raise MessageRefused(f"property {name} is reserved: choose another name")
+            text = f"{text}{_name(name)}\x01{_value(name, value)}\x02"
+    if extra:
+        for name, value in extra.items():
+            text = f"{text}{name}\x01{value}\x02"
+    if len(text) > 32767 // 4 and len(text.encode()) > 32767:
+        raise MessageRefused(f"properties take {len(text.encode())} bytes; the limit is 32767")
+    return text
+
+
+def _name(name: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise MessageRefused("a property has a blank name")
+    return _clean(name, name)
+
+
+def _value(name: str, value: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise MessageRefused(f"property {name} has no text for a value: {value!r}")
+    return _clean(name, value)
+
+
+def _clean(name: str, text: str) -> str:
+    if "\x01" in text or "\x02" in text:
+        raise MessageRefused(f"property {name!r} contains 0x01 or 0x02, which separate properties")
+    return text
+
+
+def _timing(message: Message) -> str:
+    given = [message.delay_level != 0, message.delay is not None, message.deliver_at is not None]
+    if sum(given) > 1:
+        raise MessageRefused("delay_level, delay and deliver_at exclude each other: give one of them")
+    if message.delay_level:
+        return f"{names.DELAY_LEVEL}\x01{message.delay_level}\x02"
+    if message.delay is not None:
+        seconds = message.delay.total_seconds() if isinstance(message.delay, timedelta) else float(message.delay)
+        return f"{names.TIMER_DELAY_MS}\x01{round(seconds * 1000)}\x02"
+    assert message.deliver_at is not None
+    return f"{names.TIMER_DELIVER_MS}\x01{round(message.deliver_at.timestamp() * 1000)}\x02"
+
+
+class ReceivedMessage:
+    """A message that was stored. `topic` is the one it was sent to, also when it comes from a retry topic."""
+
+    __slots__ = (
+        "_body",
+        "_born_host",
+        "_properties",
+        "_property_bytes",
+        "_store_host",
+        "body_crc",
+        "born_timestamp",
+        "broker_name",
+        "flag",
+        "max_offset",
+        "min_offset",
+        "physical_offset",
+        "prepared_transaction_offset",
+        "queue_id",
+        "queue_offset",
+        "reconsume_times",
+        "size",
+        "store_timestamp",
+        "stored_topic",
+        "sys_flag",
+        "topic",
+    )
+
+    topic: str
+    stored_topic: str  # where it was pulled from
+    broker_name: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    size: int
+    flag: int
+    sys_flag: int
+    born_timestamp: int
+    store_timestamp: int
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body_crc: int
+    min_offset: int  # of its queue when it was pulled, else -1: `max_offset - queue_offset` is the lag
+    max_offset: int
+    _body: bytes
+    _property_bytes: bytes
+    _properties: dict[str, str] | None
+    _born_host: bytes
+    _store_host: bytes
+
+    @property
+    def body(self) -> bytes:
+        """As the producer gave it; raises DataError when it was compressed and cannot be inflated."""
+        if self.sys_flag & flags.COMPRESSED:
+            self._body = plain_body(self._body, self.sys_flag)
+            self.sys_flag &= ~flags.COMPRESSED
+        return self._body
+
+    @property
+    def stored_body_size(self) -> int:
+        """Bytes that the body takes here and now."""
+        return len(self._body)
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        properties = self._properties
+        if properties is None:
+            properties = self._properties = decode_properties(self._property_bytes)
+            if self.max_offset >= 0:
+                properties["MIN_OFFSET"] = str(self.min_offset)
+                properties["MAX_OFFSET"] = str(self.max_offset)
+        return properties
+
+    @property
+    def tags(self) -> str | None:
+        return self.properties.get(names.TAGS)
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for key in self.properties.get(names.KEYS, "").split(" ") if key]
+
+    @property
+    def sharding_key(self) -> str | None:
+        return self.properties.get(SHARDING_KEY)
+
+    @property
+    def message_id(self) -> str:
+        """The producer's unique key, else the offset id."""
+        return self.properties.get(names.UNIQUE_KEY) or self.offset_message_id
+
+    @property
+    def offset_message_id(self) -> str:
+        """Where the record is."""
+        return offset_message_id(unpack_host(self._store_host), self.physical_offset)
+
+    @property
+    def born_host(self) -> str:
+        return host_text(unpack_host(self._born_host))
+
+    @property
+    def store_host(self) -> str:
+        return host_text(unpack_host(self._store_host))
+
+    @property
+    def queue(self) -> MessageQueue:
+        return MessageQueue(self.stored_topic, self.broker_name, self.queue_id)
+
+    def __repr__(self) -> str:
+        place = f"{self.broker_name}:{self.queue_id} offset {self.queue_offset}"
+        return f"<message {self.message_id} of {self.topic} at {place}, {len(self._body)} bytes>"
+
+
+_new = object.__new__
+_I32_AT_SYS_FLAG = SYS_FLAG_AT
+
+
+def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | None = None) -> list[ReceivedMessage]:
+    """All messages of a pull answer, inner batches unfolded; raises DataError where the bytes are no records.
+
+    A record that is longer than its parts or of a newer kind is passed over by its size, as far as that can be told.
+    """
+    data = bytes(data)
+    found: list[ReceivedMessage] = []
+    at, end = 0, len(data)
+    while at < end:
+        if end - at < 91:
+            raise DataError(f"{end - at} bytes are left at byte {at} of a pull answer: too few for a record")
+        sys_flag = int.from_bytes(data[at + _I32_AT_SYS_FLAG : at + _I32_AT_SYS_FLAG + 4], "big")
+        head = HEADS[sys_flag >> HOST_BITS_SHIFT & HOST_BITS_MASK]
+        (
+            size,
+            magic,
+            crc,
+            stored_queue,
+            flag,
+            queue_offset,
+            physical_offset,
+            sys_flag,
+            born,
+            born_host,
+            stored,
+            store_host,
+            times,
+            prepared,
+            length,
+        ) = head.unpack_from(data, at)
+        if not 91 <= size <= end - at:
+            raise DataError(f"a record of {size} bytes at byte {at} of a pull answer of {end} bytes")
+        body_at = at + head.size
+        topic_at = body_at + length
+        if magic == MAGIC_V1:
+            topic_from = topic_at + 1
+            topic_size = data[topic_at]
+        elif magic == MAGIC_V2:
+            topic_from = topic_at + 2
+            topic_size = int.from_bytes(data[topic_at:topic_from], "big")
+        else:
+            raise DataError(f"magic {magic & 0xFFFFFFFF:08X} at byte {at} of a pull answer is of no known record")
+        message = _new(ReceivedMessage)
+        topic_end = topic_from + topic_size
+        message.topic = message.stored_topic = data[topic_from:topic_end].decode("utf-8", "replace")
+        message.broker_name = broker_name
+        message.queue_id = stored_queue if queue_id is None else queue_id
+        message.queue_offset = queue_offset
+        message.physical_offset = physical_offset
+        message.size = size
+        message.flag = flag
+        message.sys_flag = sys_flag
+        message.born_timestamp = born
+        message.store_timestamp = stored
+        message.reconsume_times = times
+        message.prepared_transaction_offset = prepared
+        message.body_crc = crc
+        message.min_offset = message.max_offset = -1
+        message._body = data[body_at:topic_at]
+        message._property_bytes = data[topic_end + PROPERTIES_LENGTH.size : at + size]
+        message._properties = None
+        message._born_host = born_host
+        message._store_host = store_host
+        if sys_flag & flags.INNER_BATCH and sys_flag & flags.NEED_UNWRAP:
+            found += _members(message)
+        else:
+            found.append(message)
+        at += size
+    return found
+
+
+def _members(batch: ReceivedMessage) -> list[ReceivedMessage]:
+    """The messages inside an inner batch: they have consecutive offsets."""
+    members = []
+    for number, element in enumerate(decode_batch(batch.body)):
+        member = _new(ReceivedMessage)
+        for name in ReceivedMessage.__slots__:
+            setattr(member, name, getattr(batch, name))
+        member.flag = element.flag
+        member.sys_flag = batch.sys_flag & ~(flags.INNER_BATCH | flags.NEED_UNWRAP | flags.COMPRESSED)
+        member.queue_offset = batch.queue_offset + number
+        member._body = element.body
+        member._property_bytes = element.properties
+        member._properties = None
+        members.append(member)
+    return members
+
+
+def reply_message(header: PushReplyMessageToClient, body: bytes) -> ReceivedMessage:
+    """The reply that a broker hands over to the client that waits for it."""
+    message = _new(ReceivedMessage)
+    message.topic = message.stored_topic = header.topic
+    message.broker_name = ""
+    message.queue_id = header.queue_id
+    message.queue_offset = message.physical_offset = message.prepared_transaction_offset = 0
+    message.size = len(body)
+    message.flag = header.flag
+    message.sys_flag = header.sys_flag
+    message.born_timestamp = header.born_timestamp
+    message.store_timestamp = header.store_timestamp
+    message.reconsume_times = header.reconsume_times or 0
+    message.body_crc = 0
+    message.min_offset = message.max_offset = -1
+    message._body = body
+    message._property_bytes = (header.properties or "").encode()
+    message._properties = None
+    message._born_host = _host_bytes(header.born_host)
+    message._store_host = _host_bytes(header.store_host)
+    return message
+
+
+def _host_bytes(text: str | None) -> bytes:
+    try:
+        return pack_host(parse_host((text or "").removeprefix("/")))
+    except ValueError:
+        return bytes(8)

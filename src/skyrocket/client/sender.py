@@ -1,0 +1,280 @@
+"""Brings one encoded message to a broker: choose a queue, ask, judge the answer, try another broker.
+
+A message is tried again when the connection fails or the broker says so with a code that another one may not give,
+as long as attempts and time are left. The unique key stays the same, so receivers can tell duplicates.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skyrocket.client.broker_faults import BrokerFaults
+from skyrocket.client.errors import Attempt, BrokerAbsent, NoRoute, NotRunning, SendFailed, SendTimeout
+from skyrocket.client.hooks import SendContext, SendHook, run_hooks
+from skyrocket.client.instance import ClientInstance
+from skyrocket.client.names import unwrap
+from skyrocket.client.outgoing import Outgoing
+from skyrocket.client.publishing import Publishing
+from skyrocket.client.receipt import STATUS_OF_CODE, SendReceipt, SendStatus
+from skyrocket.client.routes import Route
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
+from skyrocket.protocol.errors import RequestError, error_of
+from skyrocket.remoting.addresses import vip
+from skyrocket.remoting.errors import CallTimeout, ConnectFailed, RemotingClosed, RemotingError, TooManyCalls
+
+RETRYABLE_CODES: Final = frozenset(
+    int(code)
+    for code in (
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    )
+)
+_GO_AWAY: Final = int(ResponseCode.GO_AWAY)
+_PAUSE_ON_SAME_BROKER: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SendRules:
+    """What of a producer's settings touches the way of a message."""
+
+    retries: int = 2
+    timeout_per_attempt: float | None = None
+    retry_another_broker_when_not_store_ok: bool = False
+    send_latency_fault_enable: bool = False
+    minimum_latency: bool = False
+    template_topic: str = "TBW102"
+    template_queues: int = 4
+    retryable_codes: frozenset[int] = RETRYABLE_CODES
+
+
+class Sender:
+    """The sends of one group over one client."""
+
+    def __init__(self, instance: ClientInstance, group: str, rules: SendRules, hooks: Sequence[SendHook] = ()) -> None:
+        self.faults = BrokerFaults()
+        self.topics: dict[str, Publishing] = {}
+        self._instance = instance
+        self._remoting = instance.remoting
+        self._complete = instance.complete
+        self._master = instance.brokers.master
+        self._clock = instance.clock
+        self._group = group
+        self._rules = rules
+        self._hooks = hooks
+        self._vip = instance.settings.vip_channel
+        self._chooses_plainly = not rules.send_latency_fault_enable and not rules.minimum_latency
+
+    # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def publishing(self, topic: str) -> Publishing:
+        """The queues of a topic; raises NoRoute or NoNameServer."""
+        known = self.topics.get(topic)
+        if known is not None:
+            return known
+        try:
+            route = await self._instance.route(topic, fresh=topic in self._instance.routes)
+        except NoRoute:
+            template = await self._instance.template_route(topic, self._rules.template_queues)
+            return self._publish(topic, template, is_guess=True)
+        return self._publish(topic, route)
+
+    def _publish(self, topic: str, route: Route, *, is_guess: bool = False) -> Publishing:
+        if not route.write_queues:
+            self.topics.pop(topic, None)
+            why = "no broker that has a master lets it be written to; check perm and writeQueueNums with Admin.route"
+            raise NoRoute(topic, str(self._instance.names), why)
+        known = self.topics.get(topic)
+        if known is not None and known.queues == route.write_queues and known.is_guess == is_guess:
+            return known
+        made = self.topics[topic] = Publishing(
+            self._group,
+            topic,
+            route.write_queues,
+            template_topic=self._rules.template_topic,
+            template_queues=self._rules.template_queues,
+            unit_mode=self._instance.settings.unit_mode,
+            is_guess=is_guess,
+        )
+        return made
+
+    def route_changed(self, topic: str, route: Route) -> None:
+        """Use other queues from now on; without any the next send says so."""
+        if topic in self.topics:
+            if route.write_queues:
+                self._publish(topic, route)
+            else:
+                del self.topics[topic]
+
+    # ── sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, out: Outgoing, timeout: float, queue: MessageQueue | None = None) -> SendReceipt:
+        """Until a broker confirms it; raises SendFailed, or what a look for the route raises."""
+        clock, rules = self._clock, self._rules
+        began = clock.monotonic()
+        deadline = began + timeout
+        attempts: list[Attempt] = []
+        weak: SendReceipt | None = None
+        failed_broker: str | None = None
+        for number in range(1, rules.retries + 2):
+            publishing = self.topics.get(out.topic)
+            if publishing is None:
+                try:
+                    left = max(deadline - clock.monotonic(), 0.01)
+                    publishing = await asyncio.wait_for(self.publishing(out.topic), left)
+                except TimeoutError:
+                    raise SendTimeout(out.topic, attempts, timeout, "no name server told its route in time") from None
+            now = clock.monotonic()
+            if number > 1 and now >= deadline:
+                break
+            if queue is not None:
+                index = self._index_of(publishing, queue)
+            elif self._chooses_plainly:
+                index = publishing.next() if failed_broker is None else publishing.other_than(failed_broker)
+            else:
+                index = self._choose(publishing, now, failed_broker)
+            chosen = publishing.queues[index]
+            if chosen.broker_name == failed_broker:
+                await asyncio.sleep(min(_PAUSE_ON_SAME_BROKER * (number - 1), max(deadline - now, 0.0)))
+                now = clock.monotonic()
+            address = ""
+            try:
+                address = self._master(chosen.broker_name) or await self._instance.master_of(chosen)
+                seconds = deadline - now
+                if rules.timeout_per_attempt is not None and number <= rules.retries:
+                    seconds = min(seconds, rules.timeout_per_attempt)
+                command = publishing.command(index, out, clock.now_ms())
+                if self._hooks:
+                    receipt = await self._hooked(address, command, seconds, out, chosen, number)
+                else:
+                    receipt = await self._ask(address, command, seconds, out, chosen, number)
+            except (RequestError, RemotingError, BrokerAbsent) as error:
+                ended = clock.monotonic()
+                attempts.append(Attempt(chosen.broker_name, address, ended - now, error))
+                if isinstance(error, RemotingClosed):
+                    raise NotRunning(f"producer {self._group}", "stopped") from error
+                self._judge(chosen.broker_name, error, ended)
+                failed_broker = chosen.broker_name
+                if not self._may_retry(error, fixed=queue is not None):
+                    break
+                continue
+            if not self._chooses_plainly:
+                ended = clock.monotonic()
+                self.faults.succeeded(chosen.broker_name, ended - now, ended)
+            if receipt.status is SendStatus.SEND_OK or not rules.retry_another_broker_when_not_store_ok:
+                return receipt
+            weak, failed_broker = receipt, chosen.broker_name
+        if weak is not None:
+            return weak
+        raise self._failure(out, attempts, began, deadline)
+
+    async def _ask(
+        self, address: str, command: RemotingCommand, seconds: float, out: Outgoing, queue: MessageQueue, number: int
+    ) -> SendReceipt:
+        if self._vip:
+            address = vip(address)
+        connection = self._remoting.connection(address)
+        if connection is not None and connection.is_open:
+            # The usual case by the shortest way: this is done for every message.
+            self._complete(address, command)
+            try:
+                answer = await connection.invoke(command, seconds)
+            except CallTimeout:
+                connection.close()  # RocketMQ: it is not trusted any more
+                raise
+            if answer.code == _GO_AWAY:
+                answer = await self._remoting.invoke(address, command, seconds)
+        else:
+            answer = await self._remoting.invoke(address, command, seconds)
+        status = STATUS_OF_CODE.get(answer.code)
+        fields = answer.ext_fields
+        if status is None or not fields:
+            raise error_of(answer.code, answer.remark, fields)
+        get = fields.get
+        queue_id = int(fields["queueId"])
+        if queue_id != queue.queue_id or self._instance.namespace:
+            queue = MessageQueue(unwrap(self._instance.namespace, queue.topic), queue.broker_name, queue_id)
+        return SendReceipt(
+            status,
+            out.unique_key,
+            fields["msgId"],
+            queue,
+            int(fields["queueOffset"]),
+            get("transactionId"),
+            get("MSG_REGION"),
+            get("TRACE_ON") != "false",
+            get("recallHandle"),
+            number,
+        )
+
+    async def _hooked(
+        self, address: str, command: RemotingCommand, seconds: float, out: Outgoing, queue: MessageQueue, number: int
+    ) -> SendReceipt:
+        context = SendContext(self._group, out.message, queue, address, out.unique_key)
+        for hook in self._hooks:
+            hook.allow_send(context)
+        run_hooks((hook.before_send for hook in self._hooks), context)
+        try:
+            context.receipt = await self._ask(address, command, seconds, out, queue, number)
+        except Exception as error:
+            context.error = error
+            raise
+        finally:
+            run_hooks((hook.after_send for hook in reversed(self._hooks)), context)
+        return context.receipt
+
+    async def send_oneway(self, out: Outgoing, timeout: float, queue: MessageQueue | None = None) -> None:
+        """Hand it to the connection; nobody says whether it arrived. Raises SendFailed when it could not leave."""
+        began = self._clock.monotonic()
+        publishing = self.topics.get(out.topic) or await self.publishing(out.topic)
+        index = publishing.next() if queue is None else self._index_of(publishing, queue)
+        chosen = publishing.queues[index]
+        address = self._master(chosen.broker_name) or await self._instance.master_of(chosen)
+        command = publishing.command(index, out, self._clock.now_ms(), ONEWAY_FLAG)
+        try:
+            await self._remoting.tell(vip(address) if self._vip else address, command, timeout)
+        except RemotingError as error:
+            seconds = self._clock.monotonic() - began
+            raise SendFailed(out.topic, [Attempt(chosen.broker_name, address, seconds, error)], seconds) from error
+
+    # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _index_of(self, publishing: Publishing, queue: MessageQueue) -> int:
+        index = publishing.index_of(queue)
+        if index is None:
+            raise NoRoute(
+                publishing.topic,
+                str(self._instance.names),
+                f"queue {queue.queue_id} of broker {queue.broker_name} is none of its {len(publishing.queues)}",
+            )
+        return index
+
+    def _choose(self, publishing: Publishing, now: float, failed_broker: str | None) -> int:
+        if self._rules.minimum_latency:
+            return publishing.quickest(self.faults, now, failed_broker)
+        return publishing.avoiding(self.faults, now, failed_broker)
+
+    def _judge(self, broker_name: str, error: Exception, now: float) -> None:
+        if not self._chooses_plainly and not isinstance(error, BrokerAbsent):
+            self.faults.failed(broker_name, now, reachable=not isinstance(error, RemotingError))
+
+    def _may_retry(self, error: Exception, *, fixed: bool) -> bool:
+        if fixed:  # RocketMQ: one attempt; but what was never sent cannot be doubled
+            return isinstance(error, ConnectFailed)
+        if isinstance(error, RequestError):
+            return int(error.code) in self._rules.retryable_codes
+        return not isinstance(error, TooManyCalls)
+
+    def _failure(self, out: Outgoing, attempts: list[Attempt], began: float, deadline: float) -> SendFailed:
+        now = self._clock.monotonic()
+        timed_out = now >= deadline or bool(attempts and isinstance(attempts[-1].error, CallTimeout))
+        kind = SendTimeout if timed_out else SendFailed
+        return kind(unwrap(self._instance.namespace, out.topic), attempts, now - began)

@@ -1,0 +1,69 @@
+"""What all producers, consumers and admins of one client share. Times are in seconds."""
+
+import os
+import re
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skyrocket.client.errors import NoNameServer, WrongUse
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.remoting.addresses import Address
+
+DEFAULT_INSTANCE: Final = "DEFAULT"
+_INSTANCE_ID = re.compile(r"(?:\w+://)?(MQ_INST_\w+_\w+)\..*")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How a client finds and talks to its cluster.
+
+    Without `name_servers` and `name_server_lookup` the environment variable NAMESRV_ADDR says where to ask. Clients of
+    one process with the same `instance_name` share connections, routes and heartbeats.
+    """
+
+    name_servers: str | Sequence[str] = ""  # host:port, several joined by ; or as a list
+    name_server_lookup: str = ""  # a URL that answers with such a list; asked again every two minutes
+    instance_name: str = DEFAULT_INSTANCE
+    client_ip: str = ""  # "": found out
+    unit_name: str = ""
+    unit_mode: bool = False
+    namespace: str = ""  # stands in front of every topic and group
+    namespace_v2: str = ""  # is told to brokers, which do the same
+    vip_channel: bool = False
+    tls: ssl.SSLContext | None = None
+    sign: Callable[[RemotingCommand], None] | None = None  # adds a signature; nothing is added after it
+    connect_timeout: float = 3.0
+    api_timeout: float = 3.0
+    route_refresh: float = 30.0
+    heartbeat_interval: float = 30.0
+
+    def addresses(self) -> tuple[str, ...]:
+        """The name servers; empty when they must be looked up. Raises NoNameServer or WrongUse."""
+        given = self.name_servers or os.environ.get("NAMESRV_ADDR", "")
+        texts = given.split(";") if isinstance(given, str) else list(given)
+        found = tuple(_address(text) for text in texts if text.strip())
+        if not found and not self.name_server_lookup:
+            raise NoNameServer(
+                "no name server is configured: give name_servers='host:9876', or set the environment variable "
+                "NAMESRV_ADDR"
+            )
+        return found
+
+    def effective_namespace(self) -> str:
+        """As given, or as an endpoint of the form http://MQ_INST_… names it."""
+        if self.namespace:
+            return self.namespace
+        texts = [self.name_servers] if isinstance(self.name_servers, str) else self.name_servers
+        matches = (_INSTANCE_ID.fullmatch(text.strip()) for text in texts)
+        return next((match[1] for match in matches if match), "")
+
+
+def _address(text: str) -> str:
+    bare = text.strip().rpartition("/")[2]  # http://host:port is a way to write it
+    try:
+        Address.parse(bare)
+    except ValueError as error:
+        raise WrongUse(f"name server {text.strip()!r}: {error}; an example is 127.0.0.1:9876") from None
+    return bare

@@ -1,0 +1,45 @@
+"""A client that speaks TLS to name server and broker."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from skyrocket.client.errors import NoNameServer
+from skyrocket.client.message import Message, ReceivedMessage
+from skyrocket.client.producer import Producer
+from skyrocket.client.push_consumer import PushConsumer
+from skyrocket.client.settings import ClientSettings
+from tests.client.cluster import run_bounded, until
+from tests.interop.standalone import TLS_ONLY, running_standalone
+
+
+def unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # the server made its certificate itself
+    return context
+
+
+def test_sends_and_pulls_travel_encrypted(tmp_path: Path) -> None:
+    async def main(names: str) -> None:
+        got: list[bytes] = []
+        client = ClientSettings(names, tls=unverified())
+        consumer = PushConsumer("Billing", client=client)
+
+        @consumer.on("Orders")
+        async def handle(message: ReceivedMessage) -> None:
+            got.append(message.body)
+
+        async with Producer("Shop", client=client) as producer:
+            await producer.send(Message("Orders", b"0"))
+            async with consumer:
+                await asyncio.gather(*(producer.send(Message("Orders", b"x" * 2000)) for _ in range(50)))
+                await until(lambda: len(got) == 51, 20)
+        async with Producer("Shop", names) as plain:
+            with pytest.raises(NoNameServer, match="no name server answered"):
+                await plain.send(Message("Orders", b"x"), timeout=2)
+
+    with running_standalone(tmp_path, TLS_ONLY) as server:
+        run_bounded(main(server.name_server), 60)
