@@ -100,7 +100,7 @@ class Apache:
         """Run a main class to its end, in a home of its own."""
         with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as home:
             command = self.command(main_class, *arguments, home=Path(home), log_level=log_level)
-            return run_bounded(command, timeout_s, stdin=stdin)
+            return run_bounded(command, timeout_s, stdin=stdin, cwd=Path(home))  # some verbs write where they stand
 
 
 def obtain(version: str) -> Apache:
