@@ -31,6 +31,7 @@ _KINDS = {
     "send-1k": "the same with bodies of 1 KiB",
     "pipelined": "16 requests in flight per connection",
     "batch": "batches of --batch messages",
+    "timer": "one message per request, to be delivered in an hour",
     "pull": "pull what the scenarios before have sent, again and again, one connection per queue",
 }
 
@@ -75,6 +76,7 @@ def _scenario(kind: str, options: argparse.Namespace, address: tuple[str, int], 
         queues=options.queues,
         tag=options.tag,
         pull_at_most=options.pull_at_most,
+        timer_seconds=3600 if kind == "timer" else 0,
     )
 
 

@@ -28,12 +28,16 @@ _SUBSCRIPTION_IN_HEADER = 0x4
 class SendFrame:
     """A send of one message, or of a batch, to one queue."""
 
-    def __init__(self, topic: str, queue_id: int, queues: int, body_size: int, batch: int, tag: str) -> None:
+    def __init__(
+        self, topic: str, queue_id: int, queues: int, body_size: int, batch: int, tag: str, timer_seconds: int = 0
+    ) -> None:
         self.messages = batch
         body = b"x" * body_size
         properties = f"UNIQ_KEY\x01{_key_prefix()}{_KEY_MARK}\x02WAIT\x01true\x02" + (
             f"TAGS\x01{tag}\x02" if tag else ""
         )
+        if timer_seconds:
+            properties += f"TIMER_DELAY_SEC\x01{timer_seconds + queue_id}\x02"
         kind = SendMessageV2 if batch == 1 else SendBatchMessage
         request = kind(
             producer_group=PRODUCER_GROUP,

@@ -21,6 +21,7 @@ class Scenario:
     tag: str = ""
     pull_at_most: int = 32
     repeat_pulls: bool = True
+    timer_seconds: int = 0  # messages are to be delivered so much later
 
     @property
     def name(self) -> str:
@@ -31,4 +32,5 @@ class Scenario:
         batch = f", batches of {self.batch}" if self.batch > 1 else ""
         loop = f", {self.rate:,.0f}/s asked for" if self.rate else ""
         window = f" × {self.window} in flight" if self.window > 1 and not self.rate else ""
-        return f"send {size}{batch}, {self.connections} connections{window}{loop}"
+        what = "timers of" if self.timer_seconds else "send"
+        return f"{what} {size}{batch}, {self.connections} connections{window}{loop}"

@@ -57,7 +57,15 @@ async def work(scenario: Scenario, share: Share) -> None:
 async def _connect(scenario: Scenario, share: Share, tally: Tally) -> list[Connection]:
     loop = asyncio.get_running_loop()
     frames = [
-        SendFrame(scenario.topic, queue_id, scenario.queues, scenario.body_size, scenario.batch, scenario.tag)
+        SendFrame(
+            scenario.topic,
+            queue_id,
+            scenario.queues,
+            scenario.body_size,
+            scenario.batch,
+            scenario.tag,
+            scenario.timer_seconds,
+        )
         for queue_id in range(scenario.queues)
     ]
     connections: list[Connection] = []

@@ -303,20 +303,21 @@ def test_a_topic_that_nobody_may_create_has_no_route(tmp_path: Path) -> None:
     run_bounded(main())
 
 
-def test_more_sends_than_allowed_wait_their_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hooks", [(), (SendHook(),)], ids=["plain", "hooked"])
+def test_more_sends_than_allowed_wait_their_turn(tmp_path: Path, hooks: tuple[SendHook, ...]) -> None:
     async def main() -> None:
         settings = ProducerSettings(max_in_flight=4)
-        async with cluster(tmp_path) as given, Producer("Shop", given.names, settings) as producer:
+        async with cluster(tmp_path) as given, Producer("Shop", given.names, settings, hooks=hooks) as producer:
+            address = str(given.brokers["broker-a"].identity.address)
             await producer.send(Message(TOPIC, b"x"))
+            connection = producer._instance.remoting.connection(address)
+            assert connection is not None
+            sending = asyncio.gather(*(producer.send(Message(TOPIC, b"x")) for _ in range(100)))
             most = 0
-
-            class Watch(SendHook):
-                def before_send(self, context: SendContext) -> None:
-                    nonlocal most
-                    most = max(most, producer._flight.count)
-
-            producer._sender._hooks = (Watch(),)
-            await asyncio.gather(*(producer.send(Message(TOPIC, b"x")) for _ in range(100)))
+            while not sending.done():
+                most = max(most, connection.calls_in_flight)
+                await asyncio.sleep(0)
+            assert len(await sending) == 100
             assert most == 4
             for _ in range(4):
                 producer._flight.enter_anyway(1)

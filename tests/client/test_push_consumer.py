@@ -498,7 +498,7 @@ def test_a_queue_is_pulled_no_further_than_its_limits_allow(tmp_path: Path) -> N
             async with consumer:
                 await until(lambda: started == 2)
                 await asyncio.sleep(0.3)
-                in_hand = [process_queue.count for process_queue in consumer._queues.values()]
+                in_hand = [process_queue.count for process_queue in consumer._queues.in_hand.values()]
                 assert 40 < max(in_hand) <= 56
                 release.set()
                 await until(lambda: started >= 400)
@@ -887,7 +887,7 @@ def test_a_queue_that_is_being_left_is_unlocked_when_its_consumer_stops(tmp_path
             second = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True))
             second.subscribe(TOPIC, lambda message: None)
             async with second:
-                await until(lambda: len(first._leaving) >= 2)
+                await until(lambda: len(first._queues.leaving) >= 2)
                 stopping = asyncio.create_task(first.stop())
                 await asyncio.sleep(0.1)
                 release.set()

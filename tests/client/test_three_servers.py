@@ -1,15 +1,15 @@
 """One suite, three servers: Skyrocket, Apache RocketMQ 5.4.0 and 4.9.7, with the same assertions.
 
-Skyrocket's part is in `make test`; Apache's needs Java and is the long mode (`pytest -m interop tests/client`).
+Skyrocket is in `make test`; Apache needs Java and is the long mode, `make interop-client`. Servers that go away
+are in test_kill.py, groups shared with Java consumers in test_mixed_groups.py.
 """
 
 import asyncio
 import contextlib
-import functools
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,46 +39,27 @@ from skyrocket.client import (
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.compression import CompressionType
 from tests.client.cluster import run_bounded, until
-from tests.interop.apache import Apache, Unavailable, obtain
+from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-SLOW = [pytest.mark.slow, pytest.mark.interop]
+PERSIST_SECONDS = 0.2
+SEND_SECONDS = 0.005
 
 
-@functools.cache
-def _apache(version: str) -> Apache | str:
-    try:
-        return obtain(version)
-    except Unavailable as reason:
-        return str(reason)
-
-
-@pytest.fixture(
-    scope="module",
-    params=["skyrocket", pytest.param("5.4.0", marks=SLOW), pytest.param("4.9.7", marks=SLOW)],
-)
+@pytest.fixture(scope="module", params=SERVER_PARAMETERS)
 def names(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name server of a running cluster."""
     folder: Path = tmp_path_factory.mktemp("store")
     with contextlib.ExitStack() as stack:
-        if request.param == "skyrocket":
+        if request.param == OURS:
             yield stack.enter_context(running_standalone(folder)).name_server
             return
-        apache = _apache(request.param)
-        if isinstance(apache, str):
-            pytest.skip(f"no Apache RocketMQ {request.param}: {apache}")
+        apache = apache_or_skip(request.param)
         address = stack.enter_context(running_broker(apache, folder, StoreConfig())).name_server
         run_bounded(registered(address), 60)
         yield address
-
-
-async def registered(names: str) -> None:
-    """Apache's broker listens before the name server knows it."""
-    async with Admin(names) as admin:
-        while not (await admin.cluster()).brokers:
-            await asyncio.sleep(0.2)
 
 
 def fresh(prefix: str) -> str:
@@ -147,7 +128,7 @@ async def everything(names: str, group: str, topic: str, total: int) -> list[Rec
     return found
 
 
-@pytest.mark.parametrize("orderly", [False, True])
+@pytest.mark.parametrize("orderly", [pytest.param(False, id="concurrent"), pytest.param(True, id="orderly")])
 def test_push_consumers_get_everything_once_and_commit(names: str, orderly: bool) -> None:
     async def main() -> None:
         topic, group = fresh("Push"), fresh("Billing")
@@ -237,24 +218,35 @@ def test_tags_and_broadcasting(names: str, tmp_path: Path) -> None:
     run_bounded(main(), 90)
 
 
-def test_a_group_grows_and_shrinks_without_loss(names: str) -> None:
+def test_a_group_grows_from_one_to_three_and_shrinks_again_without_loss(names: str) -> None:
     async def main() -> None:
         topic, group = fresh("Share"), fresh("Billing")
         await made(names, topic, 8)
         got: Counter[bytes] = Counter()
         members: list[PushConsumer] = []
         sent = 0
+        may_come_twice = 0
 
         async def handle(message: ReceivedMessage) -> None:
             got[message.body] += 1
 
         async def join() -> None:
-            consumer = PushConsumer(group, names, PushConsumerSettings(consume_from=FIRST))
+            settings = PushConsumerSettings(consume_from=FIRST, persist_interval=PERSIST_SECONDS)
+            consumer = PushConsumer(group, names, settings)
             consumer.subscribe(topic, handle)
             await consumer.start()
             members.append(consumer)
 
-        def share() -> list[int]:
+        async def change(*steps: Awaitable[None], share: list[int]) -> None:
+            """What may be consumed twice: what came until the change was over, and what was not committed before it."""
+            nonlocal may_come_twice
+            before = sent
+            for step in steps:
+                await step
+            await until(lambda: shares() == share, 60)
+            may_come_twice += sent - before + round(2 * PERSIST_SECONDS / SEND_SECONDS) + 100
+
+        def shares() -> list[int]:
             return sorted(sum(queue.topic == topic for queue in member.assignment) for member in members)
 
         async with Producer("Shop", names) as producer:
@@ -264,26 +256,26 @@ def test_a_group_grows_and_shrinks_without_loss(names: str) -> None:
                 while True:
                     await producer.send(Message(topic, b"%d" % sent))
                     sent += 1
-                    await asyncio.sleep(0.005)
+                    await asyncio.sleep(SEND_SECONDS)
 
             await join()
             sending = asyncio.create_task(keep_sending())
-            await until(lambda: share() == [8], 30)
-            await join()
-            await join()
-            await until(lambda: share() == [2, 3, 3], 40)
-            await members.pop(0).stop()
-            await until(lambda: share() == [4, 4], 40)
-            await members.pop().stop()
-            await until(lambda: share() == [8], 40)
+            await until(lambda: shares() == [8], 30)
+            await change(join(), join(), share=[2, 3, 3])
+            await asyncio.sleep(0.5)
+            await change(members.pop(0).stop(), share=[4, 4])
+            await asyncio.sleep(0.5)
+            await change(members.pop().stop(), share=[8])
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
             await until(lambda: {b"%d" % i for i in range(sent)} <= set(got), 30)
             await members.pop().stop()
             got.pop(b"%d" % sent, None)  # was under way when sending ended
             assert set(got) == {b"%d" % i for i in range(sent)}
+            assert max(got.values()) <= 5  # once, and once more for each of four changes
+            assert got.total() - len(got) <= may_come_twice
 
-    run_bounded(main(), 200)
+    run_bounded(main(), 240)
 
 
 def test_lite_pull_seeks_and_commits(names: str) -> None:

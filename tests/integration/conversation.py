@@ -66,6 +66,11 @@ class Step:
         return int(self.header["code"])
 
     @property
+    def request_line(self) -> int:
+        """Where the request of an answer stands."""
+        return self.request.line if self.request is not None else 0
+
+    @property
     def answer_fields(self) -> dict[str, str]:
         return self.header.get("extFields") or {}
 

@@ -174,7 +174,7 @@ def test_both_names_of_fields_and_both_header_forms_are_understood(tmp_path: Pat
             command = command_of(message(), b"binary")
             command.serialize_type = SerializeType.ROCKETMQ
             answer = await given.client.invoke(given.address, command)
-            assert (answer.code, answer.serialize_type) == (ResponseCode.SUCCESS, SerializeType.ROCKETMQ)
+            assert (answer.code, answer.serialize_type) == (ResponseCode.SUCCESS, SerializeType.JSON)
             assert SendMessageAnswer.from_fields(answer.ext_fields).queue_offset == 1
             command = command_of(pull_request(0))
             command.serialize_type = SerializeType.ROCKETMQ
@@ -262,17 +262,6 @@ def test_refusals_of_a_send_say_what_rocketmq_says(tmp_path: Path) -> None:
             with pytest.raises(MessageIllegal, match="msg body length limit 1000B"):
                 await given.send(bytes(2000), topic="BenchmarkTest")
             assert (await given.send(b"x", topic="BenchmarkTest")).queue_offset == 0
-
-    run_bounded(main())
-
-
-def test_what_is_not_served_yet_is_refused_instead_of_delivered_at_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running(tmp_path) as given:
-            with pytest.raises(SystemFailure, match="accurate timer message is not enabled"):
-                await given.send(b"x", properties="TIMER_DELAY_SEC\x015\x02")
-            with pytest.raises(NoPermission, match="transaction message is forbidden"):
-                await given.send(b"x", properties="TRAN_MSG\x01true\x02")
 
     run_bounded(main())
 

@@ -229,13 +229,13 @@ def test_slow_queries_keep_their_threads_busy_and_nobody_else(tmp_path: Path, mo
             await given.send()
             await given.pull()
             disk_is_back = threading.Event()
-            search = given.broker.store.query
+            search = given.broker.store.reader.query
 
             def slow_search(*args: Any, **options: Any) -> Any:
                 assert disk_is_back.wait(20)
                 return search(*args, **options)
 
-            monkeypatch.setattr(given.broker.store, "query", slow_search)
+            monkeypatch.setattr(given.broker.store.reader, "query", slow_search)
             stuck = asyncio.create_task(given.client.invoke(given.address, command_of(BY_KEY), 20))
             behind = asyncio.create_task(given.client.invoke(given.address, command_of(BY_KEY), 20))
             await until(lambda: given.broker.classes.query.in_hand == 2)
@@ -253,7 +253,7 @@ def test_a_request_that_gets_no_thread_in_time_is_swept(tmp_path: Path, monkeypa
         async with running_broker(tmp_path, BrokerConfig(query_threads=1, admin_wait_ms=150)) as given:
             await given.send()
             disk_is_back = threading.Event()
-            monkeypatch.setattr(given.broker.store, "query", lambda *_, **__: disk_is_back.wait(20) and [])
+            monkeypatch.setattr(given.broker.store.reader, "query", lambda *_, **__: disk_is_back.wait(20) and [])
             stuck = asyncio.create_task(given.client.invoke(given.address, command_of(BY_KEY), 20))
             await until(lambda: given.broker.classes.query.in_hand == 1)
             began = time.monotonic()

@@ -39,7 +39,7 @@ DELIBERATE = {
     (17, ""): "which of two missing fields is named",
     (60, ""): "not served",
 }
-SQL = ("FOO", "SQL92")  # expressions of other kinds than tags
+SQL = ("FOO", "SQL92")  # the real server had enablePropertyFilter on, which is off by default
 
 
 class Case(NamedTuple):

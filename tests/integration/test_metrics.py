@@ -85,6 +85,7 @@ def test_what_happens_in_a_broker_is_seen_in_its_metrics(tmp_path: Path) -> None
             assert value(found["rocketmq_processor_watermark"], processor="send") == 0
             assert value(found["rocketmq_producer_connections"]) == 1
             assert value(found["rocketmq_consumer_connections"], consumer_group=GROUP, consume_mode="push") == 1
+            assert value(found["rocketmq_broker_permission"]) == 6
             assert value(found["rocketmq_topic_number"]) == len(given.broker.topics.topics)
             assert value(found["rocketmq_consumer_group_number"]) == len(given.broker.groups.groups)
             assert value(found["rocketmq_storage_size"], storage_type="local", storage_medium="disk") > 5 * 100

@@ -151,10 +151,10 @@ def test_a_code_that_a_binary_header_would_cut_is_sent_as_json() -> None:
     assert FrameReader().receive(frame)[0].code == 200050
 
 
-def test_an_answer_has_the_header_form_of_its_request() -> None:
+def test_an_answer_is_json_whatever_the_form_of_its_request() -> None:
     for request in COMMANDS:
         answer = request.answer(0, ext_fields={})
         assert answer.is_response
         assert not answer.is_oneway
         assert answer.opaque == request.opaque
-        assert frames.encode(answer)[4] == request.serialize_type
+        assert frames.encode(answer)[4] == SerializeType.JSON

@@ -18,11 +18,15 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Final, NoReturn, Self
 
+from skyrocket.broker.access.control import AccessControl
 from skyrocket.broker.administration import Administration
 from skyrocket.broker.advertised_address import advertised_host, resolved
 from skyrocket.broker.identity import BrokerIdentity
 from skyrocket.broker.inquiries import Inquiries
 from skyrocket.broker.metrics import BrokerMetrics
+from skyrocket.broker.pop.popping import Popping
+from skyrocket.broker.pop.revive import timer_is_behind
+from skyrocket.broker.pop.routes import QueueRoutes
 from skyrocket.broker.processors.clients import ClientProcessor
 from skyrocket.broker.processors.locks import LockProcessor
 from skyrocket.broker.processors.offsets import OffsetProcessor
@@ -49,12 +53,20 @@ from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.timer.timers import Timers
+from skyrocket.broker.transactions import Transactions
 from skyrocket.broker.wanted import Subscriptions
 from skyrocket.clock import Clock, ServiceClock, SystemClock
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig, TlsConfig
 from skyrocket.errors import SkyrocketError
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets, delay_offsets, subscription_groups
+from skyrocket.format.config_files import (
+    consumer_offsets,
+    delay_offsets,
+    order_info,
+    request_mode,
+    subscription_groups,
+)
 from skyrocket.model.topic_config import PERM_WRITE
 from skyrocket.observability.health import alive, readiness
 from skyrocket.observability.http_endpoint import HttpEndpoint
@@ -100,6 +112,7 @@ class Broker:
         self.metrics_port = 0  # of /metrics, /health and /ready; 0 while they are not served
         self._tls = tls or TlsConfig()
         self._clock = clock or SystemClock()
+        self._disk = disk
         self._peer_clock = peer_clock or self._clock
         port = config.listen_port or _free_port(config.bind_address)
         host = advertised_host(config.broker_ip, config.bind_address)
@@ -121,12 +134,13 @@ class Broker:
             disk=disk,
         )
         self._build_state()
+        self.access = AccessControl(config, self.store, self._clock)
         self._persistence = Persistence(
             (self.topics, self.groups), self.offsets, config.flush_offsets_interval_ms / 1000, self._clock
         )
         self.settings = self._live_settings(store_config)
+        self._client = RemotingClient(tls=client_tls(self._tls), signer=self.access.signer)
         self._build_requests()
-        self._client = RemotingClient(tls=client_tls(self._tls))
         self._registration = Registration(
             self._client,
             AddressList.parse(config.name_servers).in_order(),
@@ -149,6 +163,7 @@ class Broker:
             auto_create=config.auto_create_topic,
             default_queues=config.default_topic_queues,
             delay_levels=len(self._delays_ms),
+            timer_wheel=self.store.config.timer_wheel,
         )
         topic_file = TopicFile(Disk(), str(Path(self.store.paths.config) / "topics.json"))
         self.topics = TopicTable(
@@ -231,6 +246,11 @@ class Broker:
             dispatch,
             save_seconds=config.flush_delay_offsets_interval_ms / 1000,
         )
+        self.timers = Timers(store, self.topics, self.identity, config, clock, dispatch, rules, self._disk)
+        self.inquiries.runtime_info.add_source(self.timers.rows)
+        self.transactions = Transactions(
+            store, self.topics, self.offsets, self.producers, self.identity, config, clock, dispatch, rules
+        )
         pull = PullProcessor(
             store,
             self.topics,
@@ -243,16 +263,47 @@ class Broker:
             slave_read=config.slave_read,
             count=self.inquiries.counters.pulled,
         )
+        self.popping = Popping(
+            store,
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.consumers,
+            subscriptions,
+            rules,
+            self.identity,
+            clock,
+            self._peer_clock,
+            lambda: self.settings.broker,
+            dispatch,
+            self._file("consumerOrderInfo.json", order_info),
+            self._file("messageRequestMode.json", request_mode),
+            has_timer=lambda: store.config.timer_wheel,
+            is_timer_behind=partial(timer_is_behind, self.timers.service, clock, store.config.timer_precision_ms),
+            count=self.inquiries.counters.pulled,
+        )
+        store.add_listener(self.popping.arrived)
+        self._persistence.also_save(self.popping.modes)
+        self._persistence.also_save(self.popping.orders, with_offsets=True)
+        self._persistence.before_offsets = self.popping.revive_log.force_to_disk
         self._clients = ClientProcessor(self.consumers, self.producers, self.groups, self.topics)
-        router = Router(clock=self._peer_clock)
+        router = Router(self.access.checks, clock=self._peer_clock)
         self.classes = classes = RequestClasses(config)
         router.register(SEND_CODES, send.send, classes.send)
         router.shapes = SendShapes()
         send_back.register(router, classes.send)
         replies.register(router, classes.reply)
+        self.timers.register(router, classes)
+        self.timers.follow(self.settings)
+        self.transactions.register(router, classes)
+        self.transactions.follow(self.settings)
         router.register(RequestCode.PULL_MESSAGE, pull.pull, classes.pull)
         lite_pull = pull.pull if config.lite_pulls else no_lite_pulls(self.identity.address.host)
         router.register(RequestCode.LITE_PULL_MESSAGE, lite_pull, classes.lite_pull)
+        name_servers = AddressList.parse(config.name_servers).in_order()
+        routes = QueueRoutes(self._client, name_servers, self.topics, config.broker_name, self._peer_clock)
+        self.popping.register(router, classes, routes)
+        self.popping.follow(self.settings)
         self._clients.register(router, classes.client_manage)
         OffsetProcessor(store, self.topics, self.groups, self.offsets).register(router, classes.consumer_manage)
         LockProcessor(self.locks).register(router, classes.admin)
@@ -268,6 +319,7 @@ class Broker:
             clock,
         )
         self._administration.register(router, classes)
+        self.access.register(router, classes.admin, str(self.identity.address))
         self.inquiries.register(router, classes.admin)
         self._router = router
         self._workers = Workers(config.query_threads, self._peer_clock)
@@ -298,8 +350,11 @@ class Broker:
             self.inquiries.counters,
             self.classes,
             self._server,
+            lambda: self.settings.broker.broker_permission,
             self._clock,
         )
+        metrics.others += [self.timers.metrics, self.transactions.metrics]
+        metrics.others.append(self.popping.metrics)
         checks = {"store": self._store_trouble, "registration": self._registration_trouble}
         return HttpEndpoint({"/metrics": metrics.page, "/health": alive, "/ready": lambda: readiness(checks)})
 
@@ -340,22 +395,41 @@ class Broker:
         await asyncio.to_thread(self.store.open)
         stack.push_async_callback(asyncio.to_thread, self.store.close)
         self.inquiries.begin()
+        self.access.load()
         for table in (self.topics, self.groups, self.offsets):
             table.load()
         self.delay_levels.load()  # after the store has recovered: offsets are compared with its queues
+        self.popping.load()
         stack.callback(self._persistence.save_all)
         stack.push_async_callback(asyncio.to_thread, self.delay_levels.save)
+        await asyncio.to_thread(self.timers.load)
+        stack.push_async_callback(asyncio.to_thread, self.timers.close)
+        self.transactions.log.load()
+        stack.push_async_callback(self.transactions.check.close)
         stack.push_async_callback(self._workers.close)
         stack.push_async_callback(self._server.stop)
         await self._listen()
         stack.callback(self._polling.wake_all)
+        stack.callback(self.popping.wake_all)
         stack.push_async_callback(self._client.close)
         stack.push_async_callback(self._services.end)
         self._run_service(self._polling.run)
+        self._run_service(self.popping.pops.run)
+        self._run_service(self.popping.notifications.run)
+        self._run_service(self.popping.run_forgetting)
+        if self._config.broker_id == 0:  # a slave revives nothing: its master does
+            self._run_service(self.popping.revive.run)
         self._run_service(self.inquiries.sampling.run)
+        if self.access.service is not None:
+            self._run_service(self.access.service)
         self._run_service(self._persistence.run)
         self._run_service(self.delay_levels.run)
         self._run_service(self.delay_levels.run_saves)
+        if self.timers.service is not None and self._config.broker_id == 0:  # a slave delivers nothing
+            self._run_service(self.timers.service.run)
+            self._run_service(self.timers.service.run_saves)
+        if self._config.broker_id == 0:  # a slave asks nobody: its master does
+            self._run_service(self.transactions.check.run)
         self._fast_failure.watch(self._server.turn)
         self._run_service(self._fast_failure.run)
         self._run_service(self._housekeeping)
@@ -392,6 +466,10 @@ class Broker:
     async def stop(self) -> None:
         """End in order; may be called again."""
         await self._stack.aclose()
+
+    async def break_off(self) -> None:
+        """Serve nobody any more, as a killed process; what was in hand is not answered. `stop` must follow."""
+        await self._server.stop(drain_seconds=0.0)
 
     def _run_service(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._services.start(work)

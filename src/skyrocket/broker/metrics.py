@@ -4,7 +4,7 @@ Nothing is counted for them on the way of a message: the numbers are those that 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from skyrocket.broker.identity import BrokerIdentity
 from skyrocket.broker.request_classes import RequestClasses
@@ -46,6 +46,7 @@ class BrokerMetrics:
         counters: Counters,
         classes: RequestClasses,
         server: RemotingServer,
+        permission: Callable[[], int],
         clock: Clock,
     ) -> None:
         self._store = store
@@ -57,6 +58,8 @@ class BrokerMetrics:
         self._counters = counters
         self._classes = classes
         self._server = server
+        self._permission = permission
+        self.others: list[Callable[[], Iterator[Metric]]] = []  # parts that know their own
         self._clock = clock
         self._common = {
             "cluster": identity.cluster_name,
@@ -76,6 +79,8 @@ class BrokerMetrics:
         yield from self._connections()
         yield from self._lag()
         yield from self._storage()
+        for part in self.others:
+            yield from part()
 
     # ── the broker ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -87,6 +92,7 @@ class BrokerMetrics:
             refused.add(each.refused, processor=each.name)
         yield waiting
         yield refused
+        yield _single("rocketmq_broker_permission", Kind.GAUGE, "4 to read, 2 to write", self._permission())
         yield _single("rocketmq_topic_number", Kind.GAUGE, "Topics", len(self._topics.topics))
         yield _single("rocketmq_consumer_group_number", Kind.GAUGE, "Consumer groups", len(self._groups.groups))
         requests = Metric("skyrocket_requests_total", Kind.COUNTER, "Requests, by code; without a code: not supported")

@@ -1,4 +1,4 @@
-"""`skyrocket inspect | namesrv | broker | standalone`: the commands, in the order in which --help shows them."""
+"""`skyrocket inspect | namesrv | broker | standalone | produce | consume`: the commands in the order of --help."""
 
 import sys
 from typing import Annotated
@@ -7,8 +7,10 @@ import typer
 
 from skyrocket import __version__
 from skyrocket.cli.broker import broker
+from skyrocket.cli.consume import consume
 from skyrocket.cli.inspect import inspect
 from skyrocket.cli.namesrv import namesrv
+from skyrocket.cli.produce import produce
 from skyrocket.cli.standalone import standalone
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
@@ -29,7 +31,7 @@ def skyrocket(
     """Skyrocket: RocketMQ in Python."""
 
 
-for _command in (inspect, namesrv, broker, standalone):
+for _command in (inspect, namesrv, broker, standalone, produce, consume):
     app.command()(_command)
 
 

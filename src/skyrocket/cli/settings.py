@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import typer
 
 from skyrocket.config.setting import section_from
-from skyrocket.config.sources import gather, pairs_of, parse_properties, properties_text, unknown_settings
+from skyrocket.config.sources import gather, parse_properties, properties_text, shown_pairs_of, unknown_settings
 from skyrocket.errors import ConfigError
 
 Section = TypeVar("Section")
@@ -32,7 +32,7 @@ class Sections:
         """Every setting as a line of a .conf file."""
         pairs: dict[str, str] = {}
         for section in self._given.values():
-            pairs |= pairs_of(section)
+            pairs |= shown_pairs_of(section)
         return properties_text(pairs)
 
 

@@ -25,13 +25,18 @@ from skyrocket.client.allocation import (
     MachineRoomNearby,
 )
 from skyrocket.client.consumer_settings import PushConsumerSettings
+from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import (
+    AlreadyStarted,
     BrokerAbsent,
     BrokerRefused,
     ClientError,
+    CredentialsDiffer,
+    ForkedClient,
     GroupInUse,
     IllegalName,
     IllegalSubscription,
+    NameServersDiffer,
     NoNameServer,
     NoRoute,
     NotRunning,
@@ -46,10 +51,12 @@ from skyrocket.client.handlers import (
     DeadLetter,
     ReconsumeLater,
     SuspendCurrentQueue,
+    current_group,
     current_message,
 )
 from skyrocket.client.hooks import ConsumeContext, ConsumeHook, SendContext, SendHook
 from skyrocket.client.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.log_context import MessageContext
 from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import Producer, ProducerSettings
 from skyrocket.client.push_consumer import PushConsumer
@@ -61,7 +68,9 @@ from skyrocket.client.transaction import Transaction, TransactionProducer, Trans
 from skyrocket.model.message_queue import MessageQueue
 
 __all__ = [
+    "Acl",
     "Admin",
+    "AlreadyStarted",
     "Averagely",
     "AveragelyByCircle",
     "BrokerAbsent",
@@ -75,7 +84,9 @@ __all__ = [
     "ConsumeFromWhere",
     "ConsumeHook",
     "ConsumeStatus",
+    "CredentialsDiffer",
     "DeadLetter",
+    "ForkedClient",
     "GroupInUse",
     "IllegalName",
     "IllegalSubscription",
@@ -83,8 +94,10 @@ __all__ = [
     "LitePullSettings",
     "MachineRoomNearby",
     "Message",
+    "MessageContext",
     "MessageModel",
     "MessageQueue",
+    "NameServersDiffer",
     "NoNameServer",
     "NoRoute",
     "NotRunning",
@@ -109,5 +122,6 @@ __all__ = [
     "TransactionProducer",
     "TransactionState",
     "WrongUse",
+    "current_group",
     "current_message",
 ]

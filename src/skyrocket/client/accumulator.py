@@ -41,13 +41,14 @@ class PendingSend:
 
 
 class _Batch:
-    __slots__ = ("elements", "first", "ids", "keys", "outcome", "size", "timer", "topic", "waiters")
+    __slots__ = ("elements", "first", "ids", "keys", "members", "outcome", "size", "timer", "topic", "waiters")
 
     def __init__(self, first: Message, topic: str) -> None:
         self.first = first
         self.topic = topic
         self.elements: list[bytes] = []
         self.keys: list[str] = []
+        self.members: list[Message] = []
         self.size = 0
         self.waiters: list[asyncio.Future[None]] = []
         self.outcome: SendReceipt | Exception | None = None
@@ -93,8 +94,10 @@ class Accumulator:
         max_delay: float,
         total_bytes: int,
         timeout: float,
+        keeps_members: bool = False,
     ) -> None:
         self._send = send
+        self._keeps_members = keeps_members  # for traces; otherwise only their bytes are held
         self._rules = rules
         self._clock = clock
         self._max_bytes = max_bytes
@@ -117,6 +120,8 @@ class Accumulator:
         number = len(filling.keys)
         filling.elements.append(element)
         filling.keys.append(unique_key)
+        if self._keeps_members:
+            filling.members.append(message)
         filling.size += len(element)
         if filling.size >= self._max_bytes:
             self._close(key, filling)
@@ -145,6 +150,7 @@ class Accumulator:
         size = filling.size
         out = batch(filling.first, filling.topic, filling.elements, filling.keys, self._clock.now_ms())
         filling.elements.clear()
+        out.members = filling.members
         try:
             whole = await self._send(out)
             filling.ids = whole.offset_message_id.split(",")

@@ -13,13 +13,14 @@ from datetime import datetime
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import AlreadyStarted, BrokerRefused, ClientError, NoRoute, NotRunning, WrongUse
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.lifecycle import State
 from skyrocket.client.message import ReceivedMessage, decode_messages
 from skyrocket.client.names import TEMPLATE_TOPIC, check_creatable, check_group, retry_topic, unwrap, wrap
 from skyrocket.client.routes import MASTER_ID, Route
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.start_position import max_offset, min_offset, offset_at
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import host_text, parse_offset_message_id
@@ -96,10 +97,10 @@ class Admin:
         name_servers: str | Sequence[str] = "",
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
         timeout: float = 5.0,
     ) -> None:
-        shared = client or ClientSettings()
-        self._client = replace(shared, name_servers=name_servers) if name_servers else shared
+        self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self._timeout = timeout
         self._state = State.NEW

@@ -23,6 +23,7 @@ from skyrocket.client import producer as _producer
 from skyrocket.client import push_consumer as _push
 from skyrocket.client import transaction as _transaction
 from skyrocket.client.consumer_settings import PushConsumerSettings
+from skyrocket.client.credentials import Acl
 from skyrocket.client.hooks import ConsumeHook, SendHook
 from skyrocket.client.lite_pull_consumer import LitePullSettings
 from skyrocket.client.message import Message, ReceivedMessage
@@ -137,9 +138,12 @@ class Producer(_Running[_producer.Producer]):
         settings: ProducerSettings | None = None,
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
         hooks: Sequence[SendHook] = (),
     ) -> None:
-        self._inner = _producer.Producer(group, name_servers, settings, client=client, hooks=hooks)
+        self._inner = _producer.Producer(
+            group, name_servers, settings, client=client, credentials=credentials, hooks=hooks
+        )
 
     start = _waits(_producer.Producer.start)
     stop = _waits(_producer.Producer.stop)
@@ -169,9 +173,12 @@ class TransactionProducer(Producer):
         settings: ProducerSettings | None = None,
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
         hooks: Sequence[SendHook] = (),
     ) -> None:
-        self._inner = _transaction.TransactionProducer(group, name_servers, settings, client=client, hooks=hooks)
+        self._inner = _transaction.TransactionProducer(
+            group, name_servers, settings, client=client, credentials=credentials, hooks=hooks
+        )
 
     start = _waits(_transaction.TransactionProducer.start)
 
@@ -203,11 +210,18 @@ class PushConsumer(_Running[_push.PushConsumer]):
         settings: PushConsumerSettings | None = None,
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
         hooks: Sequence[ConsumeHook] = (),
         on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
     ) -> None:
         self._inner = _push.PushConsumer(
-            group, name_servers, settings, client=client, hooks=hooks, on_queues_changed=on_queues_changed
+            group,
+            name_servers,
+            settings,
+            client=client,
+            credentials=credentials,
+            hooks=hooks,
+            on_queues_changed=on_queues_changed,
         )
 
     start = _waits(_push.PushConsumer.start)
@@ -244,8 +258,9 @@ class LitePullConsumer(_Running[_lite.LitePullConsumer]):
         settings: LitePullSettings | None = None,
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
     ) -> None:
-        self._inner = _lite.LitePullConsumer(group, name_servers, settings, client=client)
+        self._inner = _lite.LitePullConsumer(group, name_servers, settings, client=client, credentials=credentials)
 
     start = _waits(_lite.LitePullConsumer.start)
     stop = _waits(_lite.LitePullConsumer.stop)
@@ -256,6 +271,7 @@ class LitePullConsumer(_Running[_lite.LitePullConsumer]):
     poll = _waits(_lite.LitePullConsumer.poll)
     commit = _waits(_lite.LitePullConsumer.commit)
     committed = _waits(_lite.LitePullConsumer.committed)
+    position = _calls(_lite.LitePullConsumer.position)
     seek = _waits(_lite.LitePullConsumer.seek)
     seek_to_begin = _waits(_lite.LitePullConsumer.seek_to_begin)
     seek_to_end = _waits(_lite.LitePullConsumer.seek_to_end)
@@ -284,9 +300,10 @@ class Admin(_Running[_admin.Admin]):
         name_servers: str | Sequence[str] = "",
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
         timeout: float = 5.0,
     ) -> None:
-        self._inner = _admin.Admin(name_servers, client=client, timeout=timeout)
+        self._inner = _admin.Admin(name_servers, client=client, credentials=credentials, timeout=timeout)
 
     start = _waits(_admin.Admin.start)
     stop = _waits(_admin.Admin.stop)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from skyrocket.client.handlers import Handler, Outcome
+from skyrocket.client.handlers import Handler, Outcome, current_group
 from skyrocket.client.hooks import ConsumeContext, ConsumeHook, run_hooks
 from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.offset_store import OffsetStore
@@ -51,7 +51,7 @@ class ConcurrentConsumption:
         monotonic: Callable[[], float],
         hooks: Sequence[ConsumeHook] = (),
     ) -> None:
-        self._group = group
+        self.group = group
         self._handler_of = handler_of
         self._offsets = offsets
         self._send_back = send_back  # None when broadcasting: what fails is lost
@@ -71,7 +71,7 @@ class ConcurrentConsumption:
     def start(self) -> None:
         """Let the workers wait for work."""
         for worker in self._workers:
-            self._tasks.start(self._work(worker), f"consume {self._group}")
+            self._tasks.start(self._work(worker), f"consume {self.group}")
 
     def submit(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         """Hand over what was pulled."""
@@ -89,6 +89,7 @@ class ConcurrentConsumption:
     async def _work(self, worker: _Worker) -> None:
         pending = self._pending
         calls = 0
+        current_group.set(self.group)
         while not self._is_stopping:
             if not pending:
                 worker.turn = asyncio.get_running_loop().create_future()
@@ -132,17 +133,16 @@ class ConcurrentConsumption:
         """The handler with its hooks, without consequences."""
         handler = self._handler_of(piece[0].topic)
         if handler is None:
-            _logger.error(
-                "no handler for topic=%s group=%s: the message is kept for later", piece[0].topic, self._group
-            )
+            _logger.error("no handler for topic=%s group=%s: the message is kept for later", piece[0].topic, self.group)
             return Outcome(0, status="FAILED")
         if not self._hooks:
             return await handler.call(piece)
-        context = ConsumeContext(self._group, piece[0].queue, piece)
+        context = ConsumeContext(self.group, piece[0].queue, piece)
         run_hooks((hook.before_consume for hook in self._hooks), context)
         began = self._monotonic()
         outcome = await handler.call(piece)
         context.succeeded = outcome is None
+        context.error = None if outcome is None else outcome.error
         context.status = "SUCCESS" if outcome is None else outcome.status
         if self._monotonic() - began >= self._timeout:
             context.status = "TIME_OUT"
@@ -158,7 +158,7 @@ class ConcurrentConsumption:
         self.succeeded += first
         self.failed += len(failed)
         if self._send_back is None:
-            _logger.warning("broadcasting: failed messages are dropped group=%s count=%d", self._group, len(failed))
+            _logger.warning("broadcasting: failed messages are dropped group=%s count=%d", self.group, len(failed))
             return piece
         done = piece[:first]
         stuck: list[ReceivedMessage] = []

@@ -70,6 +70,16 @@ class NameServersDiffer(WrongUse):
         )
 
 
+class CredentialsDiffer(WrongUse):
+    """One instance name for two accounts: they would share connections and signatures."""
+
+    def __init__(self, client_id: str) -> None:
+        super().__init__(
+            f"client {client_id} already signs with other credentials: "
+            "choose another instance_name for the second account"
+        )
+
+
 class ForkedClient(WrongUse, RuntimeError):
     """Used in a child process: sockets and ids belong to the parent."""
 

@@ -25,6 +25,7 @@ MessageHandler: TypeAlias = Callable[[ReceivedMessage], Any]
 BatchHandler: TypeAlias = Callable[[list[ReceivedMessage]], Any]
 
 current_message: contextvars.ContextVar[ReceivedMessage] = contextvars.ContextVar("skyrocket_current_message")
+current_group: contextvars.ContextVar[str] = contextvars.ContextVar("skyrocket_current_group")
 
 TO_DEAD_LETTERS: Final = -1
 
@@ -88,6 +89,7 @@ class Handler:
         """Run it; None when all were consumed."""
         try:
             if self.takes_list:
+                current_message.set(messages[0])
                 return judged(await self._run(list(messages)))
             for number, message in enumerate(messages):
                 current_message.set(message)

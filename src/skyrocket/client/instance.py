@@ -16,7 +16,14 @@ from typing import Any, Final, TypeVar
 
 from skyrocket.client import server_requests
 from skyrocket.client.client_id import client_id_of
-from skyrocket.client.errors import BrokerAbsent, BrokerRefused, GroupInUse, NameServersDiffer, NoRoute
+from skyrocket.client.errors import (
+    BrokerAbsent,
+    BrokerRefused,
+    CredentialsDiffer,
+    GroupInUse,
+    NameServersDiffer,
+    NoRoute,
+)
 from skyrocket.client.members import ConsumerMember, ProducerMember
 from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.name_servers import LOOKUP_INTERVAL, NameServers
@@ -65,8 +72,10 @@ class ClientInstance:
         self.clock = clock or SystemClock()
         self.router = Router(clock=self.clock)
         server_requests.register(self.router, self)
+        self._sign = settings.signer()
         # What every request gets before it leaves.
-        self.complete = self._complete if settings.sign or settings.namespace_v2 else _complete_language
+        self.complete = self._complete if self._sign or settings.namespace_v2 else _complete_language
+        self.completes_nothing_but_language = self.complete is _complete_language
         self.remoting = RemotingClient(
             RemotingSettings(connect_seconds=settings.connect_timeout),
             self.router,
@@ -100,6 +109,8 @@ class ClientInstance:
             instance._start()
         elif sorted(settings.addresses()) != sorted(instance.settings.addresses()):
             raise NameServersDiffer(client_id, ";".join(instance.settings.addresses()), ";".join(settings.addresses()))
+        elif (settings.credentials, settings.sign) != (instance.settings.credentials, instance.settings.sign):
+            raise CredentialsDiffer(client_id)
         instance._users += 1
         return instance
 
@@ -317,8 +328,8 @@ class ClientInstance:
             fields = command.ext_fields = fields if fields is not None else {}
             fields["nsd"] = "true"
             fields["ns"] = self.settings.namespace_v2
-        if self.settings.sign is not None:
-            self.settings.sign(command)
+        if self._sign is not None:
+            self._sign(command)
 
 
 def _forked() -> None:

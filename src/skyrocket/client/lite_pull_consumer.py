@@ -12,13 +12,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
 from typing import Final, Self
 
 from skyrocket.client.allocation import AllocationStrategy, Averagely
+from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import AlreadyStarted, ClientError, IllegalSubscription, NoRoute, WrongUse
+from skyrocket.client.filter_check import check_filters
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.lifecycle import State, not_running
 from skyrocket.client.message import ReceivedMessage
@@ -28,7 +30,7 @@ from skyrocket.client.process_queue import FlowLimits, ProcessQueue
 from skyrocket.client.puller import Puller, PullRules
 from skyrocket.client.rebalance import Rebalancer
 from skyrocket.client.running_info import running_info
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.start_position import (
     ConsumeFromWhere,
     MessageModel,
@@ -97,11 +99,11 @@ class LitePullConsumer:
         settings: LitePullSettings | None = None,
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
     ) -> None:
         check_group(group)
         self.settings = settings or LitePullSettings()
-        shared = client or ClientSettings()
-        self._client = replace(shared, name_servers=name_servers) if name_servers else shared
+        self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self.group = wrap(self._namespace, group)
         self._state = State.NEW
@@ -204,8 +206,12 @@ class LitePullConsumer:
         self._subscriptions[full] = subscription_of(full, wanted, self._instance.clock.now_ms())
         try:
             await self._instance.route(full)
+            await check_filters(self._instance, self.group, [self._subscriptions[full]])
         except NoRoute as error:
             _logger.warning("a subscribed topic is not there yet: %s", error)
+        except ClientError:
+            del self._subscriptions[full]
+            raise
         await self._instance.beat_all()
         if first:
             self._tasks.start(self._rebalancer.run(), f"rebalance {self.group}")
@@ -221,12 +227,17 @@ class LitePullConsumer:
             await self._let_go([queue for queue in self._held if queue.topic == full])
         await self._instance.beat_all()
 
-    async def assign(self, queues: Iterable[MessageQueue], wanted: Filter = "*") -> None:
-        """Read exactly these queues, whoever else does; raises WrongUse after `subscribe`."""
+    async def assign(self, queues: Iterable[MessageQueue] | Mapping[MessageQueue, int], wanted: Filter = "*") -> None:
+        """Read exactly these queues, whoever else does; raises WrongUse after `subscribe`.
+
+        A mapping says at which offset to begin; queues that are read already go on there. Otherwise, and for all
+        others, what the group has committed counts, then `consume_from`.
+        """
         self._check_running()
         if self._subscriptions and not self._assigned:
             raise WrongUse(f"{self} has subscribed: queues cannot be assigned as well; use another consumer")
-        chosen = {queue._replace(topic=wrap(self._namespace, queue.topic)) for queue in queues}
+        offsets = {self._full(queue): offset for queue, offset in queues.items()} if isinstance(queues, Mapping) else {}
+        chosen = {self._full(queue) for queue in queues}
         if not chosen:
             raise IllegalSubscription("assign needs at least one queue: Admin.route or message_queues tell which exist")
         self._assigned = True
@@ -234,10 +245,14 @@ class LitePullConsumer:
         self._subscriptions = {queue.topic: subscription_of(queue.topic, wanted, now_ms) for queue in chosen}
         for topic in self._subscriptions:
             await self._instance.route(topic)
+        await check_filters(self._instance, self.group, self._subscriptions.values())
         async with self._sharing:
-            await self._let_go([queue for queue in self._held if queue not in chosen])
+            await self._let_go([queue for queue in self._held if queue not in chosen or queue in offsets])
             for queue in sorted(chosen - set(self._held)):
-                await self._begin(queue)
+                if queue in offsets:
+                    self._begin_at(queue, offsets[queue])
+                else:
+                    await self._begin(queue)
 
     async def message_queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic; raises NoRoute or NoNameServer."""
@@ -286,6 +301,7 @@ class LitePullConsumer:
             self._offsets,
             commits=False,
             brings_subscription=True,
+            notes_progress=False,  # here only the application says what is consumed
             needs_lock=False,
             restore=self._restore if self._namespace else None,
         )
@@ -383,14 +399,27 @@ class LitePullConsumer:
 
     def _note_consumed(self, queues: Mapping[MessageQueue, _Held]) -> None:
         for queue, held in queues.items():
-            if held.consumed is not None:
-                self._offsets.update(queue, held.consumed, increase_only=False)
+            # With nothing in hand all was polled, and what did not match the filter was passed over.
+            done = held.consumed if held.process_queue.count else held.puller.next_offset
+            if done is not None:
+                self._offsets.update(queue, done, increase_only=False)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """How far the group is, None if it has never committed."""
         self._check_running()
         known = self._offsets.in_memory(self._full(queue))
         return known if known is not None else await self._offsets.stored(self._full(queue))
+
+    def position(self, queue: MessageQueue) -> int:
+        """The offset after all that was polled or passed over so far; raises WrongUse for a queue that is not ours."""
+        held = self._held.get(self._full(queue))
+        if held is None:
+            raise self._not_ours(queue)
+        waiting = (messages[0].queue_offset for each, messages in self._ready if each is held)
+        return next(waiting, held.puller.next_offset)
+
+    def _not_ours(self, queue: MessageQueue) -> WrongUse:
+        return WrongUse(f"{queue} is not assigned to {self}: it has {len(self._held)} other queues")
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Read on from an offset; raises WrongUse for a queue that is not ours or an offset that it does not have."""
@@ -402,7 +431,7 @@ class LitePullConsumer:
         async with self._sharing:
             held = self._held.get(full)
             if held is None:
-                raise WrongUse(f"{queue} is not assigned to {self}: it has {len(self._held)} other queues")
+                raise self._not_ours(queue)
             self._drop(held)
             self._begin_at(full, offset)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skyrocket.client.consumption import ConcurrentConsumption
-from skyrocket.client.handlers import TO_DEAD_LETTERS, Outcome
+from skyrocket.client.handlers import TO_DEAD_LETTERS, Outcome, current_group
 from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.offset_store import OffsetStore
 from skyrocket.client.process_queue import ProcessQueue
@@ -77,6 +77,7 @@ class OrderlyConsumption:
         self._of_queue.clear()
 
     async def _consume(self, process_queue: ProcessQueue) -> None:
+        current_group.set(self._calls.group)
         while not process_queue.is_dropped and not self._is_stopping:
             if self._needs_lock and not process_queue.may_consume(self._monotonic()):
                 await process_queue.changed(_WITHOUT_LOCK_SECONDS)

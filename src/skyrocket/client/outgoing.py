@@ -1,5 +1,6 @@
 """A message on its way: the caller's message made into what a request carries, once for all attempts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,6 +42,7 @@ class Outgoing:
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
     unique_keys: list[str] = field(default_factory=list)
+    members: Sequence[Message] = ()  # of a batch, when they are still known
 
 
 def outgoing(
@@ -58,6 +60,19 @@ def outgoing(
         made.body = compress(body, rules.compress_type, rules.compress_level)
         made.sys_flag = compressed_flag(0, rules.compress_type)
     return made
+
+
+def is_plain(message: Message, rules: EncodingRules) -> bool:
+    """Whether it travels as it is, to any queue: a small body of bytes, nothing to compress or to wait for."""
+    body = message.body
+    return (
+        body.__class__ is bytes
+        and 0 < len(body) < rules.compress_over
+        and len(body) <= rules.max_message_size
+        and message.sharding_key is None
+        and not message.flag
+        and not rules.namespace
+    )
 
 
 def checked_body(message: Message, max_size: int) -> bytes:

@@ -13,14 +13,16 @@ import base64
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
 from skyrocket.client.accumulator import Accumulator, PendingSend, member_receipt
 from skyrocket.client.batches import batch, check_together, encoded_element, split
+from skyrocket.client.client_id import UNIQUE_KEYS
+from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import AlreadyStarted, RequestTimeout, SendTimeout, WrongUse
-from skyrocket.client.hooks import SendHook
+from skyrocket.client.hooks import SendHook, prepared, preparing
 from skyrocket.client.in_flight import InFlight
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.lifecycle import State, not_running
@@ -33,17 +35,21 @@ from skyrocket.client.message import (
     TIME_TO_LIVE,
     Message,
     ReceivedMessage,
+    property_text,
 )
 from skyrocket.client.names import TEMPLATE_TOPIC, check_group, unwrap, wrap
-from skyrocket.client.outgoing import SEND, SEND_REPLY, EncodingRules, Outgoing, checked_topic, outgoing
+from skyrocket.client.outgoing import SEND, SEND_REPLY, EncodingRules, Outgoing, checked_topic, is_plain, outgoing
 from skyrocket.client.queue_selector import QueueSelector, index_by_hash
 from skyrocket.client.receipt import SendReceipt
 from skyrocket.client.routes import Route
 from skyrocket.client.sender import RETRYABLE_CODES, Sender, SendRules
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.settings import ClientSettings, settings_of
+from skyrocket.client.trace import PRODUCE, Tracer, tracer_of
 from skyrocket.format.compression import CompressionType
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.messaging import RecallMessage
+from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)
 
@@ -91,15 +97,16 @@ class Producer:
         settings: ProducerSettings | None = None,
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
         hooks: Sequence[SendHook] = (),
     ) -> None:
         check_group(group)
         self.settings = settings or ProducerSettings()
-        shared = client or ClientSettings()
-        self._client = replace(shared, name_servers=name_servers) if name_servers else shared
+        self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self.group = wrap(self._namespace, group)
         self._hooks = tuple(hooks)
+        self._preparing = preparing(hooks)
         self._rules = EncodingRules(
             self._namespace,
             self.settings.compress_over,
@@ -111,6 +118,7 @@ class Producer:
         self._known_topics: dict[str, str] = {}
         self._flight = InFlight(self.settings.max_in_flight, self.settings.max_in_flight_bytes)
         self._oneways = 0
+        self._tracer: Tracer | None = None
         self._instance: ClientInstance
         self._sender: Sender
         self._accumulator: Accumulator
@@ -145,7 +153,9 @@ class Producer:
             settings.template_queues,
             settings.retryable_codes,
         )
-        self._sender = Sender(self._instance, self.group, rules, self._hooks)
+        self._tracer = tracer_of(self._instance, self.group, PRODUCE)
+        hooks = self._hooks if self._tracer is None else (*self._hooks, self._tracer)
+        self._sender = Sender(self._instance, self.group, rules, hooks)
         self._accumulator = Accumulator(
             lambda out: self._sender.send(out, settings.send_timeout),
             self._rules,
@@ -154,12 +164,15 @@ class Producer:
             max_delay=settings.auto_batch_delay,
             total_bytes=settings.auto_batch_total_bytes,
             timeout=settings.send_timeout,
+            keeps_members=self._tracer is not None,
         )
         try:
             self._instance.join_producer(self)
         except BaseException:
             await self._instance.release()
             raise
+        if self._tracer is not None:
+            self._tracer.start()
         self._state = State.RUNNING
 
     async def stop(self) -> None:
@@ -171,6 +184,8 @@ class Producer:
         if not await self._flight.drained(self.settings.drain_timeout):
             _logger.warning("sends are given up group=%s count=%d", self.group, self._flight.count)
         try:
+            if self._tracer is not None:
+                await self._tracer.close()
             await self._instance.leave_producer(self.group)
         finally:
             await self._instance.release()
@@ -194,6 +209,8 @@ class Producer:
         topic = self._known_topics.get(message.topic) or self._topic(message.topic)
         if self._state is not State.RUNNING:
             raise self._not_running()
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
         settings = self.settings
         if timeout is None:
             timeout = settings.send_timeout
@@ -201,6 +218,8 @@ class Producer:
                 if self._accumulator.is_full:
                     await self._accumulator.room()
                 return await self._accumulator.add(message, topic)
+        if self._sender.is_plain and queue is None and selector is None and is_plain(message, self._rules):
+            return await self._send_plainly(message, topic, timeout)
         out = outgoing(message, topic, self._rules, self._instance.clock.now_ms())
         size = len(out.body)
         if not self._flight.try_enter(size):
@@ -212,6 +231,29 @@ class Producer:
         finally:
             self._flight.leave(size)
 
+    async def _send_plainly(self, message: Message, topic: str, timeout: float) -> SendReceipt:
+        """The usual case by the shortest way: encoded and sent at once, and one future for the answer."""
+        clock, sender = self._instance.clock, self._sender
+        body, size = message.body, len(message.body)
+        if not self._flight.try_enter(size):
+            await self._flight.enter(size, timeout)
+        try:
+            now_ms = clock.now_ms()
+            unique_key = UNIQUE_KEYS.next(now_ms)
+            properties = property_text(message, unique_key)
+            asked = sender.ask_shortly(topic, body, properties, now_ms, timeout)
+            if asked is None:
+                return await sender.send(Outgoing(message, topic, body, properties, unique_key), timeout)
+            began = clock.monotonic()
+            queue, answer = asked
+            try:
+                return sender.receipt(await answer, unique_key, queue, 1)
+            except (RequestError, RemotingError) as error:
+                out = Outgoing(message, topic, body, properties, unique_key)
+                return await sender.go_on(out, timeout, queue, clock.monotonic() - began, error)
+        finally:
+            self._flight.leave(size)
+
     async def _send_special(
         self, message: Message, extra: dict[str, str], timeout: float, *, sys_flag: int = 0, code: int = SEND
     ) -> SendReceipt:
@@ -219,6 +261,8 @@ class Producer:
         if self._state is not State.RUNNING:
             raise self._not_running()
         topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
         out = outgoing(message, topic, self._rules, self._instance.clock.now_ms(), extra)
         out.sys_flag |= sys_flag
         out.code = code
@@ -287,7 +331,10 @@ class Producer:
         address = await self._instance.master_of(MessageQueue(full, broker_name, 0))
         doing = f"recalling a message of topic {topic}"
         reply = await self._instance.ask(address, request, doing=doing, timeout=self.settings.send_timeout)
-        return reply.header.msg_id or ""
+        message_id = reply.header.msg_id or ""
+        if self._tracer is not None:
+            self._tracer.recalled(topic, message_id, reply.header.region)
+        return message_id
 
     async def send_oneway(
         self,
@@ -301,6 +348,8 @@ class Producer:
         topic = self._known_topics.get(message.topic) or self._topic(message.topic)
         if self._state is not State.RUNNING:
             raise self._not_running()
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
         if queue is not None or selector is not None or message.sharding_key is not None:
             queue = await self._chosen(message, topic, queue, selector, argument)
         out = outgoing(message, topic, self._rules, self._instance.clock.now_ms())
@@ -323,6 +372,8 @@ class Producer:
         check_together(messages)
         topic = self._known_topics.get(messages[0].topic) or self._topic(messages[0].topic)
         now_ms = self._instance.clock.now_ms()
+        if self._preparing:
+            messages = [prepared(self._preparing, self.group, message) for message in messages]
         encoded = [encoded_element(message, self._rules, now_ms) for message in messages]
         receipts: list[SendReceipt] = []
         wanted = None if queue is None else await self._chosen(messages[0], topic, queue, None, None)
@@ -330,6 +381,7 @@ class Producer:
         for run in split([len(element) for element, _ in encoded], most):
             keys = [encoded[index][1] for index in run]
             out = batch(messages[run.start], topic, (encoded[index][0] for index in run), keys, now_ms)
+            out.members = messages[run.start : run.stop]
             receipts += await self._send_part(out, timeout or self.settings.send_timeout, wanted)
         return receipts
 
@@ -353,6 +405,8 @@ class Producer:
             raise self._not_running()
         if self._accumulator.is_full:
             await self._accumulator.room()
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
         return self._accumulator.add(message, topic)
 
     async def flush(self) -> None:

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 
-from skyrocket.client.outgoing import SEND_BATCH, Outgoing
+from skyrocket.client.outgoing import SEND, SEND_BATCH, Outgoing
 from skyrocket.client.queue_selector import Rotation
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.send_template import SendTemplate
 
 
 class Publishing(Rotation):
     """Queues with their requests' fields; replaced when the route changes."""
 
-    __slots__ = ("_fields", "_numbers", "is_guess", "topic")
+    __slots__ = ("_fields", "_numbers", "_templates", "is_guess", "topic")
 
     def __init__(
         self,
@@ -46,10 +48,19 @@ class Publishing(Rotation):
             }
             for queue in self.queues
         ]
+        self._templates: list[SendTemplate | None] = [None] * len(self.queues)
 
     def index_of(self, queue: MessageQueue) -> int | None:
         """Its place, None if the topic does not have it."""
         return self._numbers.get(queue)
+
+    def template(self, index: int) -> SendTemplate:
+        """Frames of plain messages for the queue at an index, as `command` would have them encoded."""
+        made = self._templates[index]
+        if made is None:
+            example = RemotingCommand(SEND, ext_fields=self._fields[index], language=LanguageCode.PYTHON)
+            made = self._templates[index] = SendTemplate(example)
+        return made
 
     def command(self, index: int, out: Outgoing, now_ms: int, flag: int = 0) -> RemotingCommand:
         """The request that brings a message to the queue at an index."""

@@ -89,6 +89,7 @@ class Puller:
         *,
         commits: bool,
         brings_subscription: bool = False,
+        notes_progress: bool = True,
         needs_lock: bool,
         restore: Callable[[ReceivedMessage], None] | None,
     ) -> None:
@@ -102,6 +103,7 @@ class Puller:
         self._offsets = offsets
         self._commits = commits
         self._brings_subscription = brings_subscription  # the broker need not know the group
+        self._notes_progress = notes_progress  # what was passed over counts as consumed when nothing is in hand
         self._needs_lock = needs_lock
         self._restore = restore  # gives a message the topic it was sent to
         self._broker_id = MASTER_ID
@@ -213,5 +215,5 @@ class Puller:
     def _nothing(self, header: PullMessageAnswer) -> None:
         self.next_offset = header.next_begin_offset
         self._process_queue.passed(self.next_offset)
-        if not self._process_queue.count:
+        if self._notes_progress and not self._process_queue.count:
             self._offsets.update(self._queue, self.next_offset, increase_only=True)

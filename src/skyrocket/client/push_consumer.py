@@ -19,12 +19,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from skyrocket.client.assigned_queues import AssignedQueues
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.consumption import ConcurrentConsumption
-from skyrocket.client.errors import AlreadyStarted, ClientError, IllegalSubscription, NoRoute, WrongUse
-from skyrocket.client.handlers import Handler
+from skyrocket.client.credentials import Acl
+from skyrocket.client.errors import AlreadyStarted, IllegalSubscription, NoRoute, WrongUse
+from skyrocket.client.filter_check import check_filters
+from skyrocket.client.handlers import Handler, current_group
 from skyrocket.client.hooks import ConsumeHook
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.lifecycle import State, not_running
@@ -32,15 +35,14 @@ from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.names import check_group, check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets, default_directory
 from skyrocket.client.orderly import OrderlyConsumption
-from skyrocket.client.process_queue import PULL_IDLE, FlowLimits, ProcessQueue
-from skyrocket.client.puller import Puller, PullRules
-from skyrocket.client.queue_locks import RENEW_SECONDS, LockKeeper
+from skyrocket.client.process_queue import ProcessQueue
+from skyrocket.client.queue_locks import RENEW_SECONDS
 from skyrocket.client.rebalance import Rebalancer
 from skyrocket.client.running_info import running_info
 from skyrocket.client.send_back import SendBack
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.start_position import MessageModel, offset_at, start_offset, timestamp_ms
-from skyrocket.client.subscription import SQL92, Filter, SqlFilter, subscription_of
+from skyrocket.client.settings import ClientSettings, settings_of
+from skyrocket.client.start_position import MessageModel, offset_at
+from skyrocket.client.subscription import Filter, SqlFilter, subscription_of
 from skyrocket.client.subscription_check import SubscriptionCheck
 from skyrocket.clock import SystemClock
 from skyrocket.model import property_names
@@ -48,18 +50,12 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
-from skyrocket.protocol.requests.clients import CheckClientConfig
-from skyrocket.remoting.errors import RemotingError
+from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.remoting.tasks import TaskSet
 
 _logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_LEAVE_IN_ORDER: Final = 0.5
-_RESET_WAIT: Final = 10.0
-_HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
 
 
 class PushConsumer:
@@ -72,38 +68,33 @@ class PushConsumer:
         settings: PushConsumerSettings | None = None,
         *,
         client: ClientSettings | None = None,
+        credentials: Acl | None = None,
         hooks: Sequence[ConsumeHook] = (),
         on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
     ) -> None:
         check_group(group)
         self.settings = settings or PushConsumerSettings()
-        shared = client or ClientSettings()
-        self._client = replace(shared, name_servers=name_servers) if name_servers else shared
+        self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self.group = wrap(self._namespace, group)
         self.is_suspended = False
         self._hooks = tuple(hooks)
+        self._tracer: Tracer | None = None
         self._on_queues_changed = on_queues_changed
         self._state = State.NEW
         self._handlers: dict[str, Handler] = {}  # by topic without namespace
         self._subscriptions: dict[str, SubscriptionData] = {}  # by topic with namespace
-        self._queues: dict[MessageQueue, ProcessQueue] = {}
-        self._pullers: dict[MessageQueue, asyncio.Task[None]] = {}
-        self._leaving: set[MessageQueue] = set()
-        self._locked: set[MessageQueue] = set()  # whatever we may hold at brokers: unlocked at the end in any case
         self._threads: ThreadPoolExecutor | None = None
         self._tasks = TaskSet()
         self._repeated: list[asyncio.Task[None]] = []
         self._stopped = asyncio.Event()
-        self._sharing = asyncio.Lock()
         self._started_ms = 0
         self._instance: ClientInstance
         self._offsets: OffsetStore
         self._rebalancer: Rebalancer
         self._calls: ConcurrentConsumption
         self._in_order: OrderlyConsumption | None = None
-        self._locks: LockKeeper
-        self._rules: PullRules
+        self._queues: AssignedQueues
 
     def __repr__(self) -> str:
         return f"push consumer {self.group}"
@@ -182,6 +173,8 @@ class PushConsumer:
         try:
             self._build()
             self._instance.join_consumer(self)
+            if self._tracer is not None:
+                self._tracer.start()
             self._state = State.RUNNING
             await self._meet_brokers()
         except BaseException:
@@ -200,15 +193,8 @@ class PushConsumer:
         else:
             directory = settings.local_offsets or default_directory()
             self._offsets = LocalOffsets(directory, instance.client_id, self.group)
+        self._tracer = tracer_of(instance, self.group, CONSUME)
         monotonic = instance.clock.monotonic
-        limits = FlowLimits(
-            settings.pull_threshold_for_queue,
-            settings.pull_threshold_size_for_queue,
-            None if settings.orderly else settings.consume_concurrently_max_span,
-        )
-        self._rules = PullRules(
-            settings.pull_batch_size, settings.pull_batch_bytes, settings.pull_interval, limits=limits
-        )
         send_back = SendBack(instance, self.group, settings.max_reconsume_times) if self.is_clustering else None
         self._calls = ConcurrentConsumption(
             self.group,
@@ -219,7 +205,7 @@ class PushConsumer:
             batch_size=settings.consume_message_batch_max_size,
             timeout=settings.consume_timeout,
             monotonic=monotonic,
-            hooks=self._hooks,
+            hooks=self._hooks if self._tracer is None else (*self._hooks, self._tracer),
         )
         if settings.orderly:
             self._in_order = OrderlyConsumption(
@@ -233,7 +219,17 @@ class PushConsumer:
                 max_times=settings.max_reconsume_times,
                 monotonic=monotonic,
             )
-        self._locks = LockKeeper(instance, self.group)
+        self._queues = AssignedQueues(
+            instance,
+            self.group,
+            settings,
+            self,
+            self._offsets,
+            self._in_order,
+            self._tasks,
+            self._restore,
+            self.rebalance_soon,
+        )
         self._rebalancer = Rebalancer(
             instance,
             self.group,
@@ -252,29 +248,17 @@ class PushConsumer:
                 await self._instance.route(topic)
             except NoRoute as error:
                 _logger.warning("a subscribed topic is not there yet: %s", error)
-        await self._check_filters()
+        await check_filters(self._instance, self.group, list(self._subscriptions.values()))
         await self._instance.beat_all()
-
-    async def _check_filters(self) -> None:
-        for subscription in list(self._subscriptions.values()):
-            if subscription.expression_type != SQL92 or subscription.topic not in self._instance.routes:
-                continue
-            body = CLIENT_CONFIG_CHECK.encode(
-                ClientConfigCheck(self._instance.client_id, self.group, subscription, self._namespace or None)
-            )
-            address = await self._instance.any_broker_of(subscription.topic)
-            await self._instance.ask(
-                address, CheckClientConfig(), body, doing=f"the filter {subscription.expression!r}"
-            )
 
     def _run(self) -> None:
         settings, instance = self.settings, self._instance
         if self._in_order is None:
             self._calls.start()
         self._tasks.start(self._rebalancer.run(), f"rebalance {self.group}")
-        self._repeat(settings.persist_interval, self._persist, "persist offsets")
+        self._repeat(settings.persist_interval, self._queues.persist, "persist offsets")
         if self._in_order is not None and self.is_clustering:
-            self._repeat(RENEW_SECONDS, self._renew_locks, "renew locks", first=1.0)
+            self._repeat(RENEW_SECONDS, self._queues.renew_locks, "renew locks", first=1.0)
         if self._in_order is None:
             self._repeat(settings.consume_timeout, self._calls.expire, "expire handlers")
         if self.is_clustering:
@@ -297,14 +281,17 @@ class PushConsumer:
 
     async def _end(self, seconds: float) -> None:
         self._state = State.STOPPED
-        leaving = set(self._leaving)
+        is_built = hasattr(self, "_queues")
+        leaving = set(self._queues.leaving) if is_built else set()
         try:
             for task in self._repeated:
                 task.cancel()
             await asyncio.gather(*self._repeated, return_exceptions=True)
             await self._tasks.cancel()
-            if hasattr(self, "_calls"):
+            if is_built:
                 await self._finish(seconds, leaving)
+            if self._tracer is not None:
+                await self._tracer.close()
             if self._is_member():
                 await self._instance.leave_consumer(self.group)
         finally:
@@ -322,13 +309,7 @@ class PushConsumer:
             await self._in_order.stop(seconds)
         else:
             await self._calls.stop(seconds)
-        await self._offsets.persist([*self._queues, *leaving], confirmed=True)
-        if self._in_order is not None and self.is_clustering:
-            await self._unlock(list(self._locked))
-        for process_queue in self._queues.values():
-            process_queue.drop()
-        self._queues.clear()
-        self._pullers.clear()
+        await self._queues.end(leaving)
 
     async def wait_stopped(self) -> None:
         """Until somebody stops it."""
@@ -339,127 +320,17 @@ class PushConsumer:
     @property
     def assignment(self) -> set[MessageQueue]:
         """The queues that are consumed here, retry topic included."""
-        return set(self._queues)
+        return set(self._queues.in_hand) if hasattr(self, "_queues") else set()
 
     def rebalance_soon(self) -> None:
         self._rebalancer.soon()
 
     async def _apply(self, topic: str, wanted: set[MessageQueue]) -> bool:
         """Have exactly these queues of a topic; whether it was possible."""
-        async with self._sharing:
-            return await self._apply_alone(topic, wanted)
-
-    async def _apply_alone(self, topic: str, wanted: set[MessageQueue]) -> bool:
-        for other in {queue.topic for queue in self._queues} - set(self._subscriptions):
-            await self._give_up([queue for queue in self._queues if queue.topic == other])
-        mine = {queue for queue in self._queues if queue.topic == topic}
-        now = self._instance.clock.monotonic()
-        stuck = {queue for queue in mine & wanted if now - self._queues[queue].last_pulled > PULL_IDLE}
-        await self._give_up(sorted((mine - wanted) | stuck))
-        new = sorted(wanted - set(self._queues) - self._leaving)
-        complete = not (wanted & self._leaving)
-        if self._in_order is not None and self.is_clustering and new:
-            self._locked.update(new)
-            held = await self._locks.lock(new)
-            complete = complete and all(held.get(queue) for queue in new)
-            new = [queue for queue in new if held.get(queue)]
-        begun = [await self._begin(queue) for queue in new]
-        if mine - wanted or any(begun):
-            _logger.info("queues group=%s topic=%s count=%d", self.group, topic, len(wanted))
-            self._spread_limits()
-            if self._on_queues_changed is not None:
-                self._on_queues_changed(unwrap(self._namespace, topic), {q for q in self._queues if q.topic == topic})
-        return complete and all(begun)
-
-    async def _begin(self, queue: MessageQueue) -> bool:
-        self._offsets.forget(queue)
-        settings = self.settings
-        moment = settings.consume_timestamp
-        since_ms = self._started_ms - _HALF_AN_HOUR_MS if moment is None else timestamp_ms(moment)
-        try:
-            offset = await start_offset(self._instance, queue, self._offsets, settings.consume_from, since_ms)
-        except (ClientError, RemotingError) as error:
-            _logger.warning("a queue cannot be begun yet queue=%s reason=%s", queue, error)
-            return False
-        self._begin_at(queue, offset)
-        return True
-
-    def _begin_at(self, queue: MessageQueue, offset: int) -> None:
-        now = self._instance.clock.monotonic()
-        process_queue = self._queues[queue] = ProcessQueue(queue, now)
-        process_queue.is_locked, process_queue.locked_at = True, now
-        puller = Puller(
-            self._instance,
-            self.group,
-            self,
-            process_queue,
-            offset,
-            self._rules,
-            self._offsets,
-            commits=self.is_clustering,
-            needs_lock=self._in_order is not None and self.is_clustering,
-            restore=self._restore if self._namespace or queue.topic.startswith(RETRY_PREFIX) else None,
-        )
-        if self._in_order is not None:
-            self._in_order.add(process_queue)
-        self._pullers[queue] = self._tasks.start(puller.run(), f"pull {queue}")
-
-    async def _give_up(self, queues: Sequence[MessageQueue]) -> None:
-        """These belong to others now: save how far they are, forget what is in hand."""
-        if not queues:
-            return
-        dropped: dict[MessageQueue, ProcessQueue] = {}
-        for queue in queues:
-            self._pullers.pop(queue).cancel()
-            process_queue = dropped[queue] = self._queues.pop(queue)
-            process_queue.drop()
-        if self._in_order is None or not self.is_clustering:
-            await self._offsets.persist(queues)
-            for queue in queues:
-                self._offsets.forget(queue)
-            return
-        for queue, process_queue in dropped.items():
-            self._leaving.add(queue)
-            self._tasks.start(self._leave_in_order(queue, process_queue), f"leave {queue}")
-
-    async def _leave_in_order(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        """The lock stays ours until the running call has ended, so nobody overtakes it."""
-        assert self._in_order is not None
-        try:
-            while not await self._in_order.left(process_queue, _LEAVE_IN_ORDER):
-                await self._locks.lock([queue])
-            await self._offsets.persist([queue], confirmed=True)
-            self._offsets.forget(queue)
-            await self._unlock([queue])
-        finally:
-            self._leaving.discard(queue)
-            self.rebalance_soon()
-
-    async def _unlock(self, queues: Sequence[MessageQueue]) -> None:
-        await self._locks.unlock(queues)
-        self._locked.difference_update(queues)
-
-    def _spread_limits(self) -> None:
-        """Limits for all queues together are shared among those in hand."""
-        settings, limits, count = self.settings, self._rules.limits, max(len(self._queues), 1)
-        if settings.pull_threshold_for_topic != -1:
-            limits = replace(limits, count=max(1, settings.pull_threshold_for_topic // count))
-        if settings.pull_threshold_size_for_topic != -1:
-            limits = replace(limits, mib=max(1, settings.pull_threshold_size_for_topic // count))
-        self._rules.limits = limits
-
-    async def _renew_locks(self) -> None:
-        held = await self._locks.lock(list(self._queues))
-        now = self._instance.clock.monotonic()
-        for queue, is_held in held.items():
-            process_queue = self._queues.get(queue)
-            if process_queue is not None:
-                process_queue.is_locked = is_held
-                if is_held:
-                    process_queue.locked_at = now
-
-    async def _persist(self) -> None:
-        await self._offsets.persist(list(self._queues))
+        complete, is_changed = await self._queues.have(topic, wanted, self._subscriptions)
+        if is_changed and self._on_queues_changed is not None:
+            self._on_queues_changed(unwrap(self._namespace, topic), self._queues.of_topic(topic))
+        return complete
 
     # ── what pullers report ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -473,17 +344,8 @@ class PushConsumer:
 
     async def offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
         """The broker does not have our offset (any more): go on where it says, with nothing in hand."""
-        queue = process_queue.queue
-        _logger.warning("an offset was corrected by the broker queue=%s offset=%d", queue, offset)
-        process_queue.drop()
-        if self._queues.get(queue) is not process_queue:
-            return
-        del self._queues[queue]
-        self._pullers.pop(queue, None)  # the caller's own task, which ends now
-        self._offsets.update(queue, offset, increase_only=False)
-        await self._offsets.persist([queue])
-        if self._state is State.RUNNING and queue not in self._queues:
-            self._begin_at(queue, offset)
+        _logger.warning("an offset was corrected by the broker queue=%s offset=%d", process_queue.queue, offset)
+        await self._queues.go_on_at(process_queue, offset, is_running=lambda: self._state is State.RUNNING)
 
     def _restore(self, message: ReceivedMessage) -> None:
         """Messages of the retry topic appear under the topic they were sent to."""
@@ -511,7 +373,7 @@ class PushConsumer:
         if self._state is not State.RUNNING:
             raise not_running(str(self), self._state)
         for topic in [topic for topic in self._subscriptions if not topic.startswith(RETRY_PREFIX)]:
-            queues = [queue for queue in self._queues if queue.topic == topic]
+            queues = sorted(self._queues.of_topic(topic))
             found = await asyncio.gather(*(offset_at(self._instance, queue, round(moment * 1000)) for queue in queues))
             await self.reset_offsets(topic, dict(zip(queues, found, strict=True)))
 
@@ -542,28 +404,14 @@ class PushConsumer:
         )
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        async with self._sharing:
-            affected = {queue: offset for queue, offset in offsets.items() if queue in self._queues}
-            dropped = []
-            for queue in affected:
-                self._pullers.pop(queue).cancel()
-                process_queue = self._queues.pop(queue)
-                process_queue.drop()
-                dropped.append(process_queue)
-            if self._in_order is not None:
-                await asyncio.gather(*(self._in_order.left(each, _RESET_WAIT) for each in dropped))
-            for queue, offset in affected.items():
-                self._offsets.update(queue, offset, increase_only=False)
-            await self._offsets.persist(affected, confirmed=True)
-            for queue, offset in affected.items():
-                self._begin_at(queue, offset)
+        await self._queues.reset(offsets)
 
     def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
         return self._offsets.of_topic(topic)
 
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
         info = running_info(
-            self._queues.values(),
+            self._queues.in_hand.values(),
             self._offsets.in_memory,
             self._subscriptions.values(),
             {
@@ -581,6 +429,7 @@ class PushConsumer:
 
     async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:
         self._restore(message)
+        current_group.set(self.group)
         began = self._instance.clock.monotonic()
         outcome = await self._calls.call([message])
         spent = round((self._instance.clock.monotonic() - began) * 1000)

@@ -73,6 +73,10 @@ class Rotation:
         self._next += 1
         return self._next % len(self.queues)
 
+    def take_back(self) -> None:
+        """The last one was not used."""
+        self._next -= 1
+
     def other_than(self, failed_broker: str | None) -> int:
         """The next one on another broker, if there is one."""
         if failed_broker is None:

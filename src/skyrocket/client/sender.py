@@ -14,10 +14,11 @@ from skyrocket.client.errors import Attempt, BrokerAbsent, NoRoute, NotRunning, 
 from skyrocket.client.hooks import SendContext, SendHook, run_hooks
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.names import unwrap
-from skyrocket.client.outgoing import Outgoing
+from skyrocket.client.outgoing import SEND, Outgoing
 from skyrocket.client.publishing import Publishing
 from skyrocket.client.receipt import STATUS_OF_CODE, SendReceipt, SendStatus
 from skyrocket.client.routes import Route
+from skyrocket.format.sys_flag import TRANSACTION_PREPARED
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
@@ -72,6 +73,15 @@ class Sender:
         self._hooks = hooks
         self._vip = instance.settings.vip_channel
         self._chooses_plainly = not rules.send_latency_fault_enable and not rules.minimum_latency
+        # Whether nobody wants to see or change single requests: then their first attempt can go the short way.
+        self.is_plain = (
+            self._chooses_plainly
+            and not hooks
+            and not self._vip
+            and rules.timeout_per_attempt is None
+            and not rules.retry_another_broker_when_not_store_ok
+            and instance.completes_nothing_but_language
+        )
 
     # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,15 +126,64 @@ class Sender:
 
     # ── sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def send(self, out: Outgoing, timeout: float, queue: MessageQueue | None = None) -> SendReceipt:
-        """Until a broker confirms it; raises SendFailed, or what a look for the route raises."""
+    def ask_shortly(
+        self, topic: str, body: bytes, properties: str, now_ms: int, seconds: float
+    ) -> "tuple[MessageQueue, asyncio.Future[RemotingCommand]] | None":
+        """The first attempt of a plain message, for a sender that `is_plain`, without any layer that could wait.
+
+        None when route or connection are not there: then `send` does it. This is done for every message.
+        """
+        publishing = self.topics.get(topic)
+        if publishing is None:
+            return None
+        index = publishing.next()
+        queue = publishing.queues[index]
+        connection = self._remoting.connection(self._master(queue.broker_name) or "")
+        if connection is None or not connection.is_open:
+            publishing.take_back()
+            return None
+        opaque = connection.next_call()
+        frame = publishing.template(index).frame(opaque, now_ms, properties, body)
+        return queue, connection.ask_encoded(opaque, SEND, frame, seconds)
+
+    async def go_on(
+        self, out: Outgoing, timeout: float, queue: MessageQueue, seconds: float, error: Exception
+    ) -> SendReceipt:
+        """The other attempts, after `ask_shortly` came to an error."""
+        address = self._master(queue.broker_name) or ""
+        if isinstance(error, CallTimeout):
+            connection = self._remoting.connection(address)
+            if connection is not None:
+                connection.close()  # RocketMQ: it is not trusted any more
+        if isinstance(error, RequestError) and int(error.code) == _GO_AWAY:
+            return await self.send(
+                out, max(timeout - seconds, 0.0)
+            )  # nothing failed: the broker wants a new connection
+        first = Attempt(queue.broker_name, address, seconds, error)
+        return await self.send(out, timeout, first=first)
+
+    async def send(
+        self, out: Outgoing, timeout: float, queue: MessageQueue | None = None, *, first: Attempt | None = None
+    ) -> SendReceipt:
+        """Until a broker confirms it; raises SendFailed, or what a look for the route raises.
+
+        `first` is an attempt that failed already; its time counts.
+        """
         clock, rules = self._clock, self._rules
         began = clock.monotonic()
-        deadline = began + timeout
         attempts: list[Attempt] = []
         weak: SendReceipt | None = None
         failed_broker: str | None = None
-        for number in range(1, rules.retries + 2):
+        if first is not None:
+            began -= first.seconds
+            attempts.append(first)
+            if isinstance(first.error, RemotingClosed):
+                raise NotRunning(f"producer {self._group}", "stopped") from first.error
+            failed_broker = first.broker_name
+        deadline = began + timeout
+        if first is not None and not self._may_retry(first.error, fixed=False):
+            raise self._failure(out, attempts, began, deadline)
+        for number in range(len(attempts) + 1, rules.retries + 2):
             publishing = self.topics.get(out.topic)
             if publishing is None:
                 try:
@@ -194,6 +253,10 @@ class Sender:
                 answer = await self._remoting.invoke(address, command, seconds)
         else:
             answer = await self._remoting.invoke(address, command, seconds)
+        return self.receipt(answer, out.unique_key, queue, number)
+
+    def receipt(self, answer: RemotingCommand, unique_key: str, queue: MessageQueue, number: int) -> SendReceipt:
+        """What a broker's answer says; raises the RequestError of a refusal."""
         status = STATUS_OF_CODE.get(answer.code)
         fields = answer.ext_fields
         if status is None or not fields:
@@ -204,7 +267,7 @@ class Sender:
             queue = MessageQueue(unwrap(self._instance.namespace, queue.topic), queue.broker_name, queue_id)
         return SendReceipt(
             status,
-            out.unique_key,
+            unique_key,
             fields["msgId"],
             queue,
             int(fields["queueOffset"]),
@@ -218,7 +281,11 @@ class Sender:
     async def _hooked(
         self, address: str, command: RemotingCommand, seconds: float, out: Outgoing, queue: MessageQueue, number: int
     ) -> SendReceipt:
-        context = SendContext(self._group, out.message, queue, address, out.unique_key)
+        context = SendContext(
+            self._group, out.message, queue, address, out.unique_key, len(out.unique_keys) or 1, out.members
+        )
+        context.message_ids = out.unique_keys
+        context.is_half = out.sys_flag & TRANSACTION_PREPARED != 0
         for hook in self._hooks:
             hook.allow_send(context)
         run_hooks((hook.before_send for hook in self._hooks), context)

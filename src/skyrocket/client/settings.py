@@ -4,11 +4,13 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import NoNameServer, WrongUse
 from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.signing import Signer
 from skyrocket.remoting.addresses import Address
 
 DEFAULT_INSTANCE: Final = "DEFAULT"
@@ -33,11 +35,21 @@ class ClientSettings:
     namespace_v2: str = ""  # is told to brokers, which do the same
     vip_channel: bool = False
     tls: ssl.SSLContext | None = None
-    sign: Callable[[RemotingCommand], None] | None = None  # adds a signature; nothing is added after it
+    credentials: Acl | None = None  # requests are signed with them
+    sign: Callable[[RemotingCommand], None] | None = None  # a way of one's own to sign; nothing is added after it
     connect_timeout: float = 3.0
     api_timeout: float = 3.0
     route_refresh: float = 30.0
     heartbeat_interval: float = 30.0
+    trace: bool | str = False  # True: to RMQ_SYS_TRACE_TOPIC, else the name of a topic; docs/trace.md
+
+    def __post_init__(self) -> None:
+        if self.sign is not None and self.credentials is not None:
+            raise WrongUse("credentials and sign exclude each other: a request has one signature")
+
+    def signer(self) -> Callable[[RemotingCommand], None] | None:
+        """What signs requests, None when nothing does."""
+        return self.sign if self.credentials is None else Signer(self.credentials)
 
     def addresses(self) -> tuple[str, ...]:
         """The name servers; empty when they must be looked up. Raises NoNameServer or WrongUse."""
@@ -58,6 +70,16 @@ class ClientSettings:
         texts = [self.name_servers] if isinstance(self.name_servers, str) else self.name_servers
         matches = (_INSTANCE_ID.fullmatch(text.strip()) for text in texts)
         return next((match[1] for match in matches if match), "")
+
+
+def settings_of(
+    client: ClientSettings | None, name_servers: str | Sequence[str], credentials: Acl | None
+) -> ClientSettings:
+    """The shared settings with what a member was given itself."""
+    settings = client or ClientSettings()
+    if name_servers:
+        settings = replace(settings, name_servers=name_servers)
+    return settings if credentials is None else replace(settings, credentials=credentials)
 
 
 def _address(text: str) -> str:

@@ -137,6 +137,16 @@ class TransactionProducer(Producer):
         try:
             queue = receipt.queue._replace(topic=wrap(self._namespace, message.topic))
             address = await self._instance.master_of(queue)
+            if self._tracer is not None and receipt.trace_on:
+                self._tracer.transaction_ended(
+                    message,
+                    address,
+                    receipt.message_id,
+                    receipt.transaction_id or receipt.message_id,
+                    state.value,
+                    region=receipt.region,
+                    from_check=False,
+                )
             await self._instance.remoting.call_oneway(address, request)
         except (ClientError, RemotingError) as error:
             _logger.warning(
@@ -167,6 +177,16 @@ class TransactionProducer(Producer):
             msg_id=message.properties.get(names.UNIQUE_KEY) or header.msg_id,
             transaction_id=header.transaction_id,
         )
+        if self._tracer is not None and message.properties.get("TRACE_ON") != "false":
+            self._tracer.transaction_ended(
+                message,
+                question.address,
+                message.message_id,
+                header.transaction_id or message.message_id,
+                state.value,
+                region=message.properties.get("MSG_REGION"),
+                from_check=True,
+            )
         try:
             await self._instance.remoting.call_oneway(question.address, request)
         except RemotingError as error:

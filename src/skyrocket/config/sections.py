@@ -148,6 +148,44 @@ class StoreConfig:
         help="delay of level 1, 2, …; units s m h d",
     )
 
+    # timers
+    timer_wheel: bool = setting(
+        True, key="timerWheelEnable", help="take messages that wait for a time of their own (TIMER_DELIVER_MS …)"
+    )
+    timer_precision_ms: int = setting(
+        1000,
+        key="timerPrecisionMs",
+        min=100,
+        max=1000,
+        help="step of the timer wheel: how late a timer may be; to be changed only while none waits",
+    )
+    timer_max_delay_seconds: int = setting(
+        259_200, key="timerMaxDelaySec", min=1, help="longest wait of a timer; 3456000 are 40 days"
+    )
+    timer_roll_window: int = setting(
+        172_800,
+        key="timerRollWindowSlot",
+        help="steps that a timer waits at most before its message is written to the log again; 2 to 604740, "
+        "the largest is taken for any other",
+    )
+    timer_slot_limit: int = setting(
+        2**31 - 1,
+        key="timerCongestNumEachSlot",
+        min=1,
+        help="timers of one step above which more are refused at random; all are refused at twice as many",
+    )
+    timer_flush_interval_ms: int = setting(
+        1000, key="timerFlushIntervalMs", min=1, help="pause between two saves of the timer's files"
+    )
+    timer_log_file_size: int = setting(
+        100 * MIB, key="mappedFileSizeTimerLog", min=1024, help="bytes of one timer-log file"
+    )
+    timer_cancel_with_topic: bool = setting(
+        False,
+        key="appendTopicForTimerDeleteKey",
+        help="name topic and unique key in a recall, as 5.3.2 to 5.3.4 do; both forms are understood",
+    )
+
     # recovery
     check_crc_on_recover: bool = setting(True, key="checkCRCOnRecover", help="compare body CRCs while recovering")
     append_record_crc: bool = setting(
@@ -430,6 +468,112 @@ class BrokerConfig:
     # replies
     store_replies: bool = setting(
         True, key="storeReplyMessageEnable", help="keep replies in their topic after they were pushed"
+    )
+
+    # recall of timers
+    recall: bool = setting(False, key="recallMessageEnable", help="let producers take back messages that wait")
+    recall_when_not_writable: bool = setting(
+        True, key="allowRecallWhenBrokerNotWriteable", help="also while brokerPermission forbids to send"
+    )
+
+    # transactions
+    reject_transactions: bool = setting(False, key="rejectTransactionMessage", help="take no half messages")
+    transaction_timeout_ms: int = setting(
+        6000, key="transactionTimeOut", min=0, help="age at which a producer is asked for the first time"
+    )
+    transaction_check_interval_ms: int = setting(
+        30_000, key="transactionCheckInterval", min=1, help="pause between two rounds of questions"
+    )
+    transaction_check_max: int = setting(
+        15, key="transactionCheckMax", min=1, help="rounds after which a half message is given up"
+    )
+    ended_batch_bytes: int = setting(
+        4096, key="transactionOpMsgMaxSize", min=32, max=1 << 20, help="ends of transactions in one record, at most"
+    )
+    ended_batch_interval_ms: int = setting(
+        3000, key="transactionOpBatchInterval", min=0, help="how long ends of transactions wait to be written together"
+    )
+    flush_transaction_counts_interval_ms: int = setting(
+        10_000, key="transactionMetricFlushInterval", min=1, help="pause between two saves of how many are open"
+    )
+
+    # pop
+    revive_queues: int = setting(
+        8, key="reviveQueueNum", min=1, max=998, help="queues of the log in which pop keeps what is in consumers' hands"
+    )
+    revive_interval_ms: int = setting(
+        1000, key="reviveInterval", min=1, help="pause between two looks for popped messages that nobody acknowledged"
+    )
+    max_held_pops: int = setting(100_000, key="maxPopPollingSize", min=0, help="pops that wait for messages, at most")
+    max_held_pops_per_queue: int = setting(1024, key="popPollingSize", min=0, help="of them for one queue and group")
+    pop_retry_percent: int = setting(
+        20, key="popFromRetryProbability", min=0, max=100, help="how often a pop looks into the retry topic first"
+    )
+    pop_retry_percent_by_priority: int = setting(
+        0, key="popFromRetryProbabilityForPriority", min=0, max=100, help="the same for topics of type PRIORITY"
+    )
+    pop_downwards: bool = setting(
+        True, key="priorityOrderAsc", help="pop visits queues from high to low number: 0 is the lowest priority"
+    )
+    pop_retry_v2: bool = setting(
+        False, key="enableRetryTopicV2", help="name pop's retry topics %RETRY%group+topic instead of group_topic"
+    )
+    pop_retry_reads_v1: bool = setting(
+        True, key="retrieveMessageFromPopRetryTopicV1", help="still read those with the old name"
+    )
+    pop_shows_retry_topic: bool = setting(
+        False, key="popResponseReturnActualRetryTopic", help="popped messages of a retry topic keep its name"
+    )
+    pop_separate_retry_queues: bool = setting(
+        False, key="useSeparateRetryQueue", help="pop's retry topics have as many queues as their topic"
+    )
+    pop_drops_unrevivable: bool = setting(
+        False, key="skipWhenCKRePutReachMaxTimes", help="give up popped messages that the store refused too often"
+    )
+    request_mode: str = setting(
+        "PULL", key="defaultMessageRequestMode", help="PULL or POP: how groups consume whose broker shares queues out"
+    )
+    pop_share_queues: int = setting(
+        -1, key="defaultPopShareQueueNum", help="with how many others a consumer shares its queues; -1: with all"
+    )
+    shares_queues_out: bool = setting(
+        True, key="serverLoadBalancerEnable", help="answer queries of assignments with a share, not with all queues"
+    )
+
+    # access control: ACL 1.0, then 2.0
+    acl_enabled: bool = setting(False, key="aclEnable", help="ACL 1.0: check accounts and rights of plain_acl.yml")
+    acl_config_path: str = setting(
+        "",
+        ours=True,
+        key="aclConfigPath",
+        help="folder of plain_acl.yml and acl/*.yml; empty: that of the .conf file, or config in the store directory",
+    )
+    authentication_enabled: bool = setting(
+        False, key="authenticationEnabled", help="ACL 2.0: every request must be signed by a user"
+    )
+    authorization_enabled: bool = setting(
+        False, key="authorizationEnabled", help="ACL 2.0: users may do what their policies allow"
+    )
+    authentication_whitelist: str = setting(
+        "", key="authenticationWhitelist", help="request codes that need no signature, joined by commas"
+    )
+    authorization_whitelist: str = setting(
+        "", key="authorizationWhitelist", help="request codes that need no right, joined by commas"
+    )
+    init_authentication_user: str = setting(
+        "",
+        secret=True,
+        key="initAuthenticationUser",
+        help='first super user, {"username":"…","password":"…"}; made when there is none of that name',
+    )
+    inner_client_credentials: str = setting(
+        "",
+        secret=True,
+        key="innerClientAuthenticationCredentials",
+        help='what the broker signs its own requests with, {"accessKey":"…","secretKey":"…"}',
+    )
+    migrate_plain_accounts: bool = setting(
+        False, key="migrateAuthFromV1Enabled", help="make users of ACL 2.0 of the accounts of plain_acl.yml"
     )
 
     # requests in hand at most, by class

@@ -23,10 +23,11 @@ def setting(
     min: float | None = None,  # noqa: A002
     max: float | None = None,  # noqa: A002
     ours: bool = False,
+    secret: bool = False,
 ) -> Any:
-    """Declare a field of a section; `ours` are keys that RocketMQ does not have."""
-    metadata = {"key": key, "help": help, "min": min, "max": max, "ours": ours}
-    return dataclasses.field(default=default, metadata=metadata)
+    """Declare a field of a section; `ours` are keys that RocketMQ does not have, a `secret` is shown to nobody."""
+    metadata = {"key": key, "help": help, "min": min, "max": max, "ours": ours, "secret": secret}
+    return dataclasses.field(default=default, metadata=metadata, repr=not secret)
 
 
 def check_bounds(section: object) -> None:

@@ -71,6 +71,16 @@ def pairs_of(section: Any) -> dict[str, str]:
     return {f.metadata["key"]: _text(getattr(section, f.name)) for f in dataclasses.fields(section)}
 
 
+SECRET_SHOWN: Final = "******"
+
+
+def shown_pairs_of(section: Any) -> dict[str, str]:
+    """The same for eyes: secrets are covered, unless there is none."""
+    secrets = {f.metadata["key"] for f in dataclasses.fields(section) if f.metadata.get("secret")}
+    pairs = pairs_of(section)
+    return {key: SECRET_SHOWN if key in secrets and value else value for key, value in pairs.items()}
+
+
 def keys_of(section: type) -> set[str]:
     """RocketMQ's keys of a section."""
     return {field.metadata["key"] for field in dataclasses.fields(section)}

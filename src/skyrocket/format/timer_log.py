@@ -12,6 +12,8 @@ from enum import Enum
 from struct import Struct
 from typing import NamedTuple
 
+import numpy as np
+
 Buffer = bytes | bytearray | memoryview
 
 UNIT = Struct(">iqiqiqiiq")
@@ -19,12 +21,26 @@ UNIT_SIZE = UNIT.size
 BLANK = Struct(">iqi")
 BLANK_SIZE = BLANK.size
 NO_POSITION = -1
+# The same for many units at once.
+UNIT_DTYPE = np.dtype(
+    [
+        ("size", ">i4"),
+        ("previous", ">i8"),
+        ("magic", ">i4"),
+        ("write_time_ms", ">i8"),
+        ("delay_ms", ">i4"),
+        ("physical_offset", ">i8"),
+        ("record_size", ">i4"),
+        ("topic_hash", ">i4"),
+        ("reserved", ">i8"),
+    ]
+)
 
 MAGIC_BLANK = -875286124
 MAGIC_DEFAULT = 1
 MAGIC_ROLL = 2  # park again instead of delivering
 MAGIC_DELETE = 4  # cancels another message of the same slot
-_MAGIC_BITS = 0xF
+MAGIC_BITS = 0xF
 
 _I32 = Struct(">i")
 _MAGIC_AT = 12
@@ -76,7 +92,7 @@ def decode_unit(buffer: Buffer, position: int = 0) -> TimerUnit | None:
         return None
     size, *fields = UNIT.unpack_from(buffer, position)
     unit = TimerUnit._make(fields)
-    return unit if size == UNIT_SIZE and unit.magic | _MAGIC_BITS == _MAGIC_BITS else None
+    return unit if size == UNIT_SIZE and unit.magic | MAGIC_BITS == MAGIC_BITS else None
 
 
 def encode_blank(bytes_left: int) -> bytes:
@@ -87,6 +103,17 @@ def encode_blank(bytes_left: int) -> bytes:
 def needs_blank(bytes_left: int) -> bool:
     """Whether the next unit begins a new file: behind every unit there must be room for a blank."""
     return bytes_left < UNIT_SIZE + BLANK_SIZE
+
+
+def units_per_file(file_size: int) -> int:
+    """How many units a full file holds."""
+    return (file_size - BLANK_SIZE) // UNIT_SIZE
+
+
+def place_of_next(end: int, file_size: int) -> int:
+    """Where the unit goes that follows an end of the log: there, or at the start of the next file."""
+    inside = end % file_size
+    return end - inside + file_size if needs_blank(file_size - inside) else end
 
 
 def last_unit_position(file_size: int) -> int:

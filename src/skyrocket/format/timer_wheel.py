@@ -28,7 +28,7 @@ DEFAULT_PRECISION_MS = 1000
 
 _NO_POSITION = -1
 _LARGEST_ROLL_WINDOW = WINDOW_SLOTS - 60
-_DTYPE = np.dtype([("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("messages", ">i4"), ("magic", ">i4")])
+SLOT_DTYPE = np.dtype([("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("messages", ">i4"), ("magic", ">i4")])
 
 
 class Slot(NamedTuple):
@@ -82,7 +82,7 @@ def slot_of_time(buffer: Buffer, time_ms: int, precision_ms: int = DEFAULT_PRECI
 
 def used_slots(buffer: Buffer, precision_ms: int = DEFAULT_PRECISION_MS) -> Iterator[tuple[int, Slot]]:
     """Every slot that was ever written, with its place."""
-    table = np.frombuffer(buffer, _DTYPE, count=len(buffer) // SLOT_SIZE)
+    table = np.frombuffer(buffer, SLOT_DTYPE, count=len(buffer) // SLOT_SIZE)
     for index in np.flatnonzero(table["time"]):
         yield int(index), decode_slot(buffer, int(index), precision_ms)
 

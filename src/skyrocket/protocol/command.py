@@ -51,11 +51,8 @@ class RemotingCommand:
     def answer(
         self, code: int, remark: str | None = None, ext_fields: dict[str, str] | None = None, body: Body = b""
     ) -> "RemotingCommand":
-        """The answer to this request, in the header form of the request."""
-        # RocketMQ answers in its own configured form; clients that know only JSON never send the other.
-        return RemotingCommand(
-            code, self.opaque, RESPONSE_FLAG, ext_fields, body, remark, serialize_type=self.serialize_type
-        )
+        """The answer to this request. As RocketMQ's servers answer: in JSON, whatever the form of the request."""
+        return RemotingCommand(code, self.opaque, RESPONSE_FLAG, ext_fields, body, remark)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RemotingCommand):

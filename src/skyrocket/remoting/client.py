@@ -60,7 +60,7 @@ class RemotingClient:
     """Calls to any number of addresses.
 
     `router` answers what servers ask; without one they hear that nothing is supported. `before_send` may add fields
-    to a request (a signature, for example).
+    to a request; `signer` then signs it, so that nothing is added after the signature.
     """
 
     def __init__(
@@ -70,11 +70,14 @@ class RemotingClient:
         tls: ssl.SSLContext | None = None,
         before_send: Callable[[str, RemotingCommand], None] | None = None,
         clock: Clock | None = None,
+        *,
+        signer: Callable[[RemotingCommand], None] | None = None,
     ) -> None:
         self.router = router or Router()
         self._settings = settings or ClientSettings()
         self._tls = tls
         self._before_send = before_send
+        self._signer = signer
         self._clock = clock or SystemClock()
         self._turn = Turn()
         self._places: dict[str, _Place] = {}
@@ -144,6 +147,8 @@ class RemotingClient:
         connection = await self._connection(address, timeout_seconds)
         if self._before_send is not None:
             self._before_send(address, command)
+        if self._signer is not None:
+            self._signer(command)
         if not connection.send(command):
             raise ConnectionLost(address, "the peer does not take what is sent")
 
@@ -158,6 +163,8 @@ class RemotingClient:
         """Ask with a plain command."""
         if self._before_send is not None:
             self._before_send(address, command)
+        if self._signer is not None:
+            self._signer(command)
         closes = self._settings.closes_on_timeout if closes_on_timeout is None else closes_on_timeout
         deadline = self._clock.monotonic() + timeout_seconds
         answer = await self._invoke_once(address, command, deadline, closes)

@@ -152,16 +152,30 @@ class Connection(asyncio.Protocol):
         return reply_of(request, await self.invoke(command_of(request, body), timeout_seconds), accepted)
 
     async def invoke(self, command: RemotingCommand, timeout_seconds: float = 3.0) -> RemotingCommand:
+        answer = self.ask(command, timeout_seconds)
+        try:
+            return await answer
+        finally:
+            self._calls.forget(command.opaque)  # whoever waited may have been cancelled
+
+    def ask(self, command: RemotingCommand, timeout_seconds: float) -> "asyncio.Future[RemotingCommand]":
+        """The answer to come; raises ConnectionLost or TooManyCalls, the future the same or CallTimeout."""
+        command.opaque = self.next_call()
+        return self.ask_encoded(command.opaque, command.code, encode(command), timeout_seconds)
+
+    def next_call(self) -> int:
+        """An opaque number for a request that the caller encodes himself; raises the same."""
         if not self.is_open:
             raise self._lost_error(None)
-        answer = self._calls.open(command)
-        try:
-            self._put(encode(command))
-        except BaseException:
-            answer.cancel()
-            self._calls.forget(command)
-            raise
-        return await self._calls.wait(command, answer, timeout_seconds)
+        return self._calls.number()
+
+    def ask_encoded(
+        self, opaque: int, code: int, frame: bytes, timeout_seconds: float
+    ) -> "asyncio.Future[RemotingCommand]":
+        """Send such a request: the answer to come."""
+        answer = self._calls.expect(opaque, code, timeout_seconds)
+        self._put(frame)
+        return answer
 
     def send_oneway(self, request: Request[Any], body: Body = b"") -> bool:
         return self.send(oneway_command_of(request, body))

@@ -47,6 +47,18 @@ class StorePaths:
         return os.path.join(self.root, "lock")
 
     @property
+    def timer_log(self) -> str:
+        return os.path.join(self.root, "timerlog")
+
+    @property
+    def timer_wheel(self) -> str:
+        return os.path.join(self.root, "timerwheel")
+
+    @property
+    def timer_checkpoint(self) -> str:
+        return os.path.join(self.config, "timercheck")
+
+    @property
     def manifest(self) -> str:
         """Ours; RocketMQ leaves it alone."""
         return os.path.join(self.root, "skyrocket.manifest")

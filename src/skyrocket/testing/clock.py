@@ -1,10 +1,15 @@
 """A clock that stands still until it is told to go on."""
 
+from skyrocket.clock import RealPauses
+
 _START_MS = 1_760_000_000_000
 
 
-class FakeClock:
-    """A Clock for tests: two hours pass by `advance(hours=2)`; wall time may also be set, even back."""
+class FakeClock(RealPauses):
+    """A Clock for tests: two hours pass by `advance(hours=2)`; wall time may also be set, even back.
+
+    Pauses take real time: a service looks at the clock as often as ever and finds what the test has set.
+    """
 
     def __init__(self, now_ms: int = _START_MS) -> None:
         self._now_ms = now_ms

@@ -16,7 +16,7 @@ from skyrocket.clock import Clock
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.answer_template import AnswerTemplate
-from skyrocket.protocol.codes import RequestCode, ResponseCode, SerializeType
+from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
 from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage, PullMessageAnswer
@@ -200,7 +200,7 @@ class PullProcessor:
         if self._slave_read:
             suggested = allowed.group.broker_id_when_slow if result.suggest_slave else allowed.group.broker_id
         sys_flags = (allowed.topic.sys_flag, allowed.group.sys_flag)
-        if code is ResponseCode.SUCCESS and request.serialize_type is SerializeType.JSON:
+        if code is ResponseCode.SUCCESS:
             head = _FOUND(
                 request.opaque,
                 result.size,
@@ -219,8 +219,7 @@ class PullProcessor:
             topic_sys_flag=sys_flags[0],
             group_sys_flag=sys_flags[1],
         ).to_fields()
-        body = result.join() if code is ResponseCode.SUCCESS else b""
-        return request.answer(code, result.status.value, fields, body)
+        return request.answer(code, result.status.value, fields)
 
     def _reset_answer(self, request: RemotingCommand, header: PullMessage, allowed: _Allowed, offset: int) -> Answer:
         queue = (header.topic, header.queue_id)

@@ -1,22 +1,22 @@
 """What happens to a message of a special kind before it is put.
 
-    TRAN_MSG=true            a half message; refused as long as this broker keeps none
+    TRAN_MSG=true            a half message: waits in RMQ_SYS_TRANS_HALF_TOPIC until its transaction has ended
     DELAY > 0                waits in SCHEDULE_TOPIC_XXXX, queue = level - 1; REAL_TOPIC and REAL_QID say for what
-    TIMER_DELAY_SEC …        waits for a time of its own; refused as long as this broker has no timer
+    TIMER_DELAY_SEC …        waits in rmq_sys_wheel_timer for a time of its own (`broker.timer.rules`)
 
 The order is RocketMQ's: a level counts more than a timer, and whoever was consumed before is no half message again.
 Plain messages never come here: `is_special` tells them apart by a look at the bytes.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from skyrocket.errors import ConfigError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.model.delay_level import parse_delay_levels
-from skyrocket.model.topic import SCHEDULE_TOPIC, TIMER_TOPIC
+from skyrocket.model.topic import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.errors import MessageIllegal, NoPermission, SystemFailure
 from skyrocket.store.commit_log import PutMessage
@@ -96,11 +96,17 @@ def with_replaced(properties: bytes, name: bytes, value: bytes) -> bytes:
 
 
 class PutRules:
-    """Applied to messages of clients and to those that consumers send back, never to what is delivered."""
+    """Applied to messages of clients and to those that consumers send back, never to what is delivered.
+
+    `on_half` hears the topic of every half message; `park` is asked about what may be a timer.
+    """
 
     def __init__(self, delays_ms: Sequence[int], broker_ip: str) -> None:
         self._levels = len(delays_ms)
         self._broker_ip = broker_ip
+        self.rejects_transactions = False
+        self.on_half: Callable[[str], None] = lambda topic: None
+        self.park: Callable[[PutMessage], None] = _refuse_timer  # of a broker without a timer
 
     def apply(self, message: PutMessage) -> None:
         """Let a message take its way; raises the refusals of its kind."""
@@ -108,13 +114,23 @@ class PutRules:
         level = delay_level(properties)
         is_retry = message.reconsume_times > 0 and level > 0
         if _is_half(properties) and not is_retry:
-            raise NoPermission(f"the broker[{self._broker_ip}] sending transaction message is forbidden")
+            if self.rejects_transactions:
+                raise NoPermission(f"the broker[{self._broker_ip}] sending transaction message is forbidden")
+            self.on_half(message.topic)
+            _become_half(message)
+        else:
+            self.postpone(message)
+
+    def postpone(self, message: PutMessage) -> None:
+        """Let a message wait for its time if it asks for one; also a committed one, which is no half any more."""
+        properties = message.properties
         if flags.transaction_type(message.sys_flag) not in (flags.TRANSACTION_NONE, flags.TRANSACTION_COMMIT):
             return
+        level = delay_level(properties)
         if level > 0:
             self._delay(message, level)
         elif b"TIMER_DEL" in properties:
-            _refuse_timer(message)
+            self.park(message)
 
     def refuses_in_batch(self, properties: bytes) -> bool:
         """Whether the properties of a whole batch ask for what only single messages can have."""
@@ -132,6 +148,19 @@ class PutRules:
         message.properties = with_replaced(properties, REAL_QUEUE_ID, b"%d" % message.queue_id)
         message.topic = SCHEDULE_TOPIC
         message.queue_id = level - 1
+
+
+def _become_half(message: PutMessage) -> None:
+    properties = message.properties
+    unique_key = find_property(properties, b"UNIQ_KEY")
+    if unique_key is not None:
+        properties = with_replaced(properties, b"__transactionId__", unique_key)
+    properties = with_replaced(properties, REAL_TOPIC, message.topic.encode())
+    message.properties = with_replaced(properties, REAL_QUEUE_ID, b"%d" % message.queue_id)
+    # RocketMQ: cleared, or the record would get neither a queue offset nor an entry.
+    message.sys_flag &= ~flags.TRANSACTION_MASK
+    message.topic = HALF_TOPIC
+    message.queue_id = 0
 
 
 def _refuse_timer(message: PutMessage) -> None:

@@ -58,4 +58,5 @@ class QueryProcessor:
         record = self._store.by_physical_offset(header.offset)
         if record is None:
             raise SystemFailure(f"can not find message by the offset, {header.offset}")
-        return request.answer(ResponseCode.SUCCESS, None, None, record)
+        # A copy, made here: it may have to come from the disk, and this is not the event loop's thread.
+        return request.answer(ResponseCode.SUCCESS, None, None, bytes(record))

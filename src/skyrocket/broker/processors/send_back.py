@@ -129,7 +129,7 @@ class SendBackProcessor:
         self._on_sent_back(consumed_topic.decode("utf-8", "replace"), group.name)
 
     def _put(self, message: PutMessage) -> None:
-        self._rules.apply(message)
+        self._rules.postpone(message)  # never a half again, even if it was one once
         result = self._store.put(message)
         if not result.ok:
             raise SystemFailure(result.status.value)

@@ -13,6 +13,7 @@ or a power cut; what was delivered after the last save is delivered again.
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -135,8 +136,8 @@ class DelayLevels:
 
     async def run(self) -> None:
         """Deliver until cancelled; begins a second after the start, so that consumers are there again."""
-        while self._clock.monotonic() < self._begins_at:
-            await self._clock.sleep(LOOK_SECONDS)
+        while (seconds := self._begins_at - self._clock.monotonic()) > 0:
+            await self._clock.sleep_until(self._clock.now_ms() + math.ceil(seconds * 1000), LOOK_SECONDS)
         while True:
             now_ms = self._clock.now_ms()
             if self.fire_due(now_ms):

@@ -5,7 +5,7 @@ One write after the other: two of the same table at once would mix up the file a
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
@@ -29,9 +29,19 @@ class Persistence:
     ) -> None:
         self._tables = tuple(tables)
         self._offsets = offsets
+        self._seldom: tuple[SavedTable[Any], ...] = (offsets,)
         self.offset_interval_seconds = offset_interval_seconds
         self._clock = clock or SystemClock()
         self._turn = asyncio.Lock()
+        # Called, maybe in another thread, before offsets are written: what they rest on must be on disk before them.
+        self.before_offsets: Callable[[], None] = lambda: None
+
+    def also_save(self, table: SavedTable[Any], *, with_offsets: bool = False) -> None:
+        """One more table, of a part that is built later: soon after a change, or as seldom as offsets."""
+        if with_offsets:
+            self._seldom += (table,)
+        else:
+            self._tables += (table,)
 
     async def run(self) -> None:
         """Save until cancelled."""
@@ -42,7 +52,7 @@ class Persistence:
             due: list[SavedTable[Any]] = [table for table in self._tables if table.dirty]
             if clock.monotonic() >= next_offsets:
                 next_offsets = clock.monotonic() + self.offset_interval_seconds
-                due += [self._offsets] if self._offsets.dirty else []
+                due += [table for table in self._seldom if table.dirty]
             for table in due:
                 await self._save(table)
 
@@ -60,14 +70,29 @@ class Persistence:
         for table in tables:
             async with self._turn:
                 if table.dirty:
-                    await _written(asyncio.ensure_future(asyncio.to_thread(table.begin_save())))
+                    await _written(asyncio.ensure_future(asyncio.to_thread(self._writing(table))))
+
+    def _writing(self, table: SavedTable[Any]) -> Callable[[], None]:
+        write = table.begin_save()
+        if table is not self._offsets:
+            return write
+
+        def write_after() -> None:
+            try:
+                self.before_offsets()
+            except BaseException:
+                table.dirty = True
+                raise
+            write()
+
+        return write_after
 
     def save_all(self) -> None:
         """Save everything that is dirty, now; what cannot be written is logged."""
-        for table in (*self._tables, self._offsets):
+        for table in (*self._tables, *self._seldom):
             if table.dirty:
                 try:
-                    table.save()
+                    self._writing(table)()
                 except OSError as error:
                     _logger.error("a table could not be saved table=%s reason=%s", type(table).__name__, error)
 

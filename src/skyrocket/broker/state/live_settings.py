@@ -14,7 +14,15 @@ from skyrocket.clock import Clock
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.config.setting import section_from
-from skyrocket.config.sources import keys_of, pairs_of, parse_properties, properties_text, unknown_settings
+from skyrocket.config.sources import (
+    SECRET_SHOWN,
+    keys_of,
+    pairs_of,
+    parse_properties,
+    properties_text,
+    shown_pairs_of,
+    unknown_settings,
+)
 from skyrocket.errors import ConfigError
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.errors import NoPermission, SystemFailure
@@ -84,8 +92,8 @@ class LiveSettings:
         return pairs_of(self.store) | pairs_of(self.broker)
 
     def text(self) -> str:
-        """All settings as properties text."""
-        return properties_text(_FACTS | self.pairs())
+        """All settings as properties text, secrets covered."""
+        return properties_text(_FACTS | shown_pairs_of(self.store) | shown_pairs_of(self.broker))
 
     def changed_by(self, text: str) -> SettingsChange:
         """What properties text asks for; raises NoPermission or SystemFailure.
@@ -100,7 +108,8 @@ class LiveSettings:
             raise NoPermission("Can not update config in black list.")
         for warning in unknown_settings(pairs, _SECTIONS, BROKER_KEYS):
             _logger.warning("an update names a setting in vain reason=%s", warning)
-        values = {key: value for key, value in pairs.items() if key in self.keys()}
+        # A covered secret that comes back, because somebody sends what he was shown, is no change.
+        values = {key: value for key, value in pairs.items() if key in self.keys() and value != SECRET_SHOWN}
         everything = self.pairs() | values
         try:
             broker = section_from(BrokerConfig, everything, allow_unknown=True)

@@ -1,12 +1,10 @@
 """Users and their rights (ACL 2.0), and the accounts of ACL 1.0."""
 
-from dataclasses import dataclass
-
 from skyrocket.fastjson.bean import FLAG, TEXT, Field, bean, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class UserInfo(BodyBase):
     """A user; the password travels in clear, as RocketMQ has it."""
 
@@ -27,7 +25,7 @@ USER = JsonBody(_USER)
 USERS = JsonBody(tuple_of(_USER))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class PolicyEntry(BodyBase):
     """Who may do what with one resource, and from where."""
 
@@ -37,7 +35,7 @@ class PolicyEntry(BodyBase):
     decision: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class Policy(BodyBase):
     """Entries of one policy type."""
 
@@ -45,7 +43,7 @@ class Policy(BodyBase):
     entries: tuple[PolicyEntry, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class AclInfo(BodyBase):
     """All policies of one subject, such as `User:alice`."""
 
@@ -66,7 +64,7 @@ ACL = JsonBody(_ACL)
 ACLS = JsonBody(tuple_of(_ACL))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class PlainAccessConfig(BodyBase):
     """An account of ACL 1.0."""
 
@@ -80,7 +78,7 @@ class PlainAccessConfig(BodyBase):
     group_perms: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class AclConfig(BodyBase):
     """GET_BROKER_CLUSTER_ACL_CONFIG."""
 

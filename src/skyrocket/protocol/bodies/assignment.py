@@ -1,15 +1,15 @@
 """Who consumes which queue and how, when the broker decides."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import MESSAGE_MODEL, MESSAGE_QUEUE, REQUEST_MODE
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class AssignmentQuery(BodyBase):
     """QUERY_ASSIGNMENT."""
 
@@ -32,7 +32,7 @@ ASSIGNMENT_QUERY = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class QueueAssignment(BodyBase):
     """One queue, to be pulled or popped; queue id -1 is any queue of the broker."""
 
@@ -41,7 +41,7 @@ class QueueAssignment(BodyBase):
     attachments: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class Assignment(BodyBase):
     """None: nothing valid, keep what you have; empty: nothing is yours."""
 
@@ -67,7 +67,7 @@ ASSIGNMENT = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class RequestMode(BodyBase):
     """SET_MESSAGE_REQUEST_MODE: how a group consumes a topic."""
 
@@ -87,7 +87,7 @@ _REQUEST_MODE = bean(
 REQUEST_MODE_BODY = JsonBody(_REQUEST_MODE)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class RequestModeTable(BodyBase):
     """GET_ALL_MESSAGE_REQUEST_MODE: topic → group → mode."""
 

@@ -3,11 +3,10 @@
 import base64
 import binascii
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from skyrocket.fastjson import Json
 from skyrocket.fastjson.bean import INTEGER, TEXT, Field, Kind, WrongShape, bean, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 
 _LONG_NAMES = {
     "consumerGroup": "c",
@@ -22,7 +21,7 @@ _LONG_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BatchAckEntry(BodyBase):
     """Messages of one check point; `acked` are offsets relative to `start_offset`."""
 
@@ -37,7 +36,7 @@ class BatchAckEntry(BodyBase):
     acked: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BatchAck(BodyBase):
     """The body."""
 

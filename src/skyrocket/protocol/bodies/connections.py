@@ -1,10 +1,10 @@
 """Who is connected: consumers, producers, members of a group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, Field, bean, list_of, map_of, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import CONSUME_FROM_WHERE, CONSUME_TYPE, MESSAGE_MODEL, enum_of
 from skyrocket.protocol.bodies.subscription import SUBSCRIPTION_DATA, SubscriptionData
 from skyrocket.protocol.codes import LanguageCode
@@ -12,7 +12,7 @@ from skyrocket.protocol.codes import LanguageCode
 _LANGUAGE = enum_of(*(language.name for language in LanguageCode))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class Connection(BodyBase):
     """One connected client."""
 
@@ -31,7 +31,7 @@ _CONNECTION = bean(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumerConnections(BodyBase):
     """GET_CONSUMER_CONNECTION_LIST: members and subscriptions of a group."""
 
@@ -54,7 +54,7 @@ CONSUMER_CONNECTIONS = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ProducerConnections(BodyBase):
     """GET_PRODUCER_CONNECTION_LIST."""
 
@@ -64,7 +64,7 @@ class ProducerConnections(BodyBase):
 PRODUCER_CONNECTIONS = JsonBody(bean(ProducerConnections, Field("connectionSet", "connections", tuple_of(_CONNECTION))))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ProducerInfo(BodyBase):
     """One producer; the address has Java's leading `/`."""
 
@@ -75,7 +75,7 @@ class ProducerInfo(BodyBase):
     last_update_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ProducerTable(BodyBase):
     """GET_ALL_PRODUCER_INFO: producers by group."""
 
@@ -106,7 +106,7 @@ PRODUCER_TABLE = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumerList(BodyBase):
     """GET_CONSUMER_LIST_BY_GROUP: client ids of a group."""
 

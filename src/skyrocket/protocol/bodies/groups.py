@@ -1,20 +1,20 @@
 """Consumer groups of a broker as tables, lists and single ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
 from skyrocket.model import json_tables
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.topics import DATA_VERSION_KIND
 
 SUBSCRIPTION_GROUP_KIND = json_tables.SUBSCRIPTION_GROUP
 SUBSCRIPTION_GROUP = JsonBody(SUBSCRIPTION_GROUP_KIND)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class GroupTable(BodyBase):
     """Groups by name; `forbidden` is group → topic → bitmap of operations, and never left out."""
 
@@ -33,7 +33,7 @@ GROUP_TABLE = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class GroupConfigList(BodyBase):
     """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
 
@@ -45,7 +45,7 @@ GROUP_CONFIG_LIST = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class GroupList(BodyBase):
     """QUERY_TOPIC_CONSUME_BY_WHO: names of groups."""
 
@@ -55,7 +55,7 @@ class GroupList(BodyBase):
 GROUP_LIST = JsonBody(bean(GroupList, Field("groupList", "groups", tuple_of(TEXT))))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class GroupForbidden(BodyBase):
     """UPDATE_AND_GET_GROUP_FORBIDDEN: may the group read the topic?"""
 

@@ -1,21 +1,19 @@
 """HEART_BEAT: which groups a client produces for and consumes with."""
 
-from dataclasses import dataclass
-
 from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, Field, bean, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import CONSUME_FROM_WHERE, CONSUME_TYPE, MESSAGE_MODEL
 from skyrocket.protocol.bodies.subscription import SUBSCRIPTION_DATA, SubscriptionData
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ProducerData(BodyBase):
     """One producer group of the client."""
 
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumerData(BodyBase):
     """One consumer group of the client; enums that we do not know are None."""
 
@@ -27,7 +25,7 @@ class ConsumerData(BodyBase):
     unit_mode: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class Heartbeat(BodyBase):
     """`fingerprint` ≠ 0: the client can leave out subscriptions that the broker already knows."""
 

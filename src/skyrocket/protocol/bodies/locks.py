@@ -1,14 +1,12 @@
 """Locks of queues, for consumption in order."""
 
-from dataclasses import dataclass
-
 from skyrocket.fastjson.bean import FLAG, TEXT, Field, bean, tuple_of
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import MESSAGE_QUEUE
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class QueueLocks(BodyBase):
     """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: queues that a client wants, or gives back."""
 
@@ -29,7 +27,7 @@ QUEUE_LOCKS = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class LockedQueues(BodyBase):
     """The queues that the client now holds."""
 

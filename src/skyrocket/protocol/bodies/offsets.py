@@ -1,17 +1,17 @@
 """Offsets as slaves copy them and tools reset them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from skyrocket.fastjson.bean import INTEGER, INTEGER_KEY, TEXT, TEXT_KEY, Field, bean, list_of, map_of, tuple_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import MESSAGE_QUEUE_KEY
 from skyrocket.protocol.bodies.topics import DATA_VERSION_KIND
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumerOffsetTable(BodyBase):
     """`topic@group` → queue id → next offset; a 5.x slave needs the data version."""
 
@@ -30,7 +30,7 @@ CONSUMER_OFFSET_TABLE = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class DelayOffsetTable(BodyBase):
     """Delay level → next offset of its queue."""
 
@@ -47,7 +47,7 @@ DELAY_OFFSET_TABLE = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ResetOffsets(BodyBase):
     """Queue → offset; the answer to a reset and what is pushed to clients."""
 
@@ -57,7 +57,7 @@ class ResetOffsets(BodyBase):
 RESET_OFFSETS = JsonBody(bean(ResetOffsets, Field("offsetTable", "offsets", map_of(MESSAGE_QUEUE_KEY, INTEGER))))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class QueueOffset(BodyBase):
     """One line of the reset that C++ clients understand."""
 
@@ -67,7 +67,7 @@ class QueueOffset(BodyBase):
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ResetOffsetList(BodyBase):
     """The same reset as a list, for C++ clients."""
 
@@ -94,7 +94,7 @@ RESET_OFFSET_LIST = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumerStatus(BodyBase):
     """Offsets as clients see them: of one client by queue, or of all by client id and queue."""
 
@@ -111,7 +111,7 @@ CONSUMER_STATUS = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class CorrectionOffsets(BodyBase):
     """QUERY_CORRECTION_OFFSET: queue id → smallest offset of the other groups."""
 

@@ -8,7 +8,7 @@ The packed form loses the order flag and the system flag of topics.
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from struct import Struct
 from struct import error as struct_error
 
@@ -17,7 +17,7 @@ from skyrocket.fastjson import Dialect, dumps, loads
 from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, Field, bean, list_of, map_of, tuple_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.topics import DATA_VERSION, TOPIC_TABLE, TOPIC_TABLE_KIND, TopicTable
 from skyrocket.protocol.codes import Version
 from skyrocket.protocol.command import Body
@@ -30,7 +30,7 @@ _ZLIB_MAGIC = 0x78
 _ATTRIBUTES = map_of(TEXT_KEY, TEXT)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BrokerRegistration(BodyBase):
     """What a broker tells a name server; `filter_servers` is a relic, None when it was not given."""
 

@@ -1,12 +1,10 @@
 """State of replication between master and slaves."""
 
-from dataclasses import dataclass
-
 from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, Field, bean, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class HaConnection(BodyBase):
     """One slave as its master sees it."""
 
@@ -18,7 +16,7 @@ class HaConnection(BodyBase):
     transfer_from: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class HaClient(BodyBase):
     """The slave's own view."""
 
@@ -31,7 +29,7 @@ class HaClient(BodyBase):
     is_activated: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class HaStatus(BodyBase):
     """GET_BROKER_HA_STATUS."""
 

@@ -5,19 +5,19 @@ and the Go client the dialect with unquoted numbers. Neither may contain a blank
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from skyrocket.fastjson import Dialect, Json
 from skyrocket.fastjson.bean import FLAG, INTEGER, INTEGER_KEY, TEXT, TEXT_KEY, Field, bean, list_of, map_of, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import ANYTHING
 from skyrocket.protocol.codes import Version
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BrokerData(BodyBase):
     """One broker name with its addresses by broker id; id 0 is the master."""
 
@@ -28,7 +28,7 @@ class BrokerData(BodyBase):
     zone_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class QueueData(BodyBase):
     """How many queues of a topic a broker has, and what may be done with them."""
 
@@ -39,7 +39,7 @@ class QueueData(BodyBase):
     topic_sys_flag: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TopicRoute(BodyBase):
     """`order_topic_conf` is `broker-a:4;broker-b:4`: the queues of an ordered topic, whether brokers live or not."""
 
@@ -50,7 +50,7 @@ class TopicRoute(BodyBase):
     mappings_by_broker: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ClusterInfo(BodyBase):
     """All brokers by name, and the names by cluster."""
 
@@ -58,7 +58,7 @@ class ClusterInfo(BodyBase):
     clusters: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BrokerMembers(BodyBase):
     """The addresses of one broker name, for the brokers of that name themselves."""
 
@@ -67,7 +67,7 @@ class BrokerMembers(BodyBase):
     addresses: Mapping[int, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BrokerMemberGroup(BodyBase):
     """The answer to GET_BROKER_MEMBER_GROUP."""
 

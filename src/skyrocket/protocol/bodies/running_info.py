@@ -1,17 +1,17 @@
 """What a consumer tells about itself, and what became of a message that it was handed directly."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import ANYTHING, MESSAGE_QUEUE_KEY, NUMBER, enum_of
 from skyrocket.protocol.bodies.subscription import SUBSCRIPTION_DATA, SubscriptionData
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ProcessQueueInfo(BodyBase):
     """The state of one queue that is pulled."""
 
@@ -31,7 +31,7 @@ class ProcessQueueInfo(BodyBase):
     last_consume_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class PopProcessQueueInfo(BodyBase):
     """The state of one queue that is popped."""
 
@@ -40,7 +40,7 @@ class PopProcessQueueInfo(BodyBase):
     last_pop_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumeStatus(BodyBase):
     """Rates of one topic."""
 
@@ -52,7 +52,7 @@ class ConsumeStatus(BodyBase):
     consume_failed_messages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumerRunningInfo(BodyBase):
     """GET_CONSUMER_RUNNING_INFO."""
 
@@ -111,7 +111,7 @@ CONSUMER_RUNNING_INFO = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class DirectConsumption(BodyBase):
     """CONSUME_MESSAGE_DIRECTLY: what the listener made of the message."""
 

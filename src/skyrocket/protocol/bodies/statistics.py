@@ -1,17 +1,17 @@
 """How far queues and groups are, and how fast."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, Field, bean, list_of, map_of, tuple_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import MESSAGE_QUEUE, MESSAGE_QUEUE_KEY, NUMBER
 from skyrocket.protocol.bodies.topics import DATA_VERSION_KIND
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TopicOffset(BodyBase):
     """One queue of a topic."""
 
@@ -20,7 +20,7 @@ class TopicOffset(BodyBase):
     last_update_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TopicStats(BodyBase):
     """GET_TOPIC_STATS_INFO."""
 
@@ -49,7 +49,7 @@ TOPIC_STATS = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class OffsetLag(BodyBase):
     """One queue of a group; 4.9 does not tell the pull offset."""
 
@@ -59,7 +59,7 @@ class OffsetLag(BodyBase):
     last_timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumeStats(BodyBase):
     """GET_CONSUME_STATS."""
 
@@ -88,7 +88,7 @@ _CONSUME_STATS = bean(
 CONSUME_STATS = JsonBody(_CONSUME_STATS)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BrokerConsumeStats(BodyBase):
     """GET_BROKER_CONSUME_STATS: one map per group, each with the group's topics."""
 
@@ -109,7 +109,7 @@ BROKER_CONSUME_STATS = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class StatsItem(BodyBase):
     """Sum and rates of one span."""
 
@@ -118,7 +118,7 @@ class StatsItem(BodyBase):
     average: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class BrokerStatsData(BodyBase):
     """VIEW_BROKER_STATS_DATA."""
 
@@ -140,7 +140,7 @@ BROKER_STATS_DATA = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class QueueTimeSpan(BodyBase):
     """Times in ms of one queue: its first and last message, and the one consumed next; texts are for people."""
 
@@ -151,7 +151,7 @@ class QueueTimeSpan(BodyBase):
     delay_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ConsumeTimeSpans(BodyBase):
     """QUERY_CONSUME_TIME_SPAN."""
 
@@ -179,7 +179,7 @@ CONSUME_TIME_SPANS = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TimerCount(BodyBase):
     """Messages of a topic that wait in the timer."""
 
@@ -187,7 +187,7 @@ class TimerCount(BodyBase):
     timestamp: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TimerMetrics(BodyBase):
     """GET_TIMER_METRICS."""
 

@@ -1,14 +1,12 @@
 """SubscriptionData: which messages of a topic a group wants."""
 
-from dataclasses import dataclass
-
 from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, Field, bean, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 
 ALL_TAGS = "*"
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class SubscriptionData(BodyBase):
     """`tags` and `tag_codes` (their Java hashes) are empty when all tags are wanted; `version` is the client's ms."""
 
@@ -33,7 +31,7 @@ SUBSCRIPTION_DATA = bean(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class ClientConfigCheck(BodyBase):
     """CHECK_CLIENT_CONFIG: does the broker understand this subscription?"""
 
@@ -54,7 +52,7 @@ CLIENT_CONFIG_CHECK = JsonBody(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class GroupSubscription(BodyBase):
     """QUERY_SUBSCRIPTION_BY_CONSUMER: what a group has subscribed to."""
 

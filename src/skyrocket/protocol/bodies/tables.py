@@ -1,14 +1,14 @@
 """Plain tables: text by text, and the entries of a consume queue."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.subscription import SUBSCRIPTION_DATA, SubscriptionData
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class KvTable(BodyBase):
     """Runtime info of a broker, a namespace of a name server."""
 
@@ -18,7 +18,7 @@ class KvTable(BodyBase):
 KV_TABLE = JsonBody(bean(KvTable, Field("table", "table", map_of(TEXT_KEY, TEXT))))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class QueueEntryInfo(BodyBase):
     """One entry; `matches` is whether the filter of the group lets it pass."""
 
@@ -31,7 +31,7 @@ class QueueEntryInfo(BodyBase):
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class QueueEntries(BodyBase):
     """QUERY_CONSUME_QUEUE."""
 

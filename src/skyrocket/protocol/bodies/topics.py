@@ -1,14 +1,14 @@
 """Topics of a broker as tables, lists and single ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from skyrocket.fastjson.bean import TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
 from skyrocket.model import json_tables
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.kinds import ANYTHING
 
 DATA_VERSION_KIND = json_tables.DATA_VERSION
@@ -18,7 +18,7 @@ TOPIC_CONFIG_KIND = json_tables.TOPIC_CONFIG
 TOPIC_CONFIG = JsonBody(TOPIC_CONFIG_KIND)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TopicTable(BodyBase):
     """Topics by name, as a broker registers them and a slave copies them; mappings are of static topics."""
 
@@ -40,7 +40,7 @@ TOPIC_TABLE_KIND = bean(
 TOPIC_TABLE = JsonBody(TOPIC_TABLE_KIND)
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TopicConfigList(BodyBase):
     """UPDATE_AND_CREATE_TOPIC_LIST."""
 
@@ -50,7 +50,7 @@ class TopicConfigList(BodyBase):
 TOPIC_CONFIG_LIST = JsonBody(bean(TopicConfigList, Field("topicConfigList", "topics", tuple_of(TOPIC_CONFIG_KIND))))
 
 
-@dataclass(frozen=True, slots=True)
+@body
 class TopicList(BodyBase):
     """Names of topics; `broker_address` is whom to ask for the rest."""
 

@@ -7,11 +7,11 @@
         committed: bool = True                   has a default
         broker_name: str | None = wire("bname", default=None)
 
-Such a class is a frozen dataclass with slots. `from_fields` and `to_fields` are compiled once per class from its
-table of fields, because a broker calls them for every message. They follow Java: numbers are decimal text, everything
-but `true` is false, None is not written. A required field that is missing is refused with code 1, as Java does when it
-falls over the null. A malformed number counts as missing; in the headers that Java decodes without reflection
-(`strict_numbers`) it is refused.
+Such a class is a dataclass with slots, frozen to type checkers: freezing it at run time would cost more than parsing.
+`from_fields` and `to_fields` are compiled once per class from its table of fields, because a broker calls them for
+every message. They follow Java: numbers are decimal text, everything but `true` is false, None is not written. A
+required field that is missing is refused with code 1, as Java does when it falls over the null. A malformed number
+counts as missing; in the headers that Java decodes without reflection (`strict_numbers`) it is refused.
 """
 
 import dataclasses
@@ -62,6 +62,20 @@ class Header:
 
     def check_fields(self) -> None:
         """Called for what was received; a header that has rules raises RequestError."""
+
+    # Once for all: a dataclass would compile its own for each of some hundred and fifty classes, at every start.
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, field.attribute) == getattr(other, field.attribute) for field in self.wire_fields)
+
+    def __hash__(self) -> int:
+        return hash((self.__class__, *(getattr(self, field.attribute) for field in self.wire_fields)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{field.attribute}={getattr(self, field.attribute)!r}" for field in self.wire_fields)
+        return f"{self.__class__.__qualname__}({shown})"
 
 
 A = TypeVar("A", bound=Header, covariant=True)
@@ -224,31 +238,30 @@ _TEXT_OF: Final[dict[str, str]] = {
 
 
 def _compiled(cls: C, ext_capacity: int, names: Mapping[str, str], strict_numbers: bool) -> C:
-    made: Any = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    made: Any = dataclass(slots=True, kw_only=True, eq=False, repr=False)(cls)
     table = _table(made, names)
     made.wire_fields = table
     made.ext_capacity = ext_capacity
-    made.from_fields = staticmethod(_reader(made, table, strict_numbers))
-    made.to_fields = _writer(table, ext_capacity)
+
+    # Compiled when first used: a program uses a few of them.
+    def from_fields(fields: Mapping[str, str] | None) -> Any:
+        made.from_fields = staticmethod(_reader(made, table, strict_numbers))
+        return made.from_fields(fields)
+
+    def to_fields(self: Any) -> dict[str, str]:
+        made.to_fields = _writer(table, ext_capacity)
+        fields: dict[str, str] = made.to_fields(self)
+        return fields
+
+    made.from_fields = staticmethod(from_fields)
+    made.to_fields = to_fields
     result: C = made
     return result
 
 
-def _unlocked(made: Any) -> type:
-    """A twin of the class that is not frozen.
-
-    Setting slots of a frozen dataclass costs more than all parsing. So the twin is filled and then becomes the frozen
-    class, which Python allows because both have the same slots above the same base.
-    """
-    owner = next((base for base in made.__mro__ if base.__dict__.get("__slots__")), made)
-    assert len(owner.__slots__) == len(dataclasses.fields(made)), "fields may not be added to those of a base"
-    return type("Unlocked", owner.__bases__, {"__slots__": owner.__slots__})
-
-
 def _reader(made: Any, table: tuple[WireField, ...], strict_numbers: bool) -> Callable[..., Any]:
-    twin = _unlocked(made)
     defaults = {f"d{number}": field.default for number, field in enumerate(table)}
-    lines = ["def from_fields(fields):", " if fields is None: fields = NOTHING", " self = new(twin)"]
+    lines = ["def from_fields(fields):", " if fields is None: fields = NOTHING", " self = new(made)"]
     if table:
         lines += [" get = fields.get", " try:"]
     for number, field in enumerate(table):
@@ -264,7 +277,6 @@ def _reader(made: Any, table: tuple[WireField, ...], strict_numbers: bool) -> Ca
             ]
     if table:
         lines += [" except (KeyError, ValueError): return careful(fields)"]
-    lines += [" self.__class__ = made"]
     if made.check_fields is not Header.check_fields:
         lines += [" self.check_fields()"]
     lines += [" return self"]
@@ -272,7 +284,6 @@ def _reader(made: Any, table: tuple[WireField, ...], strict_numbers: bool) -> Ca
         **defaults,
         "NOTHING": {},
         "new": object.__new__,
-        "twin": twin,
         "made": made,
         "careful": lambda fields: _carefully(made, table, strict_numbers, fields),
         "small": _SMALL.get,

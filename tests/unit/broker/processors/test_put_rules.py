@@ -95,12 +95,29 @@ def test_a_timer_is_refused_instead_of_delivered_at_once(name: str) -> None:
     assert applied(0, 0, **{name: "5000", "TIMER_OUT_MS": "9"}).topic == "Orders"  # it has waited already
 
 
-def test_a_half_message_is_refused_but_not_a_retry_of_one() -> None:
+def test_a_half_message_waits_for_its_end_but_not_a_retry_of_one() -> None:
     for text in ("true", "TRUE"):
-        with pytest.raises(NoPermission, match=r"^the broker\[192.0.2.1\] sending transaction message is forbidden$"):
-            applied(TRAN_MSG=text)
+        half = applied(sys_flag=flags.TRANSACTION_PREPARED | flags.COMPRESSED, TRAN_MSG=text, UNIQ_KEY="U1", DELAY="3")
+        assert (half.topic, half.queue_id, half.sys_flag) == ("RMQ_SYS_TRANS_HALF_TOPIC", 0, flags.COMPRESSED)
+        properties = decode_properties(half.properties)
+        assert properties["REAL_TOPIC"] == "Orders"
+        assert properties["__transactionId__"] == "U1"
+        assert properties["DELAY"] == "3"  # counts when it is committed
     assert applied(TRAN_MSG="true", DELAY="3", reconsume_times=1).topic == "SCHEDULE_TOPIC_XXXX"
     assert applied(TRAN_MSG="false").topic == "Orders"
+
+
+def test_a_broker_may_be_told_to_take_no_half_messages() -> None:
+    rules = PutRules(STANDARD, "192.0.2.1")
+    rules.rejects_transactions = True
+    with pytest.raises(NoPermission, match=r"^the broker\[192.0.2.1\] sending transaction message is forbidden$"):
+        rules.apply(PutMessage("Orders", 3, b"body", encode_properties({"TRAN_MSG": "true"})))
+
+
+def test_what_a_consumer_sends_back_is_no_half_again() -> None:
+    message = PutMessage("%DLQ%Shop", 0, b"body", encode_properties({"TRAN_MSG": "true", "DELAY": "0"}), sys_flag=8)
+    PutRules(STANDARD, "192.0.2.1").postpone(message)
+    assert message.topic == "%DLQ%Shop"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The Python client's speed, beside a bare protocol loop and the official clients."""

@@ -1,0 +1,145 @@
+"""A million timers that wait: how fast they are parked, what they cost, how long a restart takes.
+
+    python -m bench.timers                 a million
+    python -m bench.timers --count 100000
+
+In one process, without network: what `python -m bench.load --start send timer` shows with it.
+"""
+
+import argparse
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from skyrocket.broker.state.timer_counts import TimerCountTable
+from skyrocket.broker.timer.rules import TimerRules
+from skyrocket.broker.timer.service import TimerService
+from skyrocket.config.sections import StoreConfig
+from skyrocket.format.config_files import timer_metrics
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.config_file import ConfigFile
+from skyrocket.store.disk import Disk
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.timer.timer_files import TimerFiles
+from skyrocket.testing.clock import FakeClock
+
+WORK = Path(__file__).parent.parent / "var" / "bench"  # on a disk: /tmp may live in memory
+GROUP = 64  # messages of one turn of an event loop
+SPREAD_SECONDS = 2 * 86_400 - 120
+
+
+class Timed:
+    """A store with its timer and a clock that is moved."""
+
+    def __init__(self, root: Path, clock: FakeClock) -> None:
+        disk = Disk()
+        self.clock = clock
+        self.config = StoreConfig(dispatch_thread=False)
+        self.store = MessageStore(root, self.config, clock=clock)
+        self.store.open()
+        self.files = TimerFiles(disk, self.store.paths, self.config.timer_precision_ms, self.config.timer_log_file_size)
+        file = ConfigFile(disk, str(root / "config" / "timermetrics"), timer_metrics.decode, timer_metrics.encode)
+        counts = TimerCountTable(file, clock)
+        self.service = TimerService(self.store, self.files, counts, clock, self.dispatch, self.config)
+        self.service.load()
+        self.rules = TimerRules(self.config, clock, self.service.waiting_at)
+
+    def dispatch(self) -> None:
+        self.store.dispatch()
+
+    def fire(self) -> None:
+        while self.service.fire_due(self.clock.now_ms()):
+            pass
+
+    def put(self, count: int, *, timers: bool) -> None:
+        """In groups, as an event loop does; what waits is parked in between."""
+        for first in range(0, count, GROUP):
+            group = [self._message(number, timers) for number in range(first, min(first + GROUP, count))]
+            assert all(result.ok for result in self.store.put_group(group))
+            self.dispatch()
+            if timers:
+                self.service.fire_due(self.clock.now_ms())
+        self.fire()
+
+    def _message(self, number: int, is_timer: bool) -> PutMessage:
+        key = b"UNIQ_KEY\x017F0000010001000000000000%08X\x02WAIT\x01true\x02" % number
+        message = PutMessage("Orders", number % 8, b"x" * 128, key)
+        if is_timer:
+            seconds = 60 + number * 7919 % SPREAD_SECONDS
+            message = replace(message, properties=key + b"TIMER_DELAY_SEC\x01%d\x02" % seconds)
+            self.rules.apply(message)
+        return message
+
+    def stop(self) -> None:
+        self.service.close()
+        self.store.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.timers", description=__doc__)
+    parser.add_argument("--count", type=int, default=1_000_000, help="timers")
+    count = parser.parse_args().count
+    WORK.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=WORK, prefix="timers-"))
+    try:
+        _measure(folder, count)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _measure(folder: Path, count: int) -> None:
+    clock = FakeClock()
+    timed = Timed(folder / "plain", clock)
+    plain = count / _seconds(lambda: timed.put(count, timers=False))
+    timed.stop()
+    print(f"plain messages put and dispatched     {plain:>12,.0f} /s")
+
+    timed = Timed(folder / "timers", clock)
+    before = _resident_mib()
+    parked = count / _seconds(lambda: timed.put(count, timers=True))
+    print(f"timers put, dispatched and parked     {parked:>12,.0f} /s   {parked / plain:.2f} of plain")
+    print(f"memory for {count:,} that wait    {_resident_mib() - before:>12,.0f} MiB  (pages of mapped files among it)")
+    saving = _seconds(timed.service.save)
+    print(f"saving the files once                 {saving:>12.3f} s")
+    stopping = _seconds(timed.stop)
+    print(f"stop                                  {stopping:>12.3f} s")
+
+    began = time.perf_counter()
+    timed = Timed(folder / "timers", clock)
+    whole = time.perf_counter() - began
+    print(f"start with store recovery             {whole:>12.3f} s")
+    timed.service.save()
+    again = TimerFiles(Disk(), timed.store.paths, 1000, timed.config.timer_log_file_size)
+    opening = _seconds(lambda: again.open(timed.store.commit_log.readable_offset))
+    print(f"the timer's part of it                {opening:>12.3f} s")
+    again.close()
+    (folder / "timers" / "timerwheel").unlink()
+    again = TimerFiles(Disk(), timed.store.paths, 1000, timed.config.timer_log_file_size)
+    opening = _seconds(lambda: again.open(timed.store.commit_log.readable_offset))
+    print(f"the same without a wheel              {opening:>12.3f} s")
+    again.close()
+
+    clock.advance(seconds=SPREAD_SECONDS + 120)
+    delivered = count / _seconds(timed.fire)
+    print(f"timers delivered                      {delivered:>12,.0f} /s")
+    assert timed.service.totals.delivered == count, timed.service.totals
+    timed.stop()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / (1 << 20)
+
+
+if __name__ == "__main__":
+    main()

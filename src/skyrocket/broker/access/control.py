@@ -1,0 +1,165 @@
+"""Access control as the settings want it: what is checked, what is served, and with whose name the broker itself asks.
+
+Nothing is built, and no request is looked at, while both generations are off.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from skyrocket.broker.access import migration
+from skyrocket.broker.access.needs import Needs
+from skyrocket.broker.access.plain_access import PlainAccess
+from skyrocket.broker.access.plain_files import TOOLS_FILE, PlainFiles, content_of
+from skyrocket.broker.access.user_access import UserAccess, request_codes
+from skyrocket.broker.access.user_file import FILE_NAME, is_apache_folder, user_file
+from skyrocket.broker.access.user_table import UserTable
+from skyrocket.broker.access.users import SUPER, User
+from skyrocket.broker.processors.plain_acl_admin import PlainAclProcessor
+from skyrocket.broker.processors.users_admin import NoUsersProcessor, UserAdminProcessor
+from skyrocket.clock import ServiceClock
+from skyrocket.config.sections import BrokerConfig
+from skyrocket.errors import ConfigError
+from skyrocket.format.properties import find_property
+from skyrocket.format.record import read_head
+from skyrocket.model.topic import is_system_topic
+from skyrocket.protocol.signing import Credentials, Signer
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.router import Check, Router
+from skyrocket.store.message_store import MessageStore
+
+_logger = logging.getLogger(__name__)
+
+
+class AccessControl:
+    """Both generations; `checks` is for the router, `signer` for the broker's own client."""
+
+    def __init__(self, config: BrokerConfig, store: MessageStore, clock: ServiceClock) -> None:
+        self._config = config
+        self._folder = Path(store.paths.config)
+        self.plain_files = PlainFiles(_plain_folder(config, self._folder))
+        needs = Needs(config.cluster_name, lambda offset: topic_of_record(store, offset))
+        self.plain = PlainAccess(self.plain_files, needs, clock) if config.acl_enabled else None
+        self.users = UserTable(user_file(self._folder), self._users_changed)
+        self.user_access: UserAccess | None = None
+        if config.authentication_enabled or config.authorization_enabled:
+            self.user_access = UserAccess(
+                self.users,
+                needs,
+                authenticates=config.authentication_enabled,
+                authorizes=config.authorization_enabled,
+                without_authentication=request_codes(config.authentication_whitelist, "authenticationWhitelist"),
+                without_authorization=request_codes(config.authorization_whitelist, "authorizationWhitelist"),
+            )
+        self._first_user = _first_user(config.init_authentication_user)
+        self._own = _own_credentials(config.inner_client_credentials) or self._tools_credentials()
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What the router asks before every handler."""
+        plain = () if self.plain is None else (self.plain.check,)
+        return plain if self.user_access is None else (*plain, self.user_access.check)
+
+    @property
+    def signer(self) -> Signer | None:
+        """Signs what the broker asks of others."""
+        return None if self._own is None else Signer(self._own)
+
+    @property
+    def service(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        """What must run for it."""
+        return None if self.plain is None else self.plain.watch
+
+    def register(self, router: Router, request_class: RequestClass, broker_address: str) -> None:
+        """Answer the requests that manage accounts, users and policies."""
+        if self.plain is not None:
+            names = (self._config.cluster_name, self._config.broker_name, broker_address)
+            PlainAclProcessor(self.plain, *names).register(router, request_class)
+        if self.user_access is None:
+            NoUsersProcessor().register(router, request_class)
+        else:
+            UserAdminProcessor(self.users, authenticates=self.user_access.authenticates).register(router, request_class)
+
+    def load(self) -> None:
+        """Read accounts, users and policies; raises ConfigError, CorruptFile or OSError."""
+        if self.plain is not None:
+            self.plain.load()
+        if self.user_access is None:
+            return
+        self.users.load()
+        self._add_users_of_settings()
+        if not self.users.users:
+            _logger.warning("there are no users: everything is refused; set initAuthenticationUser")
+        if not self.user_access.authenticates:
+            _logger.warning("authorizationEnabled without authenticationEnabled believes every name without a proof")
+
+    def _add_users_of_settings(self) -> None:
+        if is_apache_folder(self._folder) and not (self._folder / FILE_NAME).exists():
+            _logger.warning(
+                "users of RocketMQ are not read: copy them with mqadmin copyUser and copyAcl folder=%s", self._folder
+            )
+        if self._config.migrate_plain_accounts:
+            for account in self.plain_files.read().accounts.values():
+                if self.users.add_missing(migration.user_of(account), migration.acl_of(account)):
+                    _logger.info("account became a user name=%s", account.access_key)
+        if self._first_user is not None:
+            self.users.add_missing(self._first_user)
+        if self._own is not None:
+            self.users.add_missing(User(self._own.access_key, self._own.secret_key, SUPER))
+
+    def _users_changed(self) -> None:
+        if self.user_access is not None:
+            self.user_access.forget()
+
+    def _tools_credentials(self) -> Credentials | None:
+        """RocketMQ: with ACL 1.0 the broker signs as mqadmin does, with the account of tools.yml."""
+        path = self.plain_files.main.with_name(TOOLS_FILE)
+        if self.plain is None or not path.exists():
+            return None
+        content = content_of(path)
+        key, secret = str(content.get("accessKey") or ""), str(content.get("secretKey") or "")
+        return Credentials(key, secret) if key and secret else None
+
+
+def topic_of_record(store: MessageStore, physical_offset: int) -> str | None:
+    """The topic that a message was sent to, also while it waits in a topic of the system; None: there is none."""
+    record = store.by_physical_offset(physical_offset)
+    head = None if record is None else read_head(record, 0, physical_offset)
+    if head is None:
+        return None
+    topic = head.topic.decode("utf-8", "replace")
+    real = find_property(head.properties, b"REAL_TOPIC") if is_system_topic(topic) else None
+    return topic if real is None else real.decode("utf-8", "replace")
+
+
+def _plain_folder(config: BrokerConfig, tables: Path) -> Path:
+    """Beside the .conf file, as in RocketMQ's conf folder; without one, beside the broker's tables."""
+    if config.acl_config_path:
+        return Path(config.acl_config_path).expanduser()
+    return Path(config.config_path).expanduser().parent if config.config_path else tables
+
+
+def _first_user(text: str) -> User | None:
+    pair = _pair(text, "initAuthenticationUser", "username", "password")
+    return None if pair is None else User(*pair, SUPER)
+
+
+def _own_credentials(text: str) -> Credentials | None:
+    pair = _pair(text, "innerClientAuthenticationCredentials", "accessKey", "secretKey")
+    return None if pair is None else Credentials(*pair)
+
+
+def _pair(text: str, setting: str, name: str, secret: str) -> tuple[str, str] | None:
+    """Two members of a JSON object; an error does not show them."""
+    if not text.strip():
+        return None
+    try:
+        value = json.loads(text)
+        pair = str(value[name]), str(value[secret])
+    except (ValueError, KeyError, TypeError):
+        pair = "", ""
+    if not all(pair):
+        raise ConfigError(f'{setting} must be JSON of the form {{"{name}":"…","{secret}":"…"}}')
+    return pair

@@ -1,0 +1,230 @@
+"""ACK_MESSAGE, BATCH_ACK_MESSAGE and CHANGE_MESSAGE_INVISIBLETIME: what consumers say of messages in their hands."""
+
+from collections.abc import Callable
+
+from skyrocket.broker.pop.offsets import PopOffsets
+from skyrocket.broker.pop.orders import OrderTable, UnknownOffset
+from skyrocket.broker.pop.revive_log import ReviveLog
+from skyrocket.broker.state.remarks import FAQ
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.clock import Clock
+from skyrocket.format.revive_log import Acknowledgement, CheckPoint, CheckPointKey
+from skyrocket.model.pop_retry import real_topic
+from skyrocket.protocol.bodies.batch_ack import BATCH_ACK, BatchAckEntry
+from skyrocket.protocol.codes import RequestCode, ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import MessageIllegal, NoMessage, RequestError, SystemFailure, TopicNotExist
+from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE, ReceiptHandle
+from skyrocket.protocol.requests.pop import AckMessage, ChangeInvisibleTime, ChangeInvisibleTimeAnswer
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.router import Router
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.results import PutResult
+
+_NO_REMARK = "not set any response code"  # RocketMQ: what its answers say that are made before their handler has run
+_NOTHING = ChangeInvisibleTimeAnswer(pop_time=0, invisible_time=0, revive_qid=0).to_fields()
+
+
+class AckProcessor:
+    """Writes acknowledgements down; `wake` is called with topic, group and queue when an ordered queue is free.
+
+    `free_at` is called with them when it will be free at another time than before.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        offsets: PopOffsets,
+        orders: OrderTable,
+        revive_log: ReviveLog,
+        clock: Clock,
+        broker_name: str,
+        wake: Callable[[str, str, int], object],
+        free_at: Callable[[str, str, int], object] = lambda topic, group, queue_id: None,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._offsets = offsets
+        self._orders = orders
+        self._revive_log = revive_log
+        self._clock = clock
+        self._broker_name = broker_name
+        self._wake = wake
+        self._free_at = free_at
+
+    def register(self, router: Router, request_class: RequestClass) -> None:
+        """Answer these requests."""
+        router.register(RequestCode.ACK_MESSAGE, self.ack, request_class)
+        router.register(RequestCode.BATCH_ACK_MESSAGE, self.batch_ack, request_class)
+        router.register(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, self.change_invisible_time, request_class)
+
+    # ── acknowledgements ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ack(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+        """One message is done; raises TopicNotExist, MessageIllegal or NoMessage."""
+        header = AckMessage.from_fields(request.ext_fields)
+        self._check_queue(peer, header.topic, header.queue_id)
+        least, end = self._range(header.topic, header.queue_id)
+        if not least <= header.offset <= end:
+            raise NoMessage(
+                f"offset is illegal, key:{header.topic}@{header.queue_id}, commit:{header.offset}, store:{least}~{end}"
+            )
+        receipt = ReceiptHandle.parse(header.extra_info)
+        if receipt.is_orderly:
+            self._ack_orderly(
+                peer, header.topic, header.consumer_group, header.queue_id, header.offset, receipt.pop_time
+            )
+        else:
+            _check_stored(self._write_ack(header, receipt))
+        return request.answer(ResponseCode.SUCCESS)
+
+    def batch_ack(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+        """Many messages are done; those of unknown places are passed over. Raises NoMessage for an empty list."""
+        entries = BATCH_ACK.decode(request.body).entries if request.body else ()
+        if not entries:
+            raise NoMessage("the list of acknowledgements is empty")
+        for entry in entries:
+            topic = real_topic(entry.topic, entry.group, entry.retry)
+            config = self._topics.find(topic)
+            if config is None:
+                raise _no_topic(topic)
+            if not 0 <= entry.queue_id < config.read_queues:
+                continue
+            least, end = self._range(topic, entry.queue_id)
+            offsets = [entry.start_offset + distance for distance in sorted(entry.acked)]
+            self._ack_all(peer, entry, topic, [offset for offset in offsets if least <= offset <= end])
+        return request.answer(ResponseCode.SUCCESS)
+
+    def _ack_all(self, peer: Peer, entry: BatchAckEntry, topic: str, offsets: list[int]) -> None:
+        if not offsets:
+            return
+        if entry.revive_queue_id == ORDERLY_REVIVE_QUEUE:
+            for offset in offsets:
+                self._ack_orderly(peer, topic, entry.group, entry.queue_id, offset, entry.pop_time)
+            return
+        key = CheckPointKey(topic, entry.group, entry.queue_id, entry.start_offset, entry.pop_time, self._broker_name)
+        _check_stored(
+            self._revive_log.put_acknowledgement(
+                Acknowledgement(key, offsets, is_batch=True),
+                self._revive_queue(entry.revive_queue_id),
+                entry.pop_time + entry.invisible_time,
+            )
+        )
+
+    def _write_ack(self, header: AckMessage | ChangeInvisibleTime, receipt: ReceiptHandle) -> PutResult:
+        key = CheckPointKey(
+            header.topic,
+            header.consumer_group,
+            header.queue_id,
+            receipt.start_offset,
+            receipt.pop_time,
+            receipt.broker_name,
+        )
+        return self._revive_log.put_acknowledgement(
+            Acknowledgement(key, (header.offset,)),
+            self._revive_queue(receipt.revive_queue),
+            receipt.pop_time + receipt.invisible_ms,
+        )
+
+    def _ack_orderly(self, peer: Peer, topic: str, group: str, queue_id: int, offset: int, pop_time: int) -> None:
+        committed = self._offsets.table.committed(group, topic, queue_id)
+        if committed is not None and offset < committed:
+            return
+        try:
+            next_offset = self._orders.acknowledge(topic, group, queue_id, offset, pop_time)
+        except UnknownOffset:
+            old = -1 if committed is None else committed
+            raise MessageIllegal(
+                f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{old}, commit:{offset}, next:-1, "
+                f"/{peer.remote_address}"
+            ) from None
+        if next_offset is None:
+            return
+        self._offsets.table.commit(group, topic, queue_id, next_offset)  # ignored while a reset waits
+        if not self._orders.is_blocked(topic, group, queue_id, None):
+            self._wake(topic, group, queue_id)
+
+    # ── hidden longer or shorter ─────────────────────────────────────────────────────────────────────────────────────
+
+    def change_invisible_time(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+        """A message is hidden until another time; raises TopicNotExist, MessageIllegal, NoMessage or SystemFailure."""
+        header = ChangeInvisibleTime.from_fields(request.ext_fields)
+        try:
+            fields = self._changed(peer, header)
+        except RequestError as error:
+            error.ext_fields = _NOTHING
+            raise
+        return request.answer(ResponseCode.SUCCESS, _NO_REMARK, fields)
+
+    def _changed(self, peer: Peer, header: ChangeInvisibleTime) -> dict[str, str]:
+        self._check_queue(peer, header.topic, header.queue_id)
+        least, end = self._range(header.topic, header.queue_id)
+        if not least <= header.offset < end:
+            raise NoMessage
+        receipt = ReceiptHandle.parse(header.extra_info)
+        now_ms = self._clock.now_ms()
+        if receipt.is_orderly:
+            return self._changed_orderly(header, receipt, now_ms)
+        # Never the time of the old one: with the same start they would be one, and acknowledged together.
+        pop_time = max(now_ms, receipt.pop_time + 1)
+        key = CheckPointKey(
+            header.topic, header.consumer_group, header.queue_id, header.offset, pop_time, receipt.broker_name
+        )
+        point = CheckPoint(key, header.invisible_time, (0,))
+        written = self._revive_log.put_check_points([point], self._revive_queue(receipt.revive_queue))[0]
+        if not written.ok:
+            raise SystemFailure(f"the new check point was not stored: {written.status.value} {written.remark}".strip())
+        self._write_ack(header, receipt)  # of the old one; where that fails the message comes twice, never not at all
+        return ChangeInvisibleTimeAnswer(
+            pop_time=pop_time, invisible_time=header.invisible_time, revive_qid=receipt.revive_queue
+        ).to_fields()
+
+    def _changed_orderly(self, header: ChangeInvisibleTime, receipt: ReceiptHandle, now_ms: int) -> dict[str, str]:
+        committed = self._offsets.table.committed(header.consumer_group, header.topic, header.queue_id)
+        if committed is not None and header.offset < committed:
+            return _NOTHING
+        visible_ms = now_ms + header.invisible_time
+        self._orders.hide_until(
+            header.topic, header.consumer_group, header.queue_id, header.offset, receipt.pop_time, visible_ms
+        )
+        self._free_at(header.topic, header.consumer_group, header.queue_id)
+        return ChangeInvisibleTimeAnswer(
+            pop_time=receipt.pop_time,
+            invisible_time=visible_ms - receipt.pop_time,
+            revive_qid=receipt.revive_queue,
+        ).to_fields()
+
+    # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_queue(self, peer: Peer, topic: str, queue_id: int) -> None:
+        config = self._topics.find(topic)
+        if config is None:
+            raise _no_topic(topic)
+        if not 0 <= queue_id < config.read_queues:
+            raise MessageIllegal(
+                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{config.read_queues}] "
+                f"consumer:[/{peer.remote_address}]"
+            )
+
+    def _range(self, topic: str, queue_id: int) -> tuple[int, int]:
+        return max(self._store.min_offset(topic, queue_id), 0), self._store.max_offset(topic, queue_id)
+
+    def _revive_queue(self, queue_id: int) -> int:
+        """Receipts come from outside: nobody may open queues of the revive log at will."""
+        found = self._topics.find(self._revive_log.topic)
+        queues = found.write_queues if found is not None else 1
+        if not 0 <= queue_id < queues:
+            raise MessageIllegal(f"the receipt names revive queue {queue_id}, but this broker has 0 to {queues - 1}")
+        return queue_id
+
+
+def _no_topic(topic: str) -> TopicNotExist:
+    return TopicNotExist(f"topic[{topic}] not exist, apply first please! {FAQ}")
+
+
+def _check_stored(result: PutResult) -> None:
+    # RocketMQ says yes here too; then a consumer does not know that its message will come again.
+    if not result.ok:
+        raise SystemFailure(f"the acknowledgement was not stored: {result.status.value} {result.remark}".strip())

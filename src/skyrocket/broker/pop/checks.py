@@ -1,0 +1,63 @@
+"""What is asked of a pop and its kin before anything is read: the list of refusals that they share."""
+
+from typing import NamedTuple
+
+from skyrocket.broker.state.connected_consumers import ConnectedConsumers
+from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.wanted import EVERYTHING, SQL92, Subscriptions, Wanted, property_test
+from skyrocket.filtering.sql92 import SqlError
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.errors import InvalidParameter, RequestError, SubscriptionParseFailed
+from skyrocket.remoting.peer import Peer
+
+
+class Place(NamedTuple):
+    """Whose messages, and of what."""
+
+    topic: TopicConfig
+    group: SubscriptionGroup
+
+
+class PopChecks:
+    """Topic, queue and group of a request, or its refusal."""
+
+    def __init__(
+        self,
+        topics: TopicTable,
+        groups: SubscriptionGroupTable,
+        consumers: ConnectedConsumers[Peer],
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._subscriptions = subscriptions
+
+    def place(self, peer: Peer, topic_name: str, queue_id: int, group: str) -> Place:
+        """Raises TopicNotExist, NoPermission, InvalidParameter or GroupNotExist."""
+        topic = self._topics.readable(topic_name, "peeking")
+        if queue_id >= topic.read_queues:
+            raise InvalidParameter(
+                f"queueId[{queue_id}] is illegal, topic:[{topic.name}] "
+                f"topicConfig.readQueueNums:[{topic.read_queues}] consumer:[/{peer.remote_address}]"
+            )
+        return Place(topic, self._groups.consuming(group))
+
+    def wanted(self, group: str, topic: str, expression: str | None, kind: str | None) -> Wanted:
+        """The condition that a pop brings along; raises SubscriptionParseFailed."""
+        if not expression:
+            self._consumers.note_subscription(group, SubscriptionData(topic))
+            return EVERYTHING
+        try:
+            if kind == SQL92:
+                wanted = Wanted(properties=property_test(expression))
+                self._consumers.note_subscription(group, SubscriptionData(topic, expression, kind))
+                return wanted
+            subscription = self._subscriptions.of_request(topic, expression, kind)
+            self._consumers.note_subscription(group, subscription)
+            return self._subscriptions.wanted(subscription)
+        except (SqlError, RequestError):
+            raise SubscriptionParseFailed("parse the consumer's subscription failed") from None

@@ -1,0 +1,186 @@
+"""PEEK_MESSAGE, NOTIFICATION and POLLING_INFO: is there something to pop? Nothing is taken."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from skyrocket.broker.pop.checks import PopChecks
+from skyrocket.broker.pop.offsets import PopOffsets
+from skyrocket.broker.pop.orders import OrderTable
+from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, Waiting
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.wanted import EVERYTHING
+from skyrocket.clock import Clock
+from skyrocket.config.sections import BrokerConfig
+from skyrocket.model.pop_retry import pop_retry_topic
+from skyrocket.model.topic_config import PERM_READ, TopicConfig
+from skyrocket.protocol.codes import RequestCode, ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import NoPermission, RequestError
+from skyrocket.protocol.requests.pop import (
+    Notification,
+    NotificationAnswer,
+    PeekMessage,
+    PollingInfo,
+    PollingInfoAnswer,
+    PopMessageAnswer,
+)
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.answers import LaterAnswer, Outcome
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.router import Router
+from skyrocket.store.message_store import MessageStore
+
+_NO_REMARK = "not set any response code"
+_MAX_BYTES = 1 << 25
+
+
+class LookingProcessor:
+    """Answers those who only look."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        checks: PopChecks,
+        offsets: PopOffsets,
+        orders: OrderTable,
+        pops: Waiting,
+        notifications: Waiting,
+        peer_clock: Clock,
+        broker_ip: str,
+        settings: Callable[[], BrokerConfig],
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._checks = checks
+        self._offsets = offsets
+        self._orders = orders
+        self._pops = pops
+        self._notifications = notifications
+        self._peer_clock = peer_clock
+        self._broker_ip = broker_ip
+        self._settings = settings
+        notifications.resume = self._notify_again
+
+    def register(self, router: Router, request_class: RequestClass) -> None:
+        """Answer these requests."""
+        router.register(RequestCode.PEEK_MESSAGE, self.peek, request_class)
+        router.register(RequestCode.NOTIFICATION, self.notify, request_class)
+        router.register(RequestCode.POLLING_INFO, self.polling_info, request_class)
+
+    # ── peeking ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def peek(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+        """The messages that a pop would take, but they stay; raises the refusals of a pop."""
+        header = PeekMessage.from_fields(request.ext_fields)
+        try:
+            topic = self._topic(peer, header.topic, header.queue_id, header.consumer_group)
+        except RequestError as error:
+            error.ext_fields = _peeked(0)
+            raise
+        slices: list[memoryview] = []
+        count = size = rest = 0
+        for name, queue_id in self._queues(topic, header.queue_id, header.consumer_group):
+            start = self._offsets.known(header.consumer_group, name, queue_id)
+            left = max(self._store.max_offset(name, queue_id) - start, 0)
+            if left and count < header.max_msg_nums and size < _MAX_BYTES:
+                result = self._store.get(name, queue_id, start, header.max_msg_nums - count, _MAX_BYTES - size)
+                slices += result.slices
+                count, size = count + result.count, size + result.size
+                left -= result.count
+            rest += left
+        if not slices:
+            return request.answer(ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE", _peeked(rest))
+        return request.answer(ResponseCode.SUCCESS, "FOUND", _peeked(rest), b"".join(slices))
+
+    # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def notify(self, peer: Peer, request: RemotingCommand) -> Outcome:
+        """Answered as soon as there is something to pop, or when the time is over."""
+        header = Notification.from_fields(request.ext_fields)
+        if header.born_time <= 0:
+            header = replace(header, born_time=self._peer_clock.now_ms())
+        return self._notified(peer, request, header, None)
+
+    def _notify_again(self, held: HeldRequest) -> None:
+        try:
+            answer = self._notified(held.peer, held.later.request, held.header, held.later)
+        except RequestError as error:
+            held.later.refuse(error)
+        else:
+            if answer is not held.later:
+                assert isinstance(answer, RemotingCommand)
+                held.later.fill(answer)
+
+    def _notified(
+        self, peer: Peer, request: RemotingCommand, header: Notification, later: LaterAnswer | None
+    ) -> RemotingCommand | LaterAnswer:
+        try:
+            topic = self._topic(peer, header.topic, header.queue_id, header.consumer_group)
+        except RequestError as error:
+            error.ext_fields = NotificationAnswer(has_msg=False, polling_full=False).to_fields()
+            raise
+        has_messages = self._has_messages(topic, header)
+        is_full = False
+        if not has_messages and not request.is_oneway:
+            held = HeldRequest(
+                later or LaterAnswer(request),
+                peer,
+                header,
+                header.consumer_group,
+                header.topic,
+                header.queue_id if header.queue_id >= 0 else ANY_QUEUE,
+                header.born_time + header.poll_time,
+                EVERYTHING,
+            )
+            outcome = self._notifications.hold(held, header.poll_time)
+            if outcome is Held.WAITS:
+                return held.later
+            is_full = outcome is Held.FULL
+        fields = NotificationAnswer(has_msg=has_messages, polling_full=is_full).to_fields()
+        return request.answer(ResponseCode.SUCCESS, _NO_REMARK, fields)
+
+    def _has_messages(self, topic: TopicConfig, header: Notification) -> bool:
+        group = header.consumer_group
+        for name, queue_id in self._queues(topic, header.queue_id, group, with_retries=not header.order):
+            if header.order and self._orders.is_blocked(name, group, queue_id, header.attempt_id):
+                continue
+            if self._store.max_offset(name, queue_id) > self._offsets.known(group, name, queue_id):
+                return True
+        return False
+
+    # ── who waits ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def polling_info(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+        """How many pops wait for a queue, or with -1 for any queue."""
+        header = PollingInfo.from_fields(request.ext_fields)
+        try:
+            self._topic(peer, header.topic, header.queue_id, header.consumer_group)
+        except RequestError as error:
+            error.ext_fields = PollingInfoAnswer(polling_num=0).to_fields()
+            raise
+        waiting = self._pops.count(header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE))
+        fields = PollingInfoAnswer(polling_num=waiting).to_fields()
+        return request.answer(ResponseCode.SUCCESS, _NO_REMARK, fields)
+
+    # ── shared ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _topic(self, peer: Peer, topic: str, queue_id: int, group: str) -> TopicConfig:
+        if not self._settings().broker_permission & PERM_READ:
+            raise NoPermission(f"the broker[{self._broker_ip}] peeking message is forbidden")
+        return self._checks.place(peer, topic, queue_id, group).topic
+
+    def _queues(
+        self, topic: TopicConfig, queue_id: int, group: str, *, with_retries: bool = True
+    ) -> Iterator[tuple[str, int]]:
+        """The topic's own queues, then those of its retry topics."""
+        for number in [queue_id] if queue_id >= 0 else range(topic.read_queues):
+            yield topic.name, number
+        for v2 in (False, True) if with_retries else ():
+            retries = self._topics.find(pop_retry_topic(group, topic.name, v2=v2))
+            if retries is not None:
+                yield from ((retries.name, number) for number in range(retries.read_queues))
+
+
+def _peeked(rest: int) -> dict[str, str]:
+    return PopMessageAnswer(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest).to_fields()

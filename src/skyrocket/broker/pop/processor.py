@@ -1,0 +1,225 @@
+"""POP_MESSAGE: messages of any queue, hidden from the rest of the group for a while.
+
+check age, broker, number, timer, topic, queue, group, expression ▸ choose queues ▸ take ▸ answer, or wait for messages
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import cycle
+
+from skyrocket.broker.pop.checks import PopChecks
+from skyrocket.broker.pop.taking import Taken, Taking, Terms, Visit, queues_in_order
+from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, Waiting
+from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.wanted import Wanted
+from skyrocket.clock import Clock
+from skyrocket.config.sections import BrokerConfig
+from skyrocket.model.pop_retry import pop_retry_topic
+from skyrocket.model.topic_config import PERM_READ, TopicConfig
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import InvalidParameter, NoPermission, PollingTimeout, RequestError, SystemFailure
+from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE
+from skyrocket.protocol.requests.pop import PopMessage, PopMessageAnswer
+from skyrocket.remoting.answers import LaterAnswer, Outcome
+from skyrocket.remoting.peer import Peer
+
+MAX_MESSAGES = 32
+LATE_MS = 500  # a request that is older than its own patience and this was given up by its client
+PRIORITY = "PRIORITY"
+
+_NOTHING = PopMessageAnswer(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0).to_fields()
+
+
+class PopProcessor:
+    """Answers pops, or lets them wait. `settings` gives the broker's settings as they are now.
+
+    `free_at` is told of a topic, group and queue that may have an ordered batch in hand.
+    """
+
+    def __init__(
+        self,
+        taking: Taking,
+        checks: PopChecks,
+        waiting: Waiting,
+        topics: TopicTable,
+        groups: SubscriptionGroupTable,
+        clock: Clock,
+        peer_clock: Clock,
+        broker_ip: str,
+        settings: Callable[[], BrokerConfig],
+        *,
+        free_at: Callable[[str, str, int], None],
+        has_timer: Callable[[], bool] = lambda: True,
+        draw: Callable[[], int] = lambda: random.randrange(100),
+    ) -> None:
+        self._taking = taking
+        self._checks = checks
+        self._waiting = waiting
+        self._topics = topics
+        self._groups = groups
+        self._clock = clock  # of messages: how long they are hidden
+        self._peer_clock = peer_clock  # of clients: how old their requests are
+        self._broker_ip = broker_ip
+        self._settings = settings
+        self._free_at = free_at
+        self._has_timer = has_timer
+        self._draw = draw
+        self._revive_queues = cycle(range(settings().revive_queues))
+        waiting.resume = self._pop_again
+
+    def pop(self, peer: Peer, request: RemotingCommand) -> Outcome:
+        """A pop as it arrives; raises its refusals."""
+        header = PopMessage.from_fields(request.ext_fields)
+        if header.born_time <= 0:
+            header = replace(header, born_time=self._peer_clock.now_ms())
+        return self._answer(peer, request, header, None)
+
+    def _pop_again(self, held: HeldRequest) -> None:
+        try:
+            answer = self._answer(held.peer, held.later.request, held.header, held.later)
+        except RequestError as error:
+            held.later.refuse(error)
+        else:
+            if answer is not held.later:
+                assert isinstance(answer, RemotingCommand)
+                held.later.fill(answer)
+
+    def _answer(
+        self, peer: Peer, request: RemotingCommand, header: PopMessage, later: LaterAnswer | None
+    ) -> RemotingCommand | LaterAnswer:
+        try:
+            topic, wanted = self._checked(peer, header)
+        except RequestError as error:
+            error.ext_fields = _NOTHING
+            raise
+        terms = self._terms(header, wanted)
+        try:
+            taken = self._taking.take(terms, self._visits(header, topic))
+        except RequestError as error:
+            error.ext_fields = _NOTHING
+            raise
+        if terms.is_ordered:
+            self._wake_when_free(header, topic)
+        if taken.records:
+            if taken.rest > 0:
+                self._waiting.wake(header.topic, header.consumer_group, header.queue_id)
+            return _found(request, terms, taken)
+        return self._held(peer, request, header, terms, taken, later)
+
+    # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _checked(self, peer: Peer, header: PopMessage) -> tuple[TopicConfig, Wanted]:
+        broker = f"the broker[{self._broker_ip}] pop message"
+        if self._peer_clock.now_ms() - header.born_time - header.poll_time > LATE_MS:
+            raise PollingTimeout(f"{broker} is timeout too much")
+        if not self._settings().broker_permission & PERM_READ:
+            raise NoPermission(f"{broker} is forbidden")
+        if header.max_msg_nums > MAX_MESSAGES:
+            raise InvalidParameter(f"{broker}'s num is greater than {MAX_MESSAGES}")
+        if not self._has_timer():
+            raise SystemFailure(f"{broker} is forbidden because timerWheelEnable is false")
+        place = self._checks.place(peer, header.topic, header.queue_id, header.consumer_group)
+        wanted = self._checks.wanted(header.consumer_group, header.topic, header.exp, header.exp_type)
+        return place.topic, wanted
+
+    def _terms(self, header: PopMessage, wanted: Wanted) -> Terms:
+        is_ordered = bool(header.order)
+        return Terms(
+            header.consumer_group,
+            header.topic,
+            max(header.max_msg_nums, 0),
+            header.invisible_time,
+            self._clock.now_ms(),
+            ORDERLY_REVIVE_QUEUE if is_ordered else next(self._revive_queues),
+            header.init_mode,
+            is_ordered,
+            header.attempt_id,
+            wanted,
+        )
+
+    # ── which queues ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _visits(self, header: PopMessage, topic: TopicConfig) -> list[Visit]:
+        """The queues in the order in which they are emptied: sometimes the retry topic first, else last."""
+        settings, drawn = self._settings(), self._draw()
+        by_priority = (
+            topic.message_type == PRIORITY
+            and not header.order
+            and drawn < self._groups.priority_factor(header.consumer_group)
+        )
+        start = 0 if by_priority else drawn
+        downwards = settings.pop_downwards
+        if header.queue_id >= 0:
+            normal = [Visit(topic.name, header.queue_id)]
+        else:
+            order = queues_in_order(topic.read_queues, start, downwards=downwards)
+            normal = [Visit(topic.name, queue_id) for queue_id in order]
+        if header.order:
+            return normal
+        retries = [
+            Visit(name, queue_id)
+            for name in self._retry_topics(header, drawn)
+            for queue_id in queues_in_order(self._queues(name), start, downwards=downwards)
+        ]
+        percent = settings.pop_retry_percent_by_priority if by_priority else settings.pop_retry_percent
+        return [*retries, *normal] if drawn < percent else [*normal, *retries]
+
+    def _retry_topics(self, header: PopMessage, drawn: int) -> list[str]:
+        settings = self._settings()
+        v2 = settings.pop_retry_v2 and not (settings.pop_retry_reads_v1 and drawn % 2 == 0)
+        return [pop_retry_topic(header.consumer_group, header.topic, v2=v2)]
+
+    def _queues(self, topic: str) -> int:
+        found = self._topics.find(topic)
+        return 0 if found is None else found.read_queues
+
+    # ── nothing there ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _held(
+        self,
+        peer: Peer,
+        request: RemotingCommand,
+        header: PopMessage,
+        terms: Terms,
+        taken: Taken,
+        later: LaterAnswer | None,
+    ) -> RemotingCommand | LaterAnswer:
+        held = HeldRequest(
+            later or LaterAnswer(request),
+            peer,
+            header,
+            header.consumer_group,
+            header.topic,
+            header.queue_id if header.queue_id >= 0 else ANY_QUEUE,
+            header.born_time + header.poll_time,
+            terms.wanted,
+        )
+        outcome = Held.TOO_LATE if request.is_oneway else self._waiting.hold(held, header.poll_time)
+        if outcome is Held.WAITS:
+            return held.later
+        code = ResponseCode.POLLING_FULL if outcome is Held.FULL else ResponseCode.POLLING_TIMEOUT
+        return request.answer(code, "NO_MESSAGE_IN_QUEUE", _fields(terms, taken))
+
+    def _wake_when_free(self, header: PopMessage, topic: TopicConfig) -> None:
+        """Let those who wait for an ordered queue try again when its batch is visible again."""
+        for queue_id in [header.queue_id] if header.queue_id >= 0 else range(topic.read_queues):
+            self._free_at(topic.name, header.consumer_group, queue_id)
+
+
+def _found(request: RemotingCommand, terms: Terms, taken: Taken) -> RemotingCommand:
+    return request.answer(ResponseCode.SUCCESS, "FOUND", _fields(terms, taken), b"".join(taken.records))
+
+
+def _fields(terms: Terms, taken: Taken) -> dict[str, str]:
+    return PopMessageAnswer(
+        pop_time=terms.pop_time,
+        invisible_time=terms.invisible_ms,
+        revive_qid=terms.revive_queue,
+        rest_num=taken.rest,
+        start_offset_info=";".join(taken.start_offsets),
+        msg_offset_info=";".join(taken.message_offsets),
+        order_count_info=";".join(taken.order_counts) if terms.is_ordered else None,
+    ).to_fields()

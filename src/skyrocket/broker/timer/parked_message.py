@@ -1,0 +1,83 @@
+"""A timer's message in the log: what it waits for, and as what it is put again when it has waited."""
+
+from typing import Final, NamedTuple
+
+from skyrocket.broker.stored_copy import stored_copy
+from skyrocket.errors import DataError
+from skyrocket.format.properties import MAX_BYTES, find_property, with_property, without_property
+from skyrocket.format.record import record_properties
+from skyrocket.format.timer_log import TimerUnit
+from skyrocket.model.topic import TIMER_TOPIC
+from skyrocket.store.commit_log import PutMessage
+
+OUT_MS: Final = b"TIMER_OUT_MS"
+CANCELLED_KEY: Final = b"TIMER_DEL_UNIQKEY"
+_ENQUEUED_MS: Final = b"TIMER_ENQUEUE_MS"
+_DEQUEUED_MS: Final = b"TIMER_DEQUEUE_MS"
+_ROLLS: Final = b"TIMER_ROLL_TIMES"
+_MOST_DIGITS: Final = 15
+
+
+class Wish(NamedTuple):
+    """What a parked message asks for."""
+
+    due_ms: int  # TIMER_OUT_MS: the step in which it is delivered begins here
+    real_topic: bytes  # b"" when it does not say
+    cancels: bytes | None  # the key of a message that is not to be delivered
+
+
+def wish_of(record: memoryview) -> Wish:
+    """Raises DataError for a record that is no timer's."""
+    properties = record_properties(record)
+    text = find_property(properties, OUT_MS)
+    if text is None or not text.isdigit() or len(text) > _MOST_DIGITS:
+        raise DataError(f"its property TIMER_OUT_MS is {text!r}")
+    return Wish(
+        int(text),
+        find_property(properties, b"REAL_TOPIC") or b"",
+        find_property(properties, CANCELLED_KEY) if b"TIMER_DEL_" in properties else None,
+    )
+
+
+def cancels_in(record: memoryview) -> bytes:
+    """The key that a cancel names; empty when it names none."""
+    return find_property(record_properties(record), CANCELLED_KEY) or b""
+
+
+def is_cancelled(properties: bytes, cancelled: set[bytes]) -> bool:
+    """Whether a message is meant by one of the cancels of its step: by its unique key, or by topic and key."""
+    key = find_property(properties, b"UNIQ_KEY")
+    if key is None:
+        return False
+    # RocketMQ 5.4: the key alone; 5.3.2 to 5.3.4: with the topic.
+    return key in cancelled or (find_property(properties, b"REAL_TOPIC") or b"") + b"+" + key in cancelled
+
+
+def delivered(record: memoryview, unit: TimerUnit, now_ms: int) -> PutMessage:
+    """The message on its way to its real queue, or into the timer's queue once more; raises DataError."""
+    message, store_host = stored_copy(record)
+    message.store_host = store_host
+    before = message.properties
+    properties = _with(before, _ENQUEUED_MS, b"%d" % unit.write_time_ms)
+    properties = _with(properties, _DEQUEUED_MS, b"%d" % now_ms)
+    if unit.rolls:
+        rolls = find_property(before, _ROLLS) or b"0"
+        properties = _with(properties, _ROLLS, b"%d" % (int(rolls) + 1 if rolls.isdigit() else 1))
+        message.topic, message.queue_id = TIMER_TOPIC, 0
+    else:
+        message.topic, message.queue_id = _real_place(before)
+    # Better without these than not at all: RocketMQ drops a message whose properties grow too long.
+    message.properties = properties if len(properties) <= MAX_BYTES else before
+    return message
+
+
+def _real_place(properties: bytes) -> tuple[str, int]:
+    """Where the message belongs. RocketMQ: the properties that say so are delivered with it."""
+    topic, queue_id = find_property(properties, b"REAL_TOPIC"), find_property(properties, b"REAL_QID")
+    if topic is None or queue_id is None or not queue_id.isdigit():
+        raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {queue_id!r}")
+    return topic.decode("utf-8", "replace"), int(queue_id)
+
+
+def _with(properties: bytes, name: bytes, value: bytes) -> bytes:
+    return with_property(without_property(properties, name) if name in properties else properties, name, value)

@@ -1,0 +1,163 @@
+"""RECALL_MESSAGE: a sender takes back a message that waits for its time.
+
+A cancel is parked for the same step as the message: when the step is over, cancels are read first, and what they name
+is not delivered. The answer comes when the cancel is stored.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+from skyrocket.broker.identity import BrokerIdentity, packed_host
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.timer.recall_handle import RecallHandle, decode_handle
+from skyrocket.broker.timer.rules import TimerRules
+from skyrocket.clock import Clock
+from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
+from skyrocket.errors import DataError
+from skyrocket.format.properties import with_property
+from skyrocket.format.record import pack_host
+from skyrocket.model.topic_config import PERM_WRITE
+from skyrocket.protocol.codes import RequestCode, ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import (
+    IllegalOperation,
+    NoPermission,
+    RequestError,
+    ServiceNotAvailable,
+    SlaveNotAvailable,
+    SystemFailure,
+    TopicNotExist,
+)
+from skyrocket.protocol.requests.messaging import RecallMessage, RecallMessageAnswer
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.answers import LaterAnswer
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.router import Router
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.message_store import MessageStore
+
+# RocketMQ: nobody sets the remark of this answer, so it keeps what it was made with.
+_REMARK: Final = "not set any response code"
+_UNAVAILABLE: Final = "recall failed, broker service not available"
+
+
+class RecallProcessor:
+    """Stores cancels."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        rules: TimerRules,
+        identity: BrokerIdentity,
+        config: BrokerConfig,
+        clock: Clock,
+        after_put: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._rules = rules
+        self._identity = identity
+        self._config = config
+        self._limits = store.config
+        self._clock = clock
+        self._after_put = after_put
+        self._region = {"MSG_REGION": identity.region}
+
+    def use(self, config: BrokerConfig, limits: StoreConfig) -> None:
+        """Go by other settings."""
+        self._config, self._limits = config, limits
+
+    def register(self, router: Router, request_class: RequestClass) -> None:
+        """Answer this request."""
+        router.register(RequestCode.RECALL_MESSAGE, self.recall, request_class)
+
+    def recall(self, peer: Peer, request: RemotingCommand) -> LaterAnswer:
+        """Raises what RocketMQ answers when the handle does not name a message that waits here."""
+        header = RecallMessage.from_fields(request.ext_fields)
+        try:
+            handle = self._checked(header)
+            cancel = self._cancel(peer, header, handle)
+            result = self._store.put(cancel)
+            if not result.ok:
+                raise SystemFailure("recall failed, execute error")
+        except RequestError as error:
+            error.ext_fields = self._region
+            raise
+        self._after_put()
+        later = LaterAnswer(request)
+        fields = RecallMessageAnswer(region=self._identity.region, msg_id=handle.unique_key).to_fields()
+        answer = request.answer(ResponseCode.SUCCESS, _REMARK, fields)
+        if self._limits.flush_disk_type is FlushDiskType.SYNC_FLUSH:
+            self._answer_when_durable(later, answer, result.end_offset)
+        else:
+            later.fill(answer)
+        return later
+
+    def _checked(self, header: RecallMessage) -> RecallHandle:
+        if not self._config.recall:
+            raise NoPermission("recall failed, operation is forbidden")
+        if self._config.broker_id != 0:
+            raise SlaveNotAvailable(_UNAVAILABLE)
+        if not (self._config.broker_permission & PERM_WRITE or self._config.recall_when_not_writable):
+            raise ServiceNotAvailable(_UNAVAILABLE)
+        if self._topics.find(header.topic) is None:
+            raise TopicNotExist(f"recall failed, the topic[{header.topic}] not exist")
+        try:
+            handle = decode_handle(header.recall_handle)
+        except DataError as error:
+            raise IllegalOperation("recall handle is invalid") from error
+        if handle.topic != header.topic:
+            raise IllegalOperation("recall failed, topic not match")
+        if handle.broker_name != self._identity.broker_name:
+            raise IllegalOperation(_UNAVAILABLE)
+        time_ms = int(handle.time) if handle.time.isdigit() and len(handle.time) < 19 else -1
+        left_ms = time_ms - self._clock.now_ms()
+        if not 0 < left_ms < self._limits.timer_max_delay_seconds * 1000:
+            raise IllegalOperation("recall failed, timestamp invalid")
+        return handle
+
+    def _cancel(self, peer: Peer, header: RecallMessage, handle: RecallHandle) -> PutMessage:
+        now_ms = self._clock.now_ms()
+        key = handle.unique_key
+        named = f"{handle.topic}+{key}" if self._limits.timer_cancel_with_topic else key
+        properties = b""
+        for name, value in (
+            (b"TAGS", "_RECALL_TAG_"),
+            (b"TIMER_DEL_UNIQKEY", named),
+            (b"UNIQ_KEY", key),
+            (b"TIMER_DELIVER_MS", handle.time),
+            (b"BORN_TIMESTAMP", str(now_ms)),
+            (b"TRACE_CONTEXT", ""),
+            (b"PGROUP", header.producer_group or ""),
+        ):
+            properties = with_property(properties, name, value.encode())
+        born_host = pack_host(packed_host(peer.remote_address))
+        cancel = PutMessage(handle.topic, 0, b"0", properties, born_timestamp=now_ms, born_host=born_host)
+        try:
+            self._rules.apply(cancel)
+        except RequestError as error:  # the step has become too crowded, or the timer is off
+            raise SystemFailure("recall failed, execute error") from error
+        return cancel
+
+    def _answer_when_durable(self, later: LaterAnswer, answer: RemotingCommand, end_offset: int) -> None:
+        """With SYNC_FLUSH; when the disk is slow the cancel is stored all the same, and RocketMQ says so."""
+        loop = asyncio.get_running_loop()
+
+        def settled(ok: bool) -> None:
+            timer.cancel()
+            if not later.is_open:
+                return
+            if ok:
+                later.fill(answer)
+            else:
+                later.refuse(SystemFailure("recall failed, execute error", self._region))
+
+        def flushed(ok: bool) -> None:  # in the flusher's thread
+            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
+                loop.call_soon_threadsafe(settled, ok)
+
+        timer = loop.call_later(self._limits.sync_flush_timeout_ms / 1000, settled, True)
+        self._store.when_durable(end_offset, flushed)

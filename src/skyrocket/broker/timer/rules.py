@@ -1,0 +1,97 @@
+"""What happens to a message that asks for a time of its own, before it is put.
+
+TIMER_DELAY_SEC, else TIMER_DELAY_MS, else TIMER_DELIVER_MS       when, by the first of them that is there
+in the past              put as if it had not asked
+too far                  refused, and so is what is no number
+the step is crowded      refused: at random from `timerCongestNumEachSlot` on, always at twice as many
+else                     goes to rmq_sys_wheel_timer; TIMER_OUT_MS, REAL_TOPIC and REAL_QID say for what
+"""
+
+import random
+import re
+from collections.abc import Callable
+from typing import Final
+
+from skyrocket.broker.timer.parked_message import CANCELLED_KEY, OUT_MS
+from skyrocket.clock import Clock
+from skyrocket.config.sections import StoreConfig
+from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.timer_wheel import parked_time_ms
+from skyrocket.model.topic import TIMER_TOPIC
+from skyrocket.protocol.errors import MessageIllegal, SystemFailure
+from skyrocket.store.commit_log import PutMessage
+
+REQUESTS: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
+
+_NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,18}")
+
+
+class TimerRules:
+    """`waiting_at` tells how many messages wait for the step of a time."""
+
+    def __init__(self, config: StoreConfig, clock: Clock, waiting_at: Callable[[int], int] = lambda time_ms: 0) -> None:
+        self._config = config
+        self._clock = clock
+        self._waiting_at = waiting_at
+
+    def use(self, config: StoreConfig) -> None:
+        """Go by other limits."""
+        self._config = config
+
+    def apply(self, message: PutMessage) -> None:
+        """Let a message wait if it asks for it; raises MessageIllegal or SystemFailure."""
+        properties = message.properties
+        if message.topic == TIMER_TOPIC or find_property(properties, OUT_MS) is not None:
+            return  # it has waited
+        asked = next((name for name in REQUESTS if find_property(properties, name) is not None), None)
+        if asked is None:
+            return
+        if not self._config.timer_wheel:
+            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+        now_ms = self._clock.now_ms()
+        deliver_ms = self._deliver_ms(asked, find_property(properties, asked) or b"", now_ms)
+        if deliver_ms <= now_ms:
+            if find_property(properties, CANCELLED_KEY) is not None:
+                raise self._illegal()
+            return
+        if deliver_ms - now_ms > self._config.timer_max_delay_seconds * 1000:
+            raise self._illegal()
+        out_ms = parked_time_ms(deliver_ms, self._config.timer_precision_ms)
+        self._check_crowd(out_ms)
+        for name, value in (
+            (OUT_MS, b"%d" % out_ms),
+            (b"REAL_TOPIC", message.topic.encode()),
+            (b"REAL_QID", b"%d" % message.queue_id),
+        ):
+            if name in properties:
+                properties = without_property(properties, name)
+            properties = with_property(properties, name, value)
+        message.properties = properties
+        message.topic, message.queue_id = TIMER_TOPIC, 0
+
+    def _deliver_ms(self, asked: bytes, text: bytes, now_ms: int) -> int:
+        if _NUMBER.fullmatch(text) is None:
+            raise self._illegal()
+        if asked == b"TIMER_DELIVER_MS":
+            return int(text)
+        return now_ms + int(text) * (1000 if asked == b"TIMER_DELAY_SEC" else 1)
+
+    def _illegal(self) -> MessageIllegal:
+        longest_ms = self._config.timer_max_delay_seconds * 1000
+        return MessageIllegal(
+            f"timer message illegal, the delay time should not be bigger than the max delay {longest_ms}ms; "
+            "or if set del msg, the delay time should be bigger than the current time"
+        )
+
+    def _check_crowd(self, out_ms: int) -> None:
+        """Raises SystemFailure, the more likely the more messages wait for the same step.
+
+        # RocketMQ refuses the less likely the more there are; at twice the limit it refuses them all, as we do.
+        """
+        limit = self._config.timer_slot_limit
+        waiting = self._waiting_at(out_ms)
+        if waiting > limit and random.random() * limit < waiting - limit:
+            raise SystemFailure(
+                f"timer message is under flow control, max num limit is {2 * limit} or the current value is greater "
+                f"than {limit} and less than {2 * limit}, trigger random flow control"
+            )

@@ -1,0 +1,346 @@
+"""Delivers messages that wait for a time of their own.
+
+    rmq_sys_wheel_timer, queue 0        where senders' messages are parked: whole, in the order of arrival
+        ▼  fire_due: one group          every message becomes a unit of the timer log, chained to the slot of its step
+    timerlog, timerwheel
+        ▼  when the step is over        its messages one group after the other; cancelled ones are left out
+    the real topic and queue            or rmq_sys_wheel_timer again, when the time is beyond the roll window
+        ▼  every `timerFlushIntervalMs`, after the log was forced to disk
+    config/timercheck, timermetrics
+
+A step is opened only when everything that was put before it was over has been chained: so a cancel that was confirmed
+is in time. Nothing is delivered early; what is due is late by one step (`timerPrecisionMs`), 100 ms and its backlog.
+Nothing is lost by a kill or a power cut; what was delivered after the last save is then delivered again.
+"""
+
+import asyncio
+import errno
+import logging
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from skyrocket.broker.state.timer_counts import TimerCountTable
+from skyrocket.broker.timer.parked_message import Wish, wish_of
+from skyrocket.broker.timer.parking import TimerParking
+from skyrocket.broker.timer.step_delivery import StepDelivery
+from skyrocket.broker.timer.totals import TimerTotals
+from skyrocket.broker.timer.waiting_steps import WaitingSteps
+from skyrocket.clock import ServiceClock
+from skyrocket.config.sections import StoreConfig
+from skyrocket.errors import DataError, StoreError
+from skyrocket.format.record import QUEUE_OFFSET_AT, decode_record
+from skyrocket.format.timer_log import NO_POSITION, TimerUnit
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.timer.timer_files import Recovered, Snapshot, TimerFiles
+
+_logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 0.1  # at least so often
+REST_SECONDS: Final = 10.0  # after an error that nobody expected
+
+_PIN_SECONDS: Final = 10.0
+_CLEAN_SECONDS: Final = 30.0
+
+
+class PendingTimer(NamedTuple):
+    """A message that waits, for operators."""
+
+    due_ms: int  # it is delivered in the step that begins here
+    topic: str
+    queue_id: int
+    unique_key: str
+    keys: str
+    physical_offset: int
+    rolls: bool  # this slot is only a stop on its way
+    cancels: bool  # it is the word that another one is not to be delivered
+
+
+class TimerService:
+    """The timer; `after_put` is called when messages are in the log, so that they are dispatched."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        files: TimerFiles,
+        counts: TimerCountTable,
+        clock: ServiceClock,
+        after_put: Callable[[], None],
+        config: StoreConfig,
+    ) -> None:
+        self.totals = TimerTotals()
+        self.parked_per_second = self.delivered_per_second = 0.0
+        self._store = store
+        self._files = files
+        self._counts = counts
+        self._clock = clock
+        self._after_put = after_put
+        self._config = config
+        self._precision_ms = config.timer_precision_ms
+        self._save_seconds = config.timer_flush_interval_ms / 1000
+        self._take_up(())
+        self._must_dispatch: int | None = None  # physical offset, before the next step may be opened
+        self._must_park: int | None = None  # and then this queue offset
+        self._rests_until = 0.0  # monotonic
+        self._loaded = False
+
+    def _take_up(self, times_ms: Iterable[int]) -> None:
+        store, files, counts = self._store, self._files, self._counts
+        self._steps = WaitingSteps(times_ms)
+        self._parking = TimerParking(store, files, self._steps, counts, self.totals, self._config)
+        self._delivery = StepDelivery(store, files, self._steps, counts, self.totals, self._clock, self._after_put)
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> None:
+        """Take up the work where it was left; the store must be open. Raises CorruptFile."""
+        self._counts.load()
+        found = self._files.open(self._store.commit_log.readable_offset)
+        self._take_up(found.slot_times_ms)
+        self._delivery.resume(each for each in found.checkpoint.begun if each[0] in self._steps)
+        self._parking.go_on_at(self._first_offset(found))
+        self._count_again(found.since_checkpoint)
+        self._loaded = True
+        self.pin()
+
+    def _first_offset(self, found: Recovered) -> int:
+        """The first message of the queue that is not parked."""
+        behind_last = 0
+        if found.last_record is not None:
+            record = self._store.by_physical_offset(found.last_record)
+            if record is not None:
+                behind_last = int.from_bytes(record[QUEUE_OFFSET_AT : QUEUE_OFFSET_AT + 8], "big") + 1
+        # Messages behind the last unit may have been passed over; but a log that has lost units knows better.
+        return max(found.checkpoint.queue_offset, behind_last) if found.log_is_whole else behind_last
+
+    def _count_again(self, units: Sequence[TimerUnit]) -> None:
+        """What came after the last save is not in the saved numbers."""
+        changes: Counter[str] = Counter()
+        for unit in units:
+            record = self._store.by_physical_offset(unit.physical_offset)
+            if record is not None:
+                try:
+                    changes[_topic_name(wish_of(record))] += -1 if unit.deletes else 1
+                except DataError:
+                    continue  # reported when its time has come
+        self._counts.add_all(changes)
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        while True:
+            if self.fire_due(self._clock.now_ms()):
+                await asyncio.sleep(0)
+                continue
+            await self._clock.sleep_until(self.next_due_ms(), LOOK_SECONDS)
+
+    async def run_saves(self) -> None:
+        """Save how far it has come, and let go of what is not needed any more, until cancelled."""
+        next_pin = next_cleaning = 0.0
+        before, parked, delivered_count = self._clock.monotonic(), 0, 0
+        while True:
+            await self._clock.sleep(self._save_seconds)
+            seconds = max(self._clock.monotonic() - before, 0.001)
+            self.parked_per_second = round((self.totals.parked - parked) / seconds, 1)
+            self.delivered_per_second = round((self.totals.delivered - delivered_count) / seconds, 1)
+            before, parked, delivered_count = before + seconds, self.totals.parked, self.totals.delivered
+            if self._counts.dirty or self._has_changed():
+                await self._save_beside()
+            now = self._clock.monotonic()
+            if now >= next_pin:
+                next_pin = now + _PIN_SECONDS
+                self.pin()
+            if now >= next_cleaning:
+                next_cleaning = now + _CLEAN_SECONDS
+                self.clean()
+
+    async def _save_beside(self) -> None:
+        snapshot, save_counts = self._snapshot(), self._counts.begin_save()
+        writing = asyncio.ensure_future(asyncio.to_thread(self._write, snapshot, save_counts))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait((writing,))  # the thread goes on: the last save must not meet it
+            self._after_writing(writing, snapshot)
+            raise
+        except OSError:
+            pass
+        self._after_writing(writing, snapshot)
+
+    def _after_writing(self, writing: "asyncio.Future[None]", snapshot: Snapshot) -> None:
+        error = writing.exception()
+        if error is not None:
+            self._files.failed(snapshot)
+            _logger.error("the timer's files could not be saved reason=%s", error)
+
+    def save(self) -> None:
+        """Save how far it has come; for a broker that stops."""
+        if not self._loaded:
+            return
+        snapshot = self._snapshot()
+        try:
+            self._write(snapshot, self._counts.begin_save())
+        except OSError as error:
+            self._files.failed(snapshot)
+            _logger.error("the timer's files could not be saved reason=%s", error)
+
+    def close(self) -> None:
+        """Save, and let the files go."""
+        self.save()
+        self._files.close()
+
+    def _has_changed(self) -> bool:
+        saved = self._files.checkpoint
+        moved = (saved.queue_offset, saved.begun) != (self._parking.next_offset, self._delivery.begun)
+        return moved or self._files.is_dirty
+
+    def _snapshot(self) -> Snapshot:
+        return self._files.snapshot(
+            self.read_time_ms, self._delivery.begun, self._parking.next_offset, self._clock.now_ms()
+        )
+
+    def _write(self, snapshot: Snapshot, save_counts: Callable[[], None]) -> None:
+        log_end = self._store.commit_log.written_offset  # at least what was put before the snapshot
+
+        def flush_log() -> None:
+            if self._store.commit_log.flushed_offset < log_end and not self._store.flush():
+                raise OSError(errno.EIO, "the commit log could not be forced to disk")
+
+        self._files.write(snapshot, flush_log)
+        save_counts()
+
+    # ── what is known ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def read_time_ms(self) -> int:
+        """Everything that was parked for an earlier step has been delivered."""
+        now_ms = self._clock.now_ms()
+        known = (self._steps.first_ms, self._delivery.open_ms, now_ms - now_ms % self._precision_ms)
+        return min(time_ms for time_ms in known if time_ms is not None)
+
+    def waiting_at(self, time_ms: int) -> int:
+        """How many messages wait for the step of a time."""
+        return self._files.wheel.slot(time_ms).messages
+
+    @property
+    def unparked(self) -> int:
+        """Messages that were sent and are not on the wheel yet."""
+        return self._parking.unparked
+
+    def next_due_ms(self) -> int | None:
+        """When to look again at the latest; None when no message waits."""
+        if self._rests:
+            return None
+        if self._delivery.open_ms is not None or self.unparked:
+            return self._clock.now_ms()
+        first_ms = self._steps.first_ms
+        return None if first_ms is None else first_ms + self._precision_ms
+
+    @property
+    def _rests(self) -> bool:
+        return self._clock.monotonic() < max(self._rests_until, self._delivery.rests_until)
+
+    def pending(self, from_ms: int = 0, limit: int = 1000) -> list[PendingTimer]:
+        """Messages that wait, soonest first; those that have not been parked yet are left out."""
+        found: list[PendingTimer] = []
+        for time_ms in self._steps.in_order():
+            if time_ms + self._precision_ms <= from_ms:
+                continue
+            positions, magics = array("q"), bytearray()
+            self._files.log.walk_back(
+                self._files.wheel.slot(time_ms).last_position, NO_POSITION, limit, positions, magics
+            )
+            for position in reversed(positions):
+                if len(found) >= limit:
+                    return found
+                pending = self._pending(self._files.log.unit(position))
+                if pending is not None:
+                    found.append(pending)
+        return found
+
+    def _pending(self, unit: TimerUnit) -> PendingTimer | None:
+        record = self._store.by_physical_offset(unit.physical_offset)
+        if record is None:
+            return None
+        message = decode_record(record)
+        properties = message.properties
+        queue_id = properties.get("REAL_QID", "0")
+        return PendingTimer(
+            wish_of(record).due_ms,
+            properties.get("REAL_TOPIC", ""),
+            int(queue_id) if queue_id.isdigit() else 0,
+            properties.get("UNIQ_KEY", ""),
+            properties.get("KEYS", ""),
+            unit.physical_offset,
+            unit.rolls,
+            unit.deletes,
+        )
+
+    # ── retention ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def pin(self) -> None:
+        """Keep the commit log from the oldest message on that waits."""
+        wanted: list[int] = []
+        oldest = self._oldest_unit()
+        if oldest is not None:
+            wanted.append(self._files.log.unit(max(oldest, self._files.log.start)).physical_offset)
+        queue = self._parking.queue
+        entry = queue.entry(self._parking.next_offset) if queue is not None else None
+        if entry is not None:
+            wanted.append(entry.physical_offset)
+        self._store.cleaner.oldest_wanted = min(wanted, default=None)
+
+    def clean(self) -> int:
+        """Delete files of the timer log of which no unit is needed; returns how many."""
+        log, first = self._files.log, self._store.commit_log.min_offset
+        oldest = self._oldest_unit()
+        dropped = 0
+        while (last := log.last_unit_of_oldest_file()) is not None:
+            # RocketMQ: they go with the messages that they point to.
+            if last.physical_offset >= first or (oldest is not None and oldest < log.start + log.file_size):
+                break
+            dropped += log.drop_before(log.start + log.file_size)
+        return dropped
+
+    def _oldest_unit(self) -> int | None:
+        """The lowest position of the timer log that is still needed."""
+        times = [time_ms for time_ms in (self._steps.first_ms, self._delivery.open_ms) if time_ms is not None]
+        return self._files.wheel.oldest_unit(min(times)) if times else None
+
+    # ── the work ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fire_due(self, now_ms: int) -> int:
+        """Do a bounded part of what there is to do; 0 when there is nothing."""
+        if self._rests:
+            return 0
+        try:
+            done = self._parking.park_group(now_ms)
+            if self._delivery.open_ms is None:
+                self._open_step(now_ms)
+            return done + self._delivery.advance(now_ms)
+        except (StoreError, DataError, OSError):
+            _logger.exception("the timer failed offset=%d time=%d", self._parking.next_offset, self.read_time_ms)
+            self._rests_until = self._clock.monotonic() + REST_SECONDS
+            return 0
+
+    def _open_step(self, now_ms: int) -> None:
+        """Begin with the first step that is over, when all that may concern it is on the wheel."""
+        first_ms = self._steps.first_ms
+        if first_ms is not None and first_ms + self._precision_ms <= now_ms and self._has_caught_up():
+            self._must_dispatch = self._must_park = None
+            self._delivery.open(self._steps.take_up())
+
+    def _has_caught_up(self) -> bool:
+        """Whether what had been put when this was first asked is on the wheel."""
+        store = self._store
+        if self._must_dispatch is None:
+            self._must_dispatch = store.commit_log.written_offset
+        if store.dispatcher.dispatched_offset < self._must_dispatch and store.commit_log.pending:
+            return False
+        if self._must_park is None:
+            self._must_park = self._parking.end
+        return self._parking.next_offset >= self._must_park or self._parking.is_blocked
+
+
+def _topic_name(wish: Wish) -> str:
+    return wish.real_topic.decode("utf-8", "replace")

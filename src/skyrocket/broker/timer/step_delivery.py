@@ -1,0 +1,253 @@
+"""Delivers what waits for one step after the other, when it is over.
+
+The chain of a step is read from its end; then its cancels are looked up; then its messages are put from the beginning,
+one group after the other. What is parked for the step in the meantime is read and put at its end.
+"""
+
+import logging
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+from skyrocket.broker.state.timer_counts import TimerCountTable
+from skyrocket.broker.timer.parked_message import cancels_in, delivered, is_cancelled
+from skyrocket.broker.timer.totals import TimerTotals
+from skyrocket.broker.timer.waiting_steps import WaitingSteps
+from skyrocket.clock import Clock
+from skyrocket.errors import DataError
+from skyrocket.format.properties import find_property
+from skyrocket.format.record import record_properties
+from skyrocket.format.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.results import PutStatus
+from skyrocket.store.timer.timer_files import TimerFiles
+
+_logger = logging.getLogger(__name__)
+
+# Of one step of work, so that the event loop is not held up.
+CHAIN_GROUP: Final = 4096
+GROUP_MESSAGES: Final = 256
+GROUP_BYTES: Final = 1 << 20
+RETRY_SECONDS: Final = 0.1  # after a message was not taken
+
+_SAME_FAILURE_SECONDS: Final = 60.0
+_NEVER_TAKEN: Final = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
+
+
+@dataclass(slots=True)
+class _Step:
+    """The step that is being delivered; its chain is read from its end, and delivered from its beginning."""
+
+    time_ms: int
+    unread: int  # where the chain is to be followed next; NO_POSITION when all is read
+    last: int  # the end of the chain as far as it is known
+    known: int = NO_POSITION  # everything up to this position was read before
+    # Both with the newest first.
+    positions: "array[int]" = field(default_factory=lambda: array("q"))
+    magics: bytearray = field(default_factory=bytearray)
+    cancelled: set[bytes] = field(default_factory=set)
+    cancels_read: int = 0  # how many of `magics` were searched for cancels
+    delivered_ahead: set[int] = field(default_factory=set)  # behind one that was not taken
+
+
+class _Fate(Enum):
+    """What became of a message whose step is over."""
+
+    TAKEN = "taken"
+    NOT_TAKEN = "not taken"
+    CANCEL = "cancel"
+    CANCELLED = "cancelled"
+    DROPPED = "dropped"
+
+
+class _Passed(NamedTuple):
+    left: int  # units of the step that come after it
+    unit: TimerUnit
+    topic: str
+    fate: _Fate
+    message: PutMessage | None = None  # to be put
+
+
+class StepDelivery:
+    """At most one step is open; `after_put` is called when messages are in the log, so that they are dispatched."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        files: TimerFiles,
+        steps: WaitingSteps,
+        counts: TimerCountTable,
+        totals: TimerTotals,
+        clock: Clock,
+        after_put: Callable[[], None],
+    ) -> None:
+        self.rests_until = 0.0  # monotonic: a message was not taken
+        self._store = store
+        self._files = files
+        self._steps = steps
+        self._counts = counts
+        self._totals = totals
+        self._clock = clock
+        self._after_put = after_put
+        self._step: _Step | None = None
+        # Steps that were delivered in part: before which position of the timer log. More than one only after the clock
+        # was set back.
+        self._begun: dict[int, int] = {}
+        self._silent_until = 0.0
+
+    @property
+    def open_ms(self) -> int | None:
+        """The time of the step that is being delivered."""
+        return None if self._step is None else self._step.time_ms
+
+    @property
+    def begun(self) -> tuple[tuple[int, int], ...]:
+        """Steps that were delivered in part, each with the position of the timer log before which it was."""
+        return tuple(sorted(self._begun.items()))
+
+    def resume(self, begun: Iterable[tuple[int, int]]) -> None:
+        """Know how far it had come when the broker stopped."""
+        self._begun = dict(begun)
+
+    def open(self, time_ms: int) -> None:
+        """Begin with a step."""
+        assert self._step is None
+        slot = self._files.wheel.slot(time_ms)
+        self._step = _Step(time_ms, slot.last_position, slot.last_position)
+
+    def advance(self, now_ms: int) -> int:
+        """Do a bounded part of the open step; 0 when nothing could be done."""
+        step = self._step
+        if step is None:
+            return 0
+        if step.unread != NO_POSITION:
+            before = len(step.positions)
+            step.unread = self._files.log.walk_back(step.unread, step.known, CHAIN_GROUP, step.positions, step.magics)
+            return max(len(step.positions) - before, 1)
+        if step.cancels_read < len(step.magics):
+            return self._read_cancels(step)
+        if step.positions:
+            return self._deliver_group(step, now_ms)
+        return self._close_step(step)
+
+    def _close_step(self, step: _Step) -> int:
+        slot = self._files.wheel.slot(step.time_ms)
+        if slot.last_position != step.last:  # something was parked for it while it was delivered
+            step.known, step.unread, step.last = step.last, slot.last_position, slot.last_position
+            return 1
+        self._files.take_out(step.time_ms)
+        self._steps.finished(step.time_ms)
+        self._step = None
+        self._begun.pop(step.time_ms, None)
+        if self._steps.first_ms is None:
+            self._counts.none_waits()
+        return 1
+
+    def _read_cancels(self, step: _Step) -> int:
+        """Remember which messages are not to be delivered; of the units that were read since the last time."""
+        magics = step.magics
+        read = 0
+        while step.cancels_read < len(magics) and read < GROUP_MESSAGES:
+            number = step.cancels_read
+            if magics[number] & (MAGIC_DELETE | MAGIC_ROLL) == MAGIC_DELETE:
+                read += 1
+                unit = self._files.log.unit(step.positions[number])
+                record = self._store.by_physical_offset(unit.physical_offset)
+                if record is not None:
+                    step.cancelled.add(cancels_in(record))
+            step.cancels_read += 1
+        return 1
+
+    def _deliver_group(self, step: _Step, now_ms: int) -> int:
+        before = self._begun.get(step.time_ms, 0)
+        passed: list[_Passed] = []
+        group: list[PutMessage] = []
+        left = len(step.positions)
+        size = 0
+        while left and len(passed) < GROUP_MESSAGES and size < GROUP_BYTES:
+            left -= 1
+            position = step.positions[left]
+            if position >= before and position not in step.delivered_ahead:
+                unit = self._files.log.unit(position)
+                each = self._fate_of(step, unit, left, now_ms)
+                passed.append(each)
+                if each.message is not None:
+                    group.append(each.message)
+                    size += unit.record_size
+        statuses = iter([result.status for result in self._store.put_group(group)] if group else [])
+        return self._account(step, left, passed, statuses)
+
+    def _account(self, step: _Step, left: int, passed: Sequence[_Passed], statuses: Iterator[PutStatus]) -> int:
+        """Go on behind what was taken; the first that was not is tried again."""
+        failed: _Passed | None = None
+        totals = self._totals
+        changes: Counter[str] = Counter()
+        puts = 0
+        for each in passed:
+            fate = each.fate if each.message is None else self._fate_of_put(each, next(statuses), failed is not None)
+            if fate is _Fate.TAKEN:
+                puts += 1
+                totals.rolled += each.unit.rolls
+                totals.delivered += not each.unit.rolls
+                if failed is not None:  # never twice: it is passed over when its turn comes
+                    step.delivered_ahead.add(step.positions[each.left])
+            elif failed is not None:
+                continue  # its turn comes again
+            elif fate is _Fate.NOT_TAKEN:
+                failed = each
+                continue
+            totals.cancelled += fate is _Fate.CANCELLED
+            totals.dropped += fate is _Fate.DROPPED
+            changes[each.topic] += 1 if each.unit.deletes else -1
+        if failed is not None:
+            left = failed.left + 1
+            self.rests_until = self._clock.monotonic() + RETRY_SECONDS
+        done = len(step.positions) - left
+        if done:
+            self._begun[step.time_ms] = step.positions[left] + 1
+            del step.positions[left:]
+            del step.magics[left:]
+            step.cancels_read = len(step.magics)
+        self._counts.add_all(changes)
+        if puts:
+            self._after_put()
+        return done
+
+    def _fate_of(self, step: _Step, unit: TimerUnit, left: int, now_ms: int) -> _Passed:
+        """What becomes of a message whose step is over."""
+        record = self._store.by_physical_offset(unit.physical_offset)
+        topic = ""
+        try:
+            if record is None:
+                raise DataError(f"the log has no record at {unit.physical_offset}")
+            properties = record_properties(record)
+            topic = (find_property(properties, b"REAL_TOPIC") or b"").decode("utf-8", "replace")
+            if unit.deletes and not unit.rolls:
+                return _Passed(left, unit, topic, _Fate.CANCEL)
+            if step.cancelled and not unit.rolls and is_cancelled(properties, step.cancelled):
+                return _Passed(left, unit, topic, _Fate.CANCELLED)
+            return _Passed(left, unit, topic, _Fate.TAKEN, delivered(record, unit, now_ms))
+        except DataError as error:
+            _logger.error("a timer message cannot be delivered time=%d reason=%s", step.time_ms, error)
+            return _Passed(left, unit, topic, _Fate.DROPPED)
+
+    def _fate_of_put(self, each: _Passed, status: PutStatus, waits_anyhow: bool) -> _Fate:
+        if status is PutStatus.PUT_OK:
+            return _Fate.TAKEN
+        if status not in _NEVER_TAKEN:
+            if not waits_anyhow:
+                self._complain(each.topic, status)
+            return _Fate.NOT_TAKEN
+        if not waits_anyhow:
+            _logger.error("a timer message is refused for ever topic=%s status=%s", each.topic, status.value)
+        return _Fate.DROPPED
+
+    def _complain(self, topic: str, status: PutStatus) -> None:
+        now = self._clock.monotonic()
+        if now >= self._silent_until:
+            self._silent_until = now + _SAME_FAILURE_SECONDS
+            _logger.error("a timer message was not taken, it waits topic=%s status=%s", topic, status.value)

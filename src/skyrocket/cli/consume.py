@@ -1,0 +1,142 @@
+"""`skyrocket consume`: read a topic in the terminal."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skyrocket.cli.cluster_options import (
+    DEFAULT_NAMESRV,
+    AccessKeyOption,
+    NamespaceOption,
+    NamesrvOption,
+    SecretKeyOption,
+    SecurityTokenOption,
+    TlsCaOption,
+    TlsOption,
+    client_failures_shown,
+    client_settings,
+)
+from skyrocket.cli.lifetime import stop_on_signals, unless_stopped
+from skyrocket.cli.options import VerboseOption
+from skyrocket.cli.terminal.format_names import Format
+from skyrocket.clock import SystemClock
+from skyrocket.errors import ConfigError
+from skyrocket.remoting.event_loop import run
+
+if TYPE_CHECKING:
+    from skyrocket.cli.terminal.tail import Tail
+    from skyrocket.client import ClientSettings, ReceivedMessage
+
+_WHICH = "Which messages"
+_READING = "Reading"
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(help="What to read.", show_default=False)],
+    tags: Annotated[
+        str, typer.Option("--tags", help="With one of these tags, as 'TagA || TagB'.", rich_help_panel=_WHICH)
+    ] = "*",
+    where: Annotated[
+        str | None,
+        typer.Option("--where", help="With properties for which this SQL92 holds.", rich_help_panel=_WHICH),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="earliest, latest, an offset (1200), the last ten (-10), a while ago (15m, 2h), a time "
+            "(2026-01-31T12:00).  [default: earliest, with --follow latest]",
+            show_default=False,
+            rich_help_panel=_WHICH,
+        ),
+    ] = None,
+    queue: Annotated[
+        list[int] | None,
+        typer.Option("--queue", min=0, help="Of these queue ids only; may be repeated.", rich_help_panel=_WHICH),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="So many; 0: all.", rich_help_panel=_WHICH)] = 0,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Wait for more until Ctrl-C.", rich_help_panel=_READING)
+    ] = False,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            help="Read as a member of this group and commit; without it, nothing is committed.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None,
+    no_commit: Annotated[
+        bool, typer.Option("--no-commit", help="With --group: leave its offsets alone.", rich_help_panel=_READING)
+    ] = False,
+    output: Annotated[
+        Format, typer.Option("-o", "--format", help="How to show messages.", rich_help_panel=_READING)
+    ] = Format.TEXT,
+    namesrv: NamesrvOption = DEFAULT_NAMESRV,
+    access_key: AccessKeyOption = None,
+    secret_key: SecretKeyOption = None,
+    security_token: SecurityTokenOption = None,
+    namespace: NamespaceOption = "",
+    tls: TlsOption = False,
+    tls_ca: TlsCaOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show the messages of a topic, of Skyrocket or Apache RocketMQ; they stay where they are.
+
+    Without --follow it ends at the end. Exit code 0: read (also after Ctrl-C), 1: it failed, 2: wrong usage.
+    """
+    from skyrocket.cli.terminal.moments import start_of
+    from skyrocket.cli.terminal.tail import Tail
+    from skyrocket.client import SqlFilter
+
+    with client_failures_shown("consume", verbose):
+        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
+        if where is not None and tags != "*":
+            raise ConfigError("--tags and --where exclude each other: in SQL92 write TAGS = 'TagA' AND …")
+        if group is None and no_commit:
+            raise ConfigError("--no-commit is for --group: without a group nothing is committed anyway")
+        if group is not None and queue:
+            raise ConfigError("--queue and --group exclude each other: the group shares the queues out")
+        tail = Tail(
+            topic,
+            tags if where is None else SqlFilter(where),
+            None if start is None else start_of(start, SystemClock().now_ms()),
+            group,
+            not no_commit,
+            limit,
+            follow,
+            frozenset(queue or ()),
+        )
+        run(_show(tail, settings, output))
+
+
+class _EnoughSeen(Exception):
+    """Nobody reads our output any more."""
+
+
+async def _show(tail: "Tail", settings: "ClientSettings", output: Format) -> None:
+    from skyrocket.cli.terminal.formats import output_of
+    from skyrocket.cli.terminal.tail import read
+
+    heading, line_of = output_of(output)
+    stopping = stop_on_signals()
+
+    def show(messages: "Sequence[ReceivedMessage]") -> None:
+        try:
+            sys.stdout.buffer.write(b"".join(map(line_of, messages)))
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # `| head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise _EnoughSeen from None
+
+    sys.stdout.buffer.write(heading)
+    try:
+        shown = await unless_stopped(read(tail, settings, SystemClock(), show), stopping)
+    except _EnoughSeen:
+        return
+    if shown is not None and sys.stderr.isatty():
+        typer.echo(f"{shown} messages", err=True)

@@ -1,0 +1,173 @@
+"""`skyrocket produce`: send messages from the terminal."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skyrocket.cli.cluster_options import (
+    DEFAULT_NAMESRV,
+    AccessKeyOption,
+    NamespaceOption,
+    NamesrvOption,
+    SecretKeyOption,
+    SecurityTokenOption,
+    TlsCaOption,
+    TlsOption,
+    client_failures_shown,
+    client_settings,
+)
+from skyrocket.cli.options import VerboseOption
+from skyrocket.errors import ConfigError
+from skyrocket.remoting.event_loop import run
+
+_INPUT = "Input"
+_MESSAGE = "Every message"
+_SENDING = "Sending"
+
+
+class Receipts(StrEnum):
+    """The choices of --receipts."""
+
+    TEXT = "text"
+    JSON = "json"
+    NONE = "none"
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(help="Where to send.", show_default=False)],
+    bodies: Annotated[
+        list[str] | None, typer.Argument(help="Messages; without any, lines of standard input.", show_default=False)
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option("--file", help="Read messages from a file; - is standard input.", rich_help_panel=_INPUT),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="A file is one message, not a message per line.", rich_help_panel=_INPUT)
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Lines are JSON: body (or body_base64), tags, keys, properties, sharding_key, delay, delay_level, "
+            "deliver_at; what `consume --format json` writes.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="Send messages given as arguments so often.", rich_help_panel=_INPUT)
+    ] = 1,
+    tags: Annotated[str | None, typer.Option("--tags", help="Its tag.", rich_help_panel=_MESSAGE)] = None,
+    key: Annotated[
+        list[str] | None, typer.Option("--key", help="To find it by; may be repeated.", rich_help_panel=_MESSAGE)
+    ] = None,
+    prop: Annotated[
+        list[str] | None,
+        typer.Option("--property", help="As name=value; may be repeated.", rich_help_panel=_MESSAGE),
+    ] = None,
+    sharding_key: Annotated[
+        str | None,
+        typer.Option("--sharding-key", help="One key, one queue, in order.", rich_help_panel=_MESSAGE),
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option("--delay", help="Deliver after 30s, 10m, 2h, ….", rich_help_panel=_MESSAGE)
+    ] = None,
+    delay_level: Annotated[
+        int,
+        typer.Option("--delay-level", min=0, help="Deliver after a level (1: 1s … 18: 2h).", rich_help_panel=_MESSAGE),
+    ] = 0,
+    deliver_at: Annotated[
+        str | None, typer.Option("--deliver-at", help="Deliver at 2026-01-31T12:00.", rich_help_panel=_MESSAGE)
+    ] = None,
+    group: Annotated[
+        str, typer.Option("--group", help="Producer group.", rich_help_panel=_SENDING)
+    ] = "skyrocket_produce",
+    in_flight: Annotated[
+        int, typer.Option("--in-flight", min=1, help="Sends under way at once.", rich_help_panel=_SENDING)
+    ] = 32,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Messages that come together travel together.", rich_help_panel=_SENDING)
+    ] = False,
+    rate: Annotated[
+        float | None, typer.Option("--rate", min=0.001, help="At most so many per second.", rich_help_panel=_SENDING)
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0.001, help="Seconds for a send, retries included.", rich_help_panel=_SENDING),
+    ] = 3.0,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Report a failed send and go on.", rich_help_panel=_SENDING)
+    ] = False,
+    receipts: Annotated[
+        Receipts | None,
+        typer.Option(
+            "--receipts",
+            help="What to print for each message.  [default: text for arguments and --whole, else none]",
+            show_default=False,
+            rich_help_panel=_SENDING,
+        ),
+    ] = None,
+    namesrv: NamesrvOption = DEFAULT_NAMESRV,
+    access_key: AccessKeyOption = None,
+    secret_key: SecretKeyOption = None,
+    security_token: SecurityTokenOption = None,
+    namespace: NamespaceOption = "",
+    tls: TlsOption = False,
+    tls_ca: TlsCaOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Send messages: arguments, lines of standard input, files, JSON lines. To Skyrocket or Apache RocketMQ.
+
+    Exit code 0: all confirmed, 1: a send failed, 2: wrong usage or input, 130: stopped by Ctrl-C.
+    """
+    from skyrocket.cli.terminal.json_lines import Template
+    from skyrocket.cli.terminal.moments import moment_of, seconds_of
+    from skyrocket.cli.terminal.produce_job import Input, ProduceJob
+
+    with client_failures_shown("produce", verbose):
+        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
+        if bodies and file:
+            raise ConfigError("messages come from arguments or from --file, not from both")
+        template = Template(
+            topic,
+            tags,
+            tuple(key or ()),
+            _pairs(prop or []),
+            sharding_key,
+            None if delay is None else seconds_of(delay),
+            delay_level,
+            None if deliver_at is None else moment_of(deliver_at),
+        )
+        given = Input(tuple(bodies or ()) * repeat, tuple(file or ()), whole, as_json)
+        if receipts is None:
+            receipts = Receipts.TEXT if bodies or whole else Receipts.NONE
+        if not bodies and not file and sys.stdin.isatty():
+            typer.echo("Every line is a message; Ctrl-D ends.", err=True)
+        job = ProduceJob(
+            template,
+            given,
+            settings,
+            group,
+            timeout=timeout,
+            in_flight=in_flight,
+            batched=batch,
+            rate=rate,
+            keeps_going=keep_going,
+            receipts=receipts.value,
+        )
+        code = run(job.run())
+    if code:
+        raise typer.Exit(code)
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise ConfigError(f"--property {text!r} is not of the form name=value")
+        pairs[name] = value
+    return pairs

@@ -1,0 +1,94 @@
+"""Times as people type them: `30s` and `2h`, `2026-01-31T12:00`, and the places in a topic where reading can begin.
+
+earliest        the first message that is still there          latest   what comes from now on
+1200            this offset in every queue                     -10      the last ten of every queue
+15m, 2h, 1d     so long ago                                    2026-01-31T12:00   this moment (local unless it says)
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Final
+
+from skyrocket.errors import ConfigError
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_NUMBER = re.compile(r"-?\d+")
+
+
+def seconds_of(text: str) -> float:
+    """`1.5`, `30s`, `10m`, `2h`, `1d`; raises ConfigError."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is not None:
+        return float(match[1]) * _UNITS[match[2]]
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ConfigError(f"{text!r} is no length of time: write seconds, or 30s, 10m, 2h, 1d")
+    return seconds
+
+
+def moment_of(text: str) -> datetime:
+    """ISO 8601, local time unless it has a zone; raises ConfigError."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{text!r} is no time: write it as 2026-01-31T12:00 or 2026-01-31T12:00:00+01:00") from None
+
+
+class Place(Enum):
+    """The kinds of places."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    TIME = "time"
+    OFFSET = "offset"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to begin in every queue; `value` is milliseconds, an offset or a count."""
+
+    place: Place
+    value: int = 0
+
+    def in_queue(self, first: int, end: int, at_time: int | None = None) -> int:
+        """The offset in a queue that has messages from `first` to before `end`; `at_time` answers for a TIME."""
+        if self.place is Place.EARLIEST:
+            return first
+        if self.place is Place.LATEST:
+            return end
+        if self.place is Place.TIME:
+            assert at_time is not None
+            wanted = at_time
+        else:
+            wanted = self.value if self.place is Place.OFFSET else end - self.value
+        return min(max(wanted, first), end)
+
+
+EARLIEST: Final = Start(Place.EARLIEST)
+LATEST: Final = Start(Place.LATEST)
+
+
+def start_of(text: str, now_ms: int) -> Start:
+    """As the module's heading says; raises ConfigError."""
+    text = text.strip()
+    if text in ("earliest", "latest"):
+        return EARLIEST if text == "earliest" else LATEST
+    if _NUMBER.fullmatch(text):
+        number = int(text)
+        return Start(Place.LAST, -number) if text.startswith("-") else Start(Place.OFFSET, number)
+    if _DURATION.fullmatch(text):
+        return Start(Place.TIME, now_ms - round(seconds_of(text) * 1000))
+    try:
+        return Start(Place.TIME, round(moment_of(text).timestamp() * 1000))
+    except ConfigError:
+        raise ConfigError(
+            f"--from {text!r} is no place to begin: earliest, latest, an offset (1200), the last ten (-10), "
+            "a while ago (15m, 2h) or a time (2026-01-31T12:00)"
+        ) from None

@@ -1,0 +1,162 @@
+"""One run of `skyrocket produce`: read, send, report."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from skyrocket.cli.lifetime import EXIT_PROBLEMS, stop_on_signals, unless_stopped
+from skyrocket.cli.terminal.input import STANDARD_INPUT, lines_of, opened, whole
+from skyrocket.cli.terminal.json_lines import Template
+from skyrocket.cli.terminal.sending import Sending, SendProgress
+from skyrocket.client import ClientSettings, Message, Producer, ProducerSettings, SendReceipt
+from skyrocket.clock import SystemClock
+from skyrocket.errors import ConfigError, SkyrocketError
+
+EXIT_INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Where messages come from; without arguments and files from standard input."""
+
+    arguments: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    whole: bool = False
+    as_json: bool = False
+
+    async def messages(self, template: Template) -> AsyncIterator[tuple[str, Message]]:
+        """Each with the place it was read from; raises ConfigError."""
+        make = template.message_of_line if self.as_json else template.message
+        for number, argument in enumerate(self.arguments, 1):
+            place = f"argument {number}"
+            yield place, _made(place, make, argument.encode("utf-8", "surrogateescape"))
+        if self.arguments:
+            return
+        for path in self.files or (Path("-"),):
+            with opened(path) as (descriptor, name):
+                if self.whole:
+                    yield name, _made(name, make, await whole(descriptor, name))
+                    continue
+                async for number, line in lines_of(descriptor, name):
+                    place = f"{name}, line {number}"
+                    yield place, _made(place, make, line)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a person types the messages."""
+        reads_input = not self.arguments and (not self.files or Path("-") in self.files)
+        return reads_input and sys.stdin.fileno() == STANDARD_INPUT and sys.stdin.isatty()
+
+
+class ProduceJob:
+    """Everything that options said."""
+
+    def __init__(
+        self,
+        template: Template,
+        given: Input,
+        settings: ClientSettings,
+        group: str,
+        *,
+        timeout: float,
+        in_flight: int,
+        batched: bool,
+        rate: float | None,
+        keeps_going: bool,
+        receipts: str,
+    ) -> None:
+        self._template = template
+        self._given = given
+        self._settings = settings
+        self._group = group
+        self._sending_settings = ProducerSettings(send_timeout=timeout)
+        self._in_flight = in_flight
+        self._batched = batched
+        self._rate = rate
+        self._keeps_going = keeps_going
+        self._receipts = receipts
+        self._clock = SystemClock()
+
+    async def run(self) -> int:
+        """The exit code; raises what ended it early."""
+        stopping = stop_on_signals()
+        began = self._clock.monotonic()
+        progress = SendProgress(self._clock, is_wanted=not self._given.is_typed)
+
+        def confirmed(receipt: SendReceipt) -> None:
+            progress.advance()
+            self._report(receipt)
+
+        async with Producer(self._group, settings=self._sending_settings, client=self._settings) as producer:
+            sending = Sending(
+                producer,
+                self._clock,
+                confirmed,
+                in_flight=self._in_flight,
+                rate=self._rate,
+                batched=self._batched,
+                failed=_complain if self._keeps_going else None,
+            )
+            try:
+                with progress:
+                    is_complete = await unless_stopped(self._feed(sending), stopping)
+            except SkyrocketError:
+                await sending.abandon()
+                if sending.count:
+                    _say(f"{sending.count} messages had been sent when it ended")
+                raise
+            if is_complete is None:
+                await sending.abandon()
+        self._summarise(sending, self._clock.monotonic() - began)
+        if is_complete is None:
+            return EXIT_INTERRUPTED
+        return EXIT_PROBLEMS if sending.failures else 0
+
+    async def _feed(self, sending: Sending) -> bool:
+        async for place, message in self._given.messages(self._template):
+            await sending.send(message, place)
+        await sending.finish()
+        return True
+
+    def _report(self, receipt: SendReceipt) -> None:
+        queue = receipt.queue
+        if self._receipts == "text":
+            place = f"{queue.broker_name}:{queue.queue_id}@{receipt.queue_offset}"
+            typer.echo(f"{receipt.status.name} {receipt.message_id} {place}")
+        elif self._receipts == "json":
+            shown = {
+                "status": receipt.status.name,
+                "message_id": receipt.message_id,
+                "offset_message_id": receipt.offset_message_id,
+                "broker": queue.broker_name,
+                "queue_id": queue.queue_id,
+                "queue_offset": receipt.queue_offset,
+                "recall_handle": receipt.recall_handle,
+            }
+            typer.echo(json.dumps({name: value for name, value in shown.items() if value is not None}))
+
+    def _summarise(self, sending: Sending, seconds: float) -> None:
+        if sending.failures:
+            _say(f"{sending.count} messages were sent, {sending.failures} failed")
+        elif self._receipts == "none" or sending.count > 1:
+            _say(f"{sending.count} messages were sent in {seconds:.1f} s ({sending.count / max(seconds, 1e-9):.0f}/s)")
+
+
+def _made(place: str, make: Callable[[bytes], Message], body: bytes) -> Message:
+    try:
+        return make(body)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _complain(error: SkyrocketError) -> None:
+    _say(str(error))
+
+
+def _say(text: str) -> None:
+    typer.echo(f"skyrocket produce: {text}", err=True)

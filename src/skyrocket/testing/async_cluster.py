@@ -1,0 +1,331 @@
+"""A name server and brokers in the running event loop, with their stores in a temporary directory.
+
+    async with AsyncLocalCluster() as mq:
+        await mq.create_topic("Orders", queues=4)
+        async with mq.producer() as producer:
+            await producer.send(Message("Orders", b"paid", delay_level=3))
+        await mq.advance(seconds=10)
+        assert [message.body for message in mq.messages("Orders")] == [b"paid"]
+
+`LocalCluster` is the same for code without an event loop.
+"""
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from skyrocket.broker.broker import Broker
+from skyrocket.config.sections import NameServerConfig
+from skyrocket.errors import SkyrocketError
+from skyrocket.format.config_files import kv_config
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.namesrv.name_server import NameServer
+from skyrocket.store.config_file import ConfigFile
+from skyrocket.store.disk import Disk
+from skyrocket.store.message_store import MessageStore
+from skyrocket.testing.broker_host import BrokerHost, configs
+from skyrocket.testing.movable_clock import MovableClock
+from skyrocket.testing.time_travel import REACTION_SECONDS, TimeTravel
+
+if TYPE_CHECKING:
+    from skyrocket.client import Admin, LitePullConsumer, Producer, PushConsumer
+    from skyrocket.client.message import ReceivedMessage
+    from skyrocket.client.settings import ClientSettings
+
+_ROUTE_SECONDS: Final = 5.0
+_PAGE: Final = 1000
+COMMIT_SECONDS: Final = 0.05  # of consumers that the cluster makes: tests see at once what was consumed
+
+T = TypeVar("T")
+
+
+class AsyncLocalCluster:
+    """One name server and some brokers; `settings` are RocketMQ's keys, for every broker."""
+
+    def __init__(
+        self,
+        *,
+        brokers: int = 1,
+        settings: Mapping[str, object] | None = None,
+        reaction_seconds: float = REACTION_SECONDS,
+    ) -> None:
+        if brokers < 1:
+            raise ValueError(f"a cluster has at least one broker, not {brokers}")
+        self._broker, self._store = configs(settings or {})
+        self._names = [f"broker-{_letters(number)}" for number in range(brokers)]
+        self.clock = MovableClock()
+        self._travel = TimeTravel(self.clock, self._running, reaction_seconds)
+        self._hosts: dict[str, BrokerHost] = {}
+        self._name_server: NameServer | None = None
+        self._stack = AsyncExitStack()
+        self._moving = asyncio.Lock()
+        self._numbers = itertools.count(1)
+        self.name_server_address = ""  # what clients are given
+        self.directory = Path()
+        self.ready_seconds = 0.0  # how long the start took
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Returns when clients find every broker."""
+        if self._name_server is not None:
+            raise SkyrocketError("a local cluster is started only once: make a new one")
+        began = time.perf_counter()
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        self.ready_seconds = time.perf_counter() - began
+
+    async def _start(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="skyrocket-"))
+        self._stack.callback(shutil.rmtree, self.directory)
+        self._name_server = server = _name_server(self.directory)
+        self._stack.push_async_callback(server.stop)
+        self.name_server_address = str(await server.start())
+        for name in self._names:
+            host = self._hosts[name] = BrokerHost(
+                name, self.directory / name, self.name_server_address, self._broker, self._store, self.clock
+            )
+            self._stack.push_async_callback(host.stop)
+            await host.start()
+        await self._until(lambda: set(server.table.brokers) >= set(self._names), "a broker did not register")
+
+    async def stop(self) -> None:
+        """Stop all and remove the directory; may be called again."""
+        await self._stack.aclose()
+
+    # ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def broker_names(self) -> list[str]:
+        return list(self._names)
+
+    @property
+    def broker_addresses(self) -> dict[str, str]:
+        """By name, also of brokers that do not run now."""
+        return {name: host.address for name, host in self._hosts.items()}
+
+    @property
+    def now_ms(self) -> int:
+        """What time it is for messages."""
+        return self.clock.now_ms()
+
+    @property
+    def client_settings(self) -> "ClientSettings":
+        """For clients of `skyrocket.client`: quick to notice what changes, as tests want it."""
+        from skyrocket.client.settings import ClientSettings
+
+        return ClientSettings(name_servers=self.name_server_address, client_ip="127.0.0.1", route_refresh=0.5)
+
+    def producer(self, group: str = "test-producers", **options: Any) -> "Producer":
+        """A producer of this cluster, not started; `options` as Producer takes them."""
+        from skyrocket.client import Producer
+
+        return Producer(group, client=self.client_settings, **options)
+
+    def push_consumer(self, group: str, **options: Any) -> "PushConsumer":
+        """A push consumer of this cluster, not started; `options` as PushConsumer takes them; it commits quickly."""
+        from skyrocket.client import PushConsumer, PushConsumerSettings
+
+        options.setdefault("settings", PushConsumerSettings(persist_interval=COMMIT_SECONDS))
+        return PushConsumer(group, client=self.client_settings, **options)
+
+    def lite_pull_consumer(self, group: str, **options: Any) -> "LitePullConsumer":
+        """A lite pull consumer of this cluster, not started; `options` as LitePullConsumer takes them."""
+        from skyrocket.client import LitePullConsumer
+
+        return LitePullConsumer(group, client=self.client_settings, **options)
+
+    def admin(self) -> "Admin":
+        """Administration of this cluster, not started."""
+        from skyrocket.client import Admin
+
+        return Admin(client=self.client_settings)
+
+    # ── topics and groups ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def create_topic(
+        self, topic: str, *, queues: int = 4, ordered: bool = False, attributes: Mapping[str, str] | None = None
+    ) -> None:
+        """On every broker that runs; returns when clients find it. Raises what the broker would answer."""
+        signed = {f"+{name}": value for name, value in (attributes or {}).items()}
+        for broker in self._running():
+            broker.topics.update(TopicConfig(topic, queues, queues, ordered=ordered, attributes=signed))
+        await self._routed(topic)
+
+    async def create_group(self, group: str, *, retries: int = 16, orderly: bool = False) -> None:
+        """On every broker that runs, with its retry topic, so that consumers find both at once.
+
+        `retries`: how often a message comes back before it is a dead letter. As with RocketMQ, push consumers have a
+        limit of their own (`max_reconsume_times`), which counts for them.
+        """
+        for broker in self._running():
+            broker.groups.update(SubscriptionGroup(group, retry_max_times=retries, consumes_orderly=orderly))
+            broker.topics.ensure(RETRY_PREFIX + group, 1)
+        await self._routed(RETRY_PREFIX + group)
+
+    async def unique_topic(self, stem: str = "topic", *, queues: int = 4) -> str:
+        """Create a topic that no other test of this cluster uses; its name."""
+        name = f"{stem}-{next(self._numbers)}"
+        await self.create_topic(name, queues=queues)
+        return name
+
+    async def unique_group(self, stem: str = "group", *, retries: int = 16) -> str:
+        """Create a consumer group that no other test of this cluster uses; its name."""
+        name = f"{stem}-{next(self._numbers)}"
+        await self.create_group(name, retries=retries)
+        return name
+
+    # ── what was stored ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def messages(self, topic: str) -> "list[ReceivedMessage]":
+        """All messages of a topic, in the order in which they were stored; `%RETRY%group` is a topic as well."""
+        found: list[ReceivedMessage] = []
+        for broker in self._running():
+            for queue in broker.store.queues:
+                if queue.topic == topic:
+                    found += _messages_of(
+                        broker.store, MessageQueue(topic, broker.identity.broker_name, queue.queue_id)
+                    )
+        return sorted(found, key=lambda message: (message.store_timestamp, message.physical_offset))
+
+    def dead_letters(self, group: str) -> "list[ReceivedMessage]":
+        """What a group could not consume at all."""
+        return self.messages(DLQ_PREFIX + group)
+
+    def offsets(self, group: str) -> dict[MessageQueue, int]:
+        """How far a group has committed, of every queue that it ever committed."""
+        return {
+            MessageQueue(topic, broker.identity.broker_name, queue_id): offset
+            for broker in self._running()
+            for topic in broker.offsets.topics_of(group)
+            for queue_id, offset in broker.offsets.committed_queues(group, topic).items()
+        }
+
+    # ── brokers that go and come ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def stop_broker(self, name: str | None = None) -> None:
+        """Shut a broker down in order; without a name the first one."""
+        await self._host(name).stop()
+
+    async def kill_broker(self, name: str | None = None) -> None:
+        """As `kill -9`: connections break, and what was only in memory is lost."""
+        await self._host(name).kill()
+
+    async def start_broker(self, name: str | None = None) -> None:
+        """Start a broker again, on the same port and store."""
+        await self._host(name).start()
+        known = self._serving().table.brokers
+        await self._until(lambda: self._host(name).name in known, "the broker did not register")
+
+    async def restart_broker(self, name: str | None = None) -> None:
+        """Stop in order and start again."""
+        await self.stop_broker(name)
+        await self.start_broker(name)
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Let time pass for messages: what becomes due happens, in order, before this returns.
+
+        Connected consumers are given the time to take what was delivered, see `time_travel`. Connections, heartbeats
+        and locks go on in real time.
+        """
+        distance = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        if distance < timedelta(0):
+            raise ValueError("time goes on, not back: give a positive distance")
+        async with self._moving:
+            await self._travel.advance(round(distance / timedelta(milliseconds=1)))
+
+    # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _serving(self) -> NameServer:
+        if self._name_server is None:
+            raise SkyrocketError("the cluster does not run: enter it with `with`, or call start()")
+        return self._name_server
+
+    def _host(self, name: str | None) -> BrokerHost:
+        self._serving()
+        chosen = self._names[0] if name is None else name
+        if chosen not in self._hosts:
+            raise ValueError(f"there is no broker {chosen!r}; this cluster has {', '.join(self._names)}")
+        return self._hosts[chosen]
+
+    def _running(self) -> list[Broker]:
+        self._serving()
+        return [host.broker for host in self._hosts.values() if host.is_running]
+
+    async def _routed(self, topic: str) -> None:
+        names = {broker.identity.broker_name for broker in self._running()}
+        table = self._serving().table
+        await self._until(
+            lambda: names <= table.topics.get(topic, {}).keys(), f"the name server did not learn of topic {topic}"
+        )
+
+    async def _until(self, condition: Callable[[], bool], failure: str) -> None:
+        deadline = time.monotonic() + _ROUTE_SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                raise SkyrocketError(f"{failure} within {_ROUTE_SECONDS:g} s")
+            await asyncio.sleep(0.001)
+
+
+def _letters(number: int) -> str:
+    """a, b, … z, aa, ab, …"""
+    text = ""
+    while number >= 0:
+        text = chr(ord("a") + number % 26) + text
+        number = number // 26 - 1
+    return text
+
+
+def _name_server(directory: Path) -> NameServer:
+    config = NameServerConfig(
+        listen_port=0,
+        bind_address="127.0.0.1",
+        kv_config_path=str(directory / "kvConfig.json"),
+        config_store_path=str(directory / "namesrv.properties"),
+    )
+    kv_file = ConfigFile(
+        Disk(),
+        config.kv_config_path,
+        lambda data: kv_config.decode(data).namespaces,
+        lambda namespaces: kv_config.encode(kv_config.KvConfig(namespaces)),
+    )
+    return NameServer(config, kv_file, ConfigFile(Disk(), config.config_store_path, bytes, bytes))
+
+
+def _messages_of(store: MessageStore, queue: MessageQueue) -> "list[ReceivedMessage]":
+    from skyrocket.client.message import decode_messages
+
+    found: list[ReceivedMessage] = []
+    offset, end = store.min_offset(queue.topic, queue.queue_id), store.max_offset(queue.topic, queue.queue_id)
+    while offset < end:
+        page = store.get(queue.topic, queue.queue_id, offset, _PAGE)
+        found += decode_messages(page.join(), queue.broker_name, queue.queue_id)
+        if page.next_offset <= offset:
+            break
+        offset = page.next_offset
+    return found

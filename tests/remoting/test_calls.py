@@ -1,0 +1,74 @@
+"""Many calls, one timer: each ends in time, whatever the others wait for."""
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from skyrocket.protocol.command import RESPONSE_FLAG, RemotingCommand
+from skyrocket.remoting.calls import Calls
+from skyrocket.remoting.errors import CallTimeout, ConnectionLost, TooManyCalls
+
+
+async def outcome(answer: "asyncio.Future[RemotingCommand]") -> tuple[float, object]:
+    began = time.monotonic()
+    try:
+        ended: object = await answer
+    except CallTimeout as error:
+        ended = str(error)
+    return time.monotonic() - began, ended
+
+
+def test_every_call_ends_soon_after_its_time_and_not_before() -> None:
+    async def main() -> None:
+        calls = Calls("10.0.0.1:10911", 1000)
+        seconds = [random.Random(number).uniform(0.01, 0.4) for number in range(200)]
+        answers = [calls.expect(calls.number(), 310, each) for each in seconds]
+        for (waited, ended), wanted in zip(await asyncio.gather(*map(outcome, answers)), seconds, strict=True):
+            assert ended == f"10.0.0.1:10911: request 310 had no answer within {wanted * 1000:.0f} ms"
+            assert wanted - 0.01 <= waited < wanted + 0.6  # a busy machine may be late, never early
+        assert len(calls) == 0
+
+    asyncio.run(main())
+
+
+def test_a_short_call_does_not_wait_for_a_long_one_nor_end_it() -> None:
+    async def main() -> None:
+        calls = Calls("10.0.0.1:10911", 10)
+        number = calls.number()
+        long = calls.expect(number, 310, 30)
+        waited, _ = await outcome(calls.expect(calls.number(), 34, 0.05))
+        assert waited < 5
+        assert not long.done()
+        calls.answered(RemotingCommand(0, number, RESPONSE_FLAG))
+        assert (await long).opaque == number
+
+    asyncio.run(main())
+
+
+def test_no_timer_is_left_when_the_connection_is_lost() -> None:
+    async def main() -> None:
+        calls = Calls("10.0.0.1:10911", 10)
+        answer = calls.expect(calls.number(), 310, 3600)
+        assert calls._timer is not None
+        timer = calls._timer
+        calls.fail_all(lambda: ConnectionLost("10.0.0.1:10911", "closed by the peer"))
+        assert timer.cancelled()
+        with pytest.raises(ConnectionLost, match="closed by the peer"):
+            await answer
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_call_makes_room_when_its_time_is_up() -> None:
+    async def main() -> None:
+        calls = Calls("10.0.0.1:10911", 1)
+        answer = calls.expect(calls.number(), 310, 0.05)
+        answer.cancel()
+        with pytest.raises(TooManyCalls, match="1 calls wait for answers"):
+            calls.number()
+        await asyncio.sleep(0.3)
+        assert calls.number() >= 0
+
+    asyncio.run(main())

@@ -1,0 +1,1 @@
+"""The timer, with a clock that stands still unless it is moved."""

@@ -1,0 +1,194 @@
+"""A store with the transactions of a broker, a producer that only listens, and time that stands still."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from skyrocket.broker.half_message import HalfMessage, read_half
+from skyrocket.broker.identity import BrokerIdentity
+from skyrocket.broker.processors.put_rules import PutRules
+from skyrocket.broker.services.transaction_check import CheckRound
+from skyrocket.broker.state.connected_clients import Client
+from skyrocket.broker.state.connected_producers import ConnectedProducers
+from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.system_topics import SystemTopics
+from skyrocket.broker.state.topic_file import TopicFile
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.transactions import Transactions
+from skyrocket.config.sections import BrokerConfig, StoreConfig
+from skyrocket.fastjson import Dialect
+from skyrocket.format.config_files import consumer_offsets
+from skyrocket.format.properties import encode_properties
+from skyrocket.format.record import decode_record, decode_records
+from skyrocket.model.message import StoredMessage
+from skyrocket.model.topic import ENDED_TOPIC, GIVEN_UP_TOPIC, HALF_TOPIC
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.requests.server_to_client import CheckTransactionState
+from skyrocket.protocol.requests.transaction import EndTransaction
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.peer import Peer
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.config_file import ConfigFile
+from skyrocket.store.disk import Disk
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.results import PutResult
+from skyrocket.testing.clock import FakeClock
+from tests.unit.store.stores import UnforcedDisk, small_config
+
+TOPIC, GROUP = "Orders", "Sellers"
+QUEUE = 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a producer was asked."""
+
+    header: CheckTransactionState
+    message: StoredMessage
+
+
+class Listener:
+    """The network: a connection of a producer that takes everything."""
+
+    def __init__(self) -> None:
+        self.is_open = self.is_writable = True
+        self.questions: list[Question] = []
+
+    def send_oneway(self, request: CheckTransactionState, body: bytes) -> bool:
+        self.questions.append(Question(request, decode_record(memoryview(body), check_crc=True)))
+        return self.is_writable
+
+
+class Transacting:
+    """Transactions on a store directory."""
+
+    def __init__(
+        self,
+        root: Path,
+        clock: FakeClock,
+        config: BrokerConfig | None = None,
+        store_config: StoreConfig | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        self.root, self.clock = root, clock
+        self.disk = disk or UnforcedDisk()
+        self.store = MessageStore(root, store_config or small_config(), clock=clock, disk=self.disk)
+        self.store.open()
+        folder = root / "config"
+        encode = partial(consumer_offsets.encode, dialect=Dialect.V5_4)
+        file = ConfigFile(self.disk, str(folder / "consumerOffset.json"), consumer_offsets.decode, encode)
+        self.offsets = ConsumerOffsetTable(file, clock)
+        self.offsets.load()
+        topic_file = TopicFile(self.disk, str(folder / "topics.json"))
+        self.topics = TopicTable(topic_file, clock, SystemTopics().configs(), save_at_once=False)
+        self.topics.load()
+        self.producers: ConnectedProducers[Peer] = ConnectedProducers(clock)
+        self.producer = Listener()
+        self.join(self.producer)
+        self.rules = PutRules((1000, 5000), "192.0.2.1")
+        self.transactions = Transactions(
+            self.store,
+            self.topics,
+            self.offsets,
+            self.producers,
+            BrokerIdentity(Address("127.0.0.1", 10911)),
+            config or BrokerConfig(),
+            clock,
+            self._dispatch,
+            self.rules,
+        )
+        self.transactions.log.load()
+
+    def _dispatch(self) -> None:
+        self.store.dispatch()
+
+    def join(self, listener: Listener, group: str = GROUP) -> None:
+        connection = cast(Peer, listener)
+        self.producers.register(group, Client(connection, f"client-{id(listener)}"))
+
+    def stop(self) -> None:
+        """As a broker that is stopped."""
+        asyncio.run(self.transactions.check.close())
+        self.offsets.save()
+        self.store.close()
+
+    # ── a producer ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(
+        self, body: bytes, *, group: str = GROUP, flag: int = 0, born_ms: int | None = None, **properties: str
+    ) -> PutResult:
+        """Send a half message."""
+        given = {"TRAN_MSG": "true", "PGROUP": group, "UNIQ_KEY": f"U{body.decode()}", "TAGS": "red", **properties}
+        message = PutMessage(
+            TOPIC,
+            QUEUE,
+            body,
+            encode_properties(given),
+            flag=flag,
+            sys_flag=4,
+            born_timestamp=self.clock.now_ms() if born_ms is None else born_ms,
+        )
+        self.rules.apply(message)
+        result = self.store.put(message)
+        self.store.dispatch()
+        return result
+
+    def end(
+        self, physical_offset: int, word: int, *, from_check: bool = False, **changes: Any
+    ) -> RemotingCommand | None:
+        """Say how a transaction ends, as a producer does; raises what it would be answered."""
+        record = self.store.by_physical_offset(physical_offset)
+        queue_offset = decode_record(record).queue_offset if record is not None else 0
+        header = EndTransaction(
+            topic=TOPIC,
+            producer_group=GROUP,
+            tran_state_table_offset=queue_offset,
+            commit_log_offset=physical_offset,
+            commit_or_rollback=word,
+            from_transaction_check=from_check,
+            msg_id="",
+        )
+        fields = replace(header, **changes).to_fields()
+        request = RemotingCommand(RequestCode.END_TRANSACTION, 1, ext_fields=fields)
+        answer = self.transactions._processor.end(cast(Peer, self.producer), request)
+        self.store.dispatch()
+        return answer
+
+    def check(self) -> CheckRound:
+        """One round now."""
+        work = self.transactions.check.check_once(self.clock.now_ms())
+        self.store.dispatch()
+        return work
+
+    # ── what is in the store ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def messages(self, topic: str, queue_id: int = 0) -> list[StoredMessage]:
+        return list(self._messages(topic, queue_id))
+
+    def _messages(self, topic: str, queue_id: int) -> Iterator[StoredMessage]:
+        self.store.dispatch()
+        offset = max(self.store.min_offset(topic, queue_id), 0)
+        while found := list(decode_records(self.store.get(topic, queue_id, offset).join())):
+            yield from found
+            offset += len(found)
+
+    def delivered(self) -> list[bytes]:
+        return [message.body for message in self.messages(TOPIC, QUEUE)]
+
+    def given_up(self) -> list[bytes]:
+        return [message.body for message in self.messages(GIVEN_UP_TOPIC)]
+
+    def halves(self) -> list[StoredMessage]:
+        return self.messages(HALF_TOPIC)
+
+    def ends(self) -> list[bytes]:
+        return [message.body for message in self.messages(ENDED_TOPIC)]
+
+    def half(self, queue_offset: int) -> HalfMessage:
+        record = self.store.by_physical_offset(self.halves()[queue_offset].physical_offset)
+        assert record is not None
+        return read_half(record)
