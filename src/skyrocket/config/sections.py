@@ -363,7 +363,7 @@ class TlsConfig:
     test_mode: bool = setting(True, key="tls.test.mode.enable", help="use a fresh self-signed certificate, no files")
     cert_path: str = setting("", key="tls.server.certPath", help="certificate chain (PEM)")
     key_path: str = setting("", key="tls.server.keyPath", help="private key (PEM)")
-    key_password: str = setting("", key="tls.server.keyPassword", help="password of the private key")
+    key_password: str = setting("", key="tls.server.keyPassword", secret=True, help="password of the private key")
     trust_cert_path: str = setting("", key="tls.server.trustCertPath", help="certificates that clients are checked by")
     client_auth: str = setting("none", key="tls.server.need.client.auth", help="none, optional or require")
     verify_clients: bool = setting(False, key="tls.server.authClient", help="check the certificates of clients")
@@ -372,7 +372,7 @@ class TlsConfig:
     )
     client_cert_path: str = setting("", key="tls.client.certPath", help="certificate shown to them (PEM)")
     client_key_path: str = setting("", key="tls.client.keyPath", help="its private key (PEM)")
-    client_key_password: str = setting("", key="tls.client.keyPassword", help="password of that key")
+    client_key_password: str = setting("", key="tls.client.keyPassword", secret=True, help="password of that key")
     client_trust_cert_path: str = setting(
         "", key="tls.client.trustCertPath", help="certificates that they are checked by"
     )
@@ -406,6 +406,8 @@ class BrokerConfig:
     store_root: str = setting("~/store", key="storePathRootDir", help="store directory; ~ is the user's home")
     region_id: str = setting("DefaultRegion", key="regionId", help="written into every message")
     trace_on: bool = setting(True, key="traceOn", help="let clients trace their messages")
+    trace_topic_enable: bool = setting(False, key="traceTopicEnable", help="create the trace topic at the start")
+    trace_topic: str = setting("RMQ_SYS_TRACE_TOPIC", key="msgTraceTopicName", help="name of that topic")
     broker_permission: int = setting(
         6, key="brokerPermission", min=0, max=7, help="4: clients may read, 2: they may write; the sum of both"
     )
@@ -432,6 +434,11 @@ class BrokerConfig:
     )
     allow_mixed_type: bool = setting(
         False, key="enableMixedMessageType", help="allow topics with messages of every type (message.type=MIXED)"
+    )
+    check_message_types: bool = setting(
+        False,
+        key="enableTopicMessageTypeCheck",
+        help="refuse messages that are not of their topic's message.type; RocketMQ has this at its proxy only",
     )
     property_filter: bool = setting(
         False, key="enablePropertyFilter", help="let consumers choose messages by SQL92 over their properties"
@@ -605,6 +612,16 @@ class BrokerConfig:
     query_capacity: int = setting(20_000, key="queryThreadPoolQueueCapacity", min=1, help="queries that wait")
     query_threads: int = setting(
         4, key="queryMessageThreadPoolNums", min=1, help="threads for searches by key, id and time"
+    )
+
+    # producers that number their messages
+    duplicate_window: int = setting(
+        1000,
+        ours=True,
+        key="producerDuplicateWindow",
+        min=0,
+        max=100_000,
+        help="messages per producer and queue that are known again when they are sent twice; 0: none",
     )
 
     # fast failure: how long a request may wait to be begun
