@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-import rocketmq as mq
+import rocketmq as mq  # type: ignore[import-not-found]
 
 THREADS = 64
 BODY = b"x" * 128

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.interop.apache import Apache, Unavailable, cache_directory, locked, obtain, run_bounded
+from tests.interop.apache import Unavailable, cache_directory, locked, obtain, run_bounded
 
 from bench.load.own_server import WORK
-from bench.peers.processes import await_ready, folder, free_ports, listens, process
+from bench.peers.processes import NotReady, await_ready, folder, free_ports, listens, process
 from bench.peers.rocketmq_client import java_command
 from bench.peers.rocketmq_servers import NAME_SERVER_FLAGS, apache_server
 from skyrocket.client import Admin, ClientError
@@ -38,10 +38,10 @@ def figures(seconds: float) -> dict[str, float] | str:
     """Messages per second (send, consume), or why there are none."""
     try:
         python, jars, apache = _python(), _proxy_jars(), obtain(PROXY)
-        with apache_server(apache) as server, _proxy(jars, apache, server.name_server) as endpoint:
+        with apache_server(apache) as server, _proxy(jars, server.name_server) as endpoint:
             asyncio.run(_make_topic(server.name_server))
             return _run(python, endpoint, seconds)
-    except Unavailable as reason:
+    except (Unavailable, NotReady) as reason:
         return str(reason)
 
 
@@ -61,7 +61,7 @@ def _run(python: Path, endpoint: str, seconds: float) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def _proxy(jars: str, apache: Apache, name_server: str) -> Iterator[str]:
+def _proxy(jars: str, name_server: str) -> Iterator[str]:
     """In cluster mode before a running broker; gives the address for clients."""
     with folder(WORK, "proxy-") as home:
         grpc, remoting = free_ports(2)

@@ -2,7 +2,7 @@
 
 from tests.interop.apache import Unavailable, obtain
 
-from bench.load.own_server import own_server
+from bench.load.own_server import NotStarted, own_server
 from bench.peers.rocketmq_client import ClientFailed, Load, measure
 
 
@@ -13,6 +13,6 @@ def figures(seconds: float) -> dict[str, float] | str:
         with own_server() as server:
             load = Load(threads=64, batch=150, warm_up_s=max(3 * seconds, 5.0), seconds=seconds)
             measured = measure(apache, f"127.0.0.1:{server.name_server[1]}", load, [server.pid])
-    except (Unavailable, ClientFailed) as reason:
+    except (Unavailable, ClientFailed, NotStarted) as reason:
         return str(reason)
     return {name: phase.rate for name, phase in measured.phases.items()}

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from skyrocket.client import (
     ConsumeFromWhere,
     Message,
-    PendingSend,
     Producer,
     ProducerSettings,
     PushConsumer,
     PushConsumerSettings,
     ReceivedMessage,
 )
+from skyrocket.client.accumulator import PendingSend
 
 AUTO_BATCH = ProducerSettings(auto_batch=True, auto_batch_delay=0.002, max_in_flight=4096)
 

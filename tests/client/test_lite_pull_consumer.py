@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.errors import IllegalSubscription, NotRunning, WrongUse
+from skyrocket.client.errors import BrokerRefused, IllegalSubscription, NotRunning, WrongUse
 from skyrocket.client.lite_pull_consumer import LitePullConsumer, LitePullSettings
 from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import Producer
 from skyrocket.client.settings import ClientSettings
+from skyrocket.client.subscription import SqlFilter
+from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
 from tests.client.cluster import Cluster, cluster, run_bounded, until
 
@@ -167,5 +169,63 @@ def test_no_more_is_fetched_ahead_than_allowed(tmp_path: Path) -> None:
                 await asyncio.sleep(0.2)
                 assert 40 <= consumer._ready_count <= 50
                 await drained(consumer, 200)
+
+    run_bounded(main())
+
+
+def test_without_auto_commit_nothing_is_committed_but_by_the_application(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = LitePullSettings(auto_commit=False, persist_interval=0.05, broker_suspend_max=0.1)
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            await fill(producer, 5)
+            async with LitePullConsumer(GROUP, given.names, settings) as consumer:
+                await consumer.subscribe(TOPIC)
+                await drained(consumer, 5)
+                await asyncio.sleep(0.5)  # pulls that find nothing, and several rounds of saving
+            assert committed(given) in (None, 0)
+
+    run_bounded(main())
+
+
+def test_automatic_commits_count_what_the_filter_left_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            await fill(producer, 5)
+            async with LitePullConsumer(GROUP, given.names) as consumer:
+                await consumer.subscribe(TOPIC, "NoSuchTag")
+                await until(lambda: QUEUE in consumer.assignment and consumer.position(QUEUE) == 5)
+            assert committed(given) == 5
+
+    run_bounded(main())
+
+
+def test_queues_can_be_assigned_with_the_offset_to_begin_at(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            await fill(producer, 20)
+            async with LitePullConsumer(GROUP, given.names) as consumer:
+                await consumer.assign({QUEUE: 15})
+                assert [message.queue_offset for message in await drained(consumer, 5)] == [15, 16, 17, 18, 19]
+                await consumer.assign({QUEUE: 18})
+                first = await consumer.poll(5, max_messages=1)
+                assert [message.queue_offset for message in first] == [18]
+                assert consumer.position(QUEUE) == 19
+                with pytest.raises(WrongUse, match="is not assigned to lite pull consumer Report"):
+                    consumer.position(QUEUE._replace(queue_id=0))
+
+    run_bounded(main())
+
+
+def test_a_filter_that_brokers_cannot_evaluate_is_refused_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        config = BrokerConfig(property_filter=True)
+        async with cluster(tmp_path, config=config) as given, Producer("Shop", given.names) as producer:
+            await fill(producer, 1)
+            async with LitePullConsumer(GROUP, given.names) as consumer:
+                with pytest.raises(BrokerRefused, match=r"the filter 'a >' was refused"):
+                    await consumer.assign([QUEUE], SqlFilter("a >"))
+            async with LitePullConsumer(GROUP, given.names) as consumer:
+                with pytest.raises(BrokerRefused, match="correct the filter"):
+                    await consumer.subscribe(TOPIC, SqlFilter("a >"))
 
     run_bounded(main())

@@ -131,6 +131,21 @@ def test_a_pop_that_waits_in_vain_hears_so_and_so_does_one_of_a_broker_that_stop
     run_bounded(main())
 
 
+def test_pops_that_wait_are_refused_as_soon_as_the_broker_may_not_be_read(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running_broker(tmp_path) as given:
+            await given.send(b"first")
+            await pop(given)
+            waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
+            await until(lambda: given.broker.popping.pops.held_count == 1)
+            change = RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
+            assert (await given.client.invoke(given.address, change)).code == 0
+            with pytest.raises(NoPermission, match="pop message is forbidden"):
+                await waiting
+
+    run_bounded(main())
+
+
 def test_a_waiting_pop_whose_connection_is_lost_takes_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_broker(tmp_path) as given:
@@ -171,13 +186,13 @@ def test_pops_and_ordered_batches_survive_a_restart(tmp_path: Path) -> None:
     run_bounded(main(), 60)
 
 
-def test_a_day_of_invisible_time_passes_when_the_clock_is_moved(tmp_path: Path) -> None:
+def test_a_day_of_invisible_time_passes_when_the_clock_is_moved() -> None:
     """Messages live by the broker's clock, the patience of clients by the clock of their own machines."""
 
     async def main() -> None:
-        async with AsyncLocalCluster(directory=tmp_path) as cluster, RemotingClient() as client:
+        async with AsyncLocalCluster() as cluster, RemotingClient() as client:
             await cluster.create_topic(TOPIC)
-            broker = cluster.broker_addresses[0]
+            (broker,) = cluster.broker_addresses.values()
             await client.call(broker, message(), b"one")
             request = PopMessage(
                 consumer_group=GROUP,

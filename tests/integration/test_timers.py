@@ -70,7 +70,6 @@ def timer_of(given: RunningBroker) -> Any:
 # ── delivery ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("C135")
 def test_a_timer_wakes_the_consumer_that_waits_when_its_time_has_come(tmp_path: Path) -> None:
     async def main() -> None:
         clock = FakeClock()
@@ -91,7 +90,7 @@ def test_a_timer_wakes_the_consumer_that_waits_when_its_time_has_come(tmp_path: 
     run_bounded(main())
 
 
-@pytest.mark.requirement("C136")
+@pytest.mark.requirement("C030")
 def test_by_the_real_clock_a_timer_is_never_early_and_late_by_its_precision_at_most(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_broker(tmp_path, store=replace(SMALL, timer_precision_ms=100)) as given:

@@ -28,6 +28,7 @@ from skyrocket.broker.pop.popping import Popping
 from skyrocket.broker.pop.revive import timer_is_behind
 from skyrocket.broker.pop.routes import QueueRoutes
 from skyrocket.broker.processors.clients import ClientProcessor
+from skyrocket.broker.processors.duplicate_window import DuplicateWindow
 from skyrocket.broker.processors.locks import LockProcessor
 from skyrocket.broker.processors.offsets import OffsetProcessor
 from skyrocket.broker.processors.pull import PullProcessor, no_lite_pulls
@@ -164,6 +165,7 @@ class Broker:
             default_queues=config.default_topic_queues,
             delay_levels=len(self._delays_ms),
             timer_wheel=self.store.config.timer_wheel,
+            trace_topic=config.trace_topic if config.trace_topic_enable else None,
         )
         topic_file = TopicFile(Disk(), str(Path(self.store.paths.config) / "topics.json"))
         self.topics = TopicTable(
@@ -207,8 +209,12 @@ class Broker:
         self._polling = LongPolling(clock, store.max_offset)
         store.add_listener(self._polling.arrived)
         rules = PutRules(self._delays_ms, self.identity.address.host)
+        rules.checks_types = config.check_message_types
         dispatch = self._dispatching.request
-        send = SendProcessor(store, self.topics, self.groups, self.locks, self.identity, clock, dispatch, rules)
+        self.duplicates = DuplicateWindow(config.duplicate_window)
+        send = SendProcessor(
+            store, self.topics, self.groups, self.locks, self.identity, clock, dispatch, rules, self.duplicates
+        )
         subscriptions = Subscriptions(by_property=config.property_filter)
         self.inquiries = Inquiries(
             store,
@@ -355,6 +361,7 @@ class Broker:
         )
         metrics.others += [self.timers.metrics, self.transactions.metrics]
         metrics.others.append(self.popping.metrics)
+        metrics.others.append(self.duplicates.metrics)
         checks = {"store": self._store_trouble, "registration": self._registration_trouble}
         return HttpEndpoint({"/metrics": metrics.page, "/health": alive, "/ready": lambda: readiness(checks)})
 
@@ -405,12 +412,13 @@ class Broker:
         await asyncio.to_thread(self.timers.load)
         stack.push_async_callback(asyncio.to_thread, self.timers.close)
         self.transactions.log.load()
+        await asyncio.to_thread(self.duplicates.read_again, self.store.commit_log, self.identity.store_host)
         stack.push_async_callback(self.transactions.check.close)
         stack.push_async_callback(self._workers.close)
         stack.push_async_callback(self._server.stop)
         await self._listen()
         stack.callback(self._polling.wake_all)
-        stack.callback(self.popping.wake_all)
+        stack.callback(self.popping.stop_waiting)
         stack.push_async_callback(self._client.close)
         stack.push_async_callback(self._services.end)
         self._run_service(self._polling.run)

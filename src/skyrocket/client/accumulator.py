@@ -112,6 +112,8 @@ class Accumulator:
         key = (topic, message.wait_store_ok)
         if message.delay_level or message.delay is not None or message.deliver_at is not None:
             check_batchable(message)
+        if message.priority is not None:
+            check_batchable(message)
         element, unique_key = encoded_element(message, self._rules, self._clock.now_ms())
         filling = self._filling.get(key)
         if filling is None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from skyrocket.client.backtracking import QueueMove, ResetPreview
 from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import AlreadyStarted, BrokerRefused, ClientError, NoRoute, NotRunning, WrongUse
 from skyrocket.client.instance import ClientInstance
@@ -22,8 +23,10 @@ from skyrocket.client.names import TEMPLATE_TOPIC, check_creatable, check_group,
 from skyrocket.client.routes import MASTER_ID, Route
 from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.start_position import max_offset, min_offset, offset_at
+from skyrocket.client.trace import TRACE_TOPIC, events_of
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import host_text, parse_offset_message_id
+from skyrocket.format.trace import TraceEvent
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, SINGLE_TAG, TopicConfig
@@ -57,6 +60,7 @@ from skyrocket.protocol.requests.admin_topics import (
 )
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.requests.offsets import (
+    CloneGroupOffset,
     GetEarliestMsgStoreTime,
     QueryConsumerOffset,
     ResetOffset,
@@ -366,6 +370,31 @@ class Admin:
             found[queue] = offset
         return found
 
+    async def preview_reset(self, group: str, topic: str, moment: datetime | float | None) -> ResetPreview:
+        """What `reset_offsets` with the same arguments would skip or repeat; changes nothing."""
+        moves = await asyncio.gather(*(self._move(group, queue, moment) for queue in await self.queues(topic)))
+        return ResetPreview(group, topic, tuple(moves))
+
+    async def _move(self, group: str, queue: MessageQueue, moment: datetime | float | None) -> QueueMove:
+        first, end = await self.min_offset(queue), await self.max_offset(queue)
+        target = end if moment is None else await self.offset_at(queue, moment)
+        return QueueMove(queue, await self.committed(group, queue), max(target, 0), max(first, 0), end)
+
+    async def clone_offsets(self, source: str, target: str, topic: str, *, even_if_online: bool = True) -> None:
+        """Let a group go on in a topic where another one is; the target's members must not run, they would overwrite it.
+
+        Without `even_if_online` a source that runs and does not subscribe to the topic any more is passed over.
+        """
+        full = self._full(topic)
+        request = CloneGroupOffset(
+            src_group=wrap(self._namespace, source),
+            dest_group=wrap(self._namespace, target),
+            topic=full,
+            offline=even_if_online,
+        )
+        for address in await self._masters_of(full):
+            await self._ask(address, request, doing=f"copying the offsets of group {source} to {target}")
+
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def message(self, topic: str, message_id: str) -> ReceivedMessage:
@@ -398,6 +427,19 @@ class Admin:
         now_ms = self._instance_of().clock.now_ms()
         found = await self._query(topic, unique_key, most, now_ms - _QUERY_WINDOW_MS, (1 << 63) - 1, unique=True)
         return [message for message in found if message.message_id == unique_key]
+
+    async def trace(
+        self,
+        message_id: str,
+        *,
+        topic: str = TRACE_TOPIC,
+        most: int = 64,
+        begin_ms: int = 0,
+        end_ms: int = (1 << 63) - 1,
+    ) -> list[TraceEvent]:
+        """What clients have told about a message, in time's order; raises NoRoute without a trace topic."""
+        found = await self.query_by_key(topic, message_id, most=most, begin_ms=begin_ms, end_ms=end_ms)
+        return events_of(message_id, found)
 
     async def _query(
         self, topic: str, key: str, most: int, begin_ms: int, end_ms: int, *, unique: bool

@@ -18,6 +18,8 @@ def check_batchable(message: Message) -> None:
     """Raises MessageRefused for what brokers do not take in a batch."""
     if message.delay_level or message.delay is not None or message.deliver_at is not None:
         raise MessageRefused("a delayed message cannot be part of a batch: send it alone")
+    if message.priority is not None:
+        raise MessageRefused("a message with a priority cannot be part of a batch, which has one queue: send it alone")
     if message.topic.startswith(RETRY_PREFIX):
         raise MessageRefused(f"messages for {message.topic} cannot be part of a batch: send them one by one")
 

@@ -24,6 +24,7 @@ from skyrocket.client import push_consumer as _push
 from skyrocket.client import transaction as _transaction
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.credentials import Acl
+from skyrocket.client.exactly_once.once import Once
 from skyrocket.client.hooks import ConsumeHook, SendHook
 from skyrocket.client.lite_pull_consumer import LitePullSettings
 from skyrocket.client.message import Message, ReceivedMessage
@@ -148,6 +149,7 @@ class Producer(_Running[_producer.Producer]):
     start = _waits(_producer.Producer.start)
     stop = _waits(_producer.Producer.stop)
     send = _waits(_producer.Producer.send)
+    send_numbered = _waits(_producer.Producer.send_numbered)
     send_oneway = _waits(_producer.Producer.send_oneway)
     send_batch = _waits(_producer.Producer.send_batch)
     request = _waits(_producer.Producer.request)
@@ -235,9 +237,11 @@ class PushConsumer(_Running[_push.PushConsumer]):
     wait_stopped = _waits(_push.PushConsumer.wait_stopped)
 
     # By hand, because a decorator that keeps the function's type cannot be wrapped without losing it.
-    def on(self, topic: str, *, tags: str = "*", sql: str | None = None, batch: bool = False) -> Callable[[F], F]:
+    def on(
+        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: bool = False, once: Once | None = None
+    ) -> Callable[[F], F]:
         """Decorator: this function consumes the topic."""
-        decorate: Callable[[F], F] = self._inner.on(topic, tags=tags, sql=sql, batch=batch)
+        decorate: Callable[[F], F] = self._inner.on(topic, tags=tags, sql=sql, batch=batch, once=once)
 
         def decorated(function: F) -> F:
             async def call() -> F:
@@ -329,6 +333,9 @@ class Admin(_Running[_admin.Admin]):
     committed = _waits(_admin.Admin.committed)
     set_offset = _waits(_admin.Admin.set_offset)
     reset_offsets = _waits(_admin.Admin.reset_offsets)
+    preview_reset = _waits(_admin.Admin.preview_reset)
+    clone_offsets = _waits(_admin.Admin.clone_offsets)
+    trace = _waits(_admin.Admin.trace)
     message = _waits(_admin.Admin.message)
     query_by_key = _waits(_admin.Admin.query_by_key)
     query_by_unique_key = _waits(_admin.Admin.query_by_unique_key)

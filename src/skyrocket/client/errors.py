@@ -5,6 +5,7 @@ ClientError
 │   ├── IllegalName   NotRunning   AlreadyStarted   GroupInUse   IllegalSubscription   ForkedClient
 ├── NoNameServer      none configured, or none answers
 ├── NoRoute           the name servers know no queue of the topic
+│   └── NotWritable   they know some, but none that may be written to
 ├── BrokerAbsent      a queue's broker has no address that would do
 ├── BrokerRefused     a broker answered with an error code
 └── SendFailed        all attempts of a send; SendTimeout when the time was up, TooManyInFlight when it never left
@@ -101,6 +102,19 @@ class NoRoute(ClientError):
         super().__init__(
             f"no route for topic {topic}: the name server {name_servers} knows no broker for it{because}; create it "
             f"with Admin.create_topic({topic!r}), or let brokers create topics (autoCreateTopicEnable=true)"
+        )
+
+
+class NotWritable(NoRoute):
+    """Brokers have the topic, but none of them lets it be written to."""
+
+    def __init__(self, topic: str, name_servers: str, state: str) -> None:
+        self.topic = topic
+        self.name_servers = name_servers
+        ClientError.__init__(
+            self,
+            f"topic {topic} cannot be written to: {state or 'its route is empty'}; writing needs a master, write queues "
+            f"and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, or start the master",
         )
 
 

@@ -41,6 +41,7 @@ from skyrocket.client.start_position import (
     timestamp_ms,
 )
 from skyrocket.client.subscription import Filter, subscription_of
+from skyrocket.client.trace import CONSUME, Tracer, tracer_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
@@ -119,6 +120,7 @@ class LitePullConsumer:
         self._repeated: list[asyncio.Task[None]] = []
         self._next_commit = 0.0
         self._started_ms = 0
+        self._tracer: Tracer | None = None
         self._instance: ClientInstance
         self._offsets: OffsetStore
         self._rebalancer: Rebalancer
@@ -154,6 +156,9 @@ class LitePullConsumer:
         except BaseException:
             await instance.release()
             raise
+        self._tracer = tracer_of(instance, self._client.trace, self.group, CONSUME)
+        if self._tracer is not None:
+            self._tracer.start()
         self._started_ms = instance.clock.now_ms()
         limits = FlowLimits(
             settings.pull_threshold_for_queue, settings.pull_threshold_size_for_queue, settings.consume_max_span
@@ -185,6 +190,8 @@ class LitePullConsumer:
             if self.settings.auto_commit:
                 self._note_consumed(self._held)
             await self._offsets.persist(list(self._held), confirmed=True)
+            if self._tracer is not None:
+                await self._tracer.close()
             await self._instance.leave_consumer(self.group)
         finally:
             await self._instance.release()
@@ -362,6 +369,8 @@ class LitePullConsumer:
         if was_full:
             for other in self._held.values():
                 other.process_queue.wake()
+        if self._tracer is not None:
+            self._tracer.polled(messages)
         return messages
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:

@@ -31,7 +31,7 @@ from skyrocket.model import property_names as names
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.requests.server_to_client import PushReplyMessageToClient
 
-SHARDING_KEY = "__SHARDINGKEY"
+SHARDING_KEY = names.SHARDING_KEY
 RECONSUME_TIME = "RECONSUME_TIME"
 MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
@@ -58,6 +58,7 @@ class Message:
     deliver_at: datetime | None = None
     flag: int = 0
     wait_store_ok: bool = True
+    priority: int | None = None  # 0 is the lowest; brokers put it into the queue of that number, pop reads high ones first
 
     @classmethod
     def json(cls, topic: str, value: Any, **rest: Any) -> "Message":
@@ -78,6 +79,8 @@ def property_text(message: Message, unique_key: str, extra: Mapping[str, str] | 
         text = f"{text}{SHARDING_KEY}\x01{_value(SHARDING_KEY, message.sharding_key)}\x02"
     if message.delay_level or message.delay is not None or message.deliver_at is not None:
         text += _timing(message)
+    if message.priority is not None:
+        text += _priority(message)
     if message.properties:
         for name, value in message.properties.items():
             if name in names.RESERVED:
@@ -120,6 +123,18 @@ def _timing(message: Message) -> str:
         return f"{names.TIMER_DELAY_MS}\x01{round(seconds * 1000)}\x02"
     assert message.deliver_at is not None
     return f"{names.TIMER_DELIVER_MS}\x01{round(message.deliver_at.timestamp() * 1000)}\x02"
+
+
+def _priority(message: Message) -> str:
+    priority = message.priority
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority < 1 << 31:
+        raise MessageRefused(f"the priority is {priority!r}: give a whole number from 0 (lowest) to 2147483647")
+    if message.sharding_key is not None or message.delay_level or message.delay is not None or message.deliver_at:
+        raise MessageRefused(
+            "a message with a priority cannot be delayed or have a sharding key, brokers would ignore the priority: "
+            "leave out one of them"
+        )
+    return f"{names.PRIORITY}\x01{priority}\x02"
 
 
 class ReceivedMessage:
@@ -209,6 +224,12 @@ class ReceivedMessage:
     @property
     def sharding_key(self) -> str | None:
         return self.properties.get(SHARDING_KEY)
+
+    @property
+    def priority(self) -> int | None:
+        """The producer's, None without one."""
+        text = self.properties.get(names.PRIORITY, "")
+        return int(text) if text.isascii() and text.isdigit() else None
 
     @property
     def message_id(self) -> str:

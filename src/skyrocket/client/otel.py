@@ -13,7 +13,6 @@ Names and attributes are those of OpenTelemetry's semantic conventions for messa
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from skyrocket.client.errors import WrongUse
 from skyrocket.client.hooks import ConsumeContext, ConsumeHook, SendContext, SendHook
 from skyrocket.client.message import Message, ReceivedMessage
 
@@ -23,7 +22,7 @@ try:
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider
 except ImportError as missing:
-    raise WrongUse("skyrocket.client.otel needs OpenTelemetry: pip install 'skyrocket[otel]'") from missing
+    raise ImportError("skyrocket.client.otel needs OpenTelemetry: pip install 'skyrocket[otel]'") from missing
 
 _SPAN: Final = "skyrocket.span"
 _TOKEN: Final = "skyrocket.token"

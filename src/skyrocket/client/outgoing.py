@@ -43,14 +43,20 @@ class Outgoing:
     max_reconsume_times: int | None = None
     unique_keys: list[str] = field(default_factory=list)
     members: Sequence[Message] = ()  # of a batch, when they are still known
+    is_numbered: bool = False  # a broker that knows about it stores it once, however often it is sent
 
 
 def outgoing(
-    message: Message, topic: str, rules: EncodingRules, now_ms: int, extra: dict[str, str] | None = None
+    message: Message,
+    topic: str,
+    rules: EncodingRules,
+    now_ms: int,
+    extra: dict[str, str] | None = None,
+    unique_key: str | None = None,
 ) -> Outgoing:
     """Check and encode; `topic` is the message's with its namespace. Raises MessageRefused."""
     body = checked_body(message, rules.max_message_size)
-    unique_key = UNIQUE_KEYS.next(now_ms)
+    unique_key = unique_key or UNIQUE_KEYS.next(now_ms)
     if rules.namespace:
         extra = {**(extra or {}), INSTANCE_ID: rules.namespace}
     properties = property_text(message, unique_key, extra)

@@ -21,7 +21,7 @@ from skyrocket.client.accumulator import Accumulator, PendingSend, member_receip
 from skyrocket.client.batches import batch, check_together, encoded_element, split
 from skyrocket.client.client_id import UNIQUE_KEYS
 from skyrocket.client.credentials import Acl
-from skyrocket.client.errors import AlreadyStarted, RequestTimeout, SendTimeout, WrongUse
+from skyrocket.client.errors import AlreadyStarted, BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
 from skyrocket.client.hooks import SendHook, prepared, preparing
 from skyrocket.client.in_flight import InFlight
 from skyrocket.client.instance import ClientInstance
@@ -39,9 +39,11 @@ from skyrocket.client.message import (
 )
 from skyrocket.client.names import TEMPLATE_TOPIC, check_group, unwrap, wrap
 from skyrocket.client.outgoing import SEND, SEND_REPLY, EncodingRules, Outgoing, checked_topic, is_plain, outgoing
+from skyrocket.client.publishing import Publishing
 from skyrocket.client.queue_selector import QueueSelector, index_by_hash
 from skyrocket.client.receipt import SendReceipt
 from skyrocket.client.routes import Route
+from skyrocket.client.send_number import SendNumber, SendNumbers
 from skyrocket.client.sender import RETRYABLE_CODES, Sender, SendRules
 from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.trace import PRODUCE, Tracer, tracer_of
@@ -49,7 +51,7 @@ from skyrocket.format.compression import CompressionType
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.messaging import RecallMessage
-from skyrocket.remoting.errors import RemotingError
+from skyrocket.remoting.errors import ConnectFailed, RemotingError
 
 _logger = logging.getLogger(__name__)
 
@@ -81,10 +83,13 @@ class ProducerSettings:
     template_topic: str = TEMPLATE_TOPIC  # topics that do not exist are made like this one, if brokers allow it
     template_queues: int = 4
     drain_timeout: float = 10.0  # how long `stop` waits for sends under way
+    idempotent: bool = False  # number each message, so that our brokers store it once however often `send` tries
 
     def __post_init__(self) -> None:
         if self.send_timeout <= 0 or self.max_in_flight < 1 or self.retries < 0:
             raise WrongUse("send_timeout and max_in_flight must be positive, retries must not be negative")
+        if self.idempotent and self.auto_batch:
+            raise WrongUse("idempotent and auto_batch exclude each other: messages of a batch have no numbers")
 
 
 class Producer:
@@ -118,6 +123,7 @@ class Producer:
         self._known_topics: dict[str, str] = {}
         self._flight = InFlight(self.settings.max_in_flight, self.settings.max_in_flight_bytes)
         self._oneways = 0
+        self._numbers = SendNumbers()
         self._tracer: Tracer | None = None
         self._instance: ClientInstance
         self._sender: Sender
@@ -153,7 +159,7 @@ class Producer:
             settings.template_queues,
             settings.retryable_codes,
         )
-        self._tracer = tracer_of(self._instance, self.group, PRODUCE)
+        self._tracer = tracer_of(self._instance, self._client.trace, self.group, PRODUCE)
         hooks = self._hooks if self._tracer is None else (*self._hooks, self._tracer)
         self._sender = Sender(self._instance, self.group, rules, hooks)
         self._accumulator = Accumulator(
@@ -209,9 +215,14 @@ class Producer:
         topic = self._known_topics.get(message.topic) or self._topic(message.topic)
         if self._state is not State.RUNNING:
             raise self._not_running()
+        settings = self.settings
+        if settings.idempotent:
+            number = self._numbers.next()
+            return await self.send_numbered(
+                message, number, timeout=timeout, queue=queue, selector=selector, argument=argument
+            )
         if self._preparing:
             message = prepared(self._preparing, self.group, message)
-        settings = self.settings
         if timeout is None:
             timeout = settings.send_timeout
             if settings.auto_batch and queue is None and selector is None and _may_wait(message):
@@ -253,6 +264,58 @@ class Producer:
                 return await sender.go_on(out, timeout, queue, clock.monotonic() - began, error)
         finally:
             self._flight.leave(size)
+
+    async def send_numbered(
+        self,
+        message: Message,
+        number: SendNumber,
+        *,
+        unique_key: str | None = None,
+        timeout: float | None = None,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> SendReceipt:
+        """`send` for who keeps the numbers himself: the same number and queue mean the same message.
+
+        All attempts go to one queue, as no other broker could tell a repetition. With a `unique_key` and no queue,
+        selector or sharding key the key decides, so that a later call with the same key finds the same queue.
+        """
+        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
+        seconds = self.settings.send_timeout if timeout is None else timeout
+        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms(), number.properties(), unique_key)
+        out.is_numbered = True
+        size = len(out.body)
+        await self._flight.enter(size, seconds)
+        try:
+            if queue is not None or selector is not None or message.sharding_key is not None:
+                chosen = await self._chosen(message, topic, queue, selector, argument)
+                return await self._sender.send(out, seconds, chosen)
+            publishing = self._sender.topics.get(topic) or await self._sender.publishing(topic)
+            if unique_key is not None:
+                chosen = publishing.queues[index_by_hash(unique_key, len(publishing.queues))]
+                return await self._sender.send(out, seconds, chosen)
+            return await self._send_where_reachable(out, seconds, publishing)
+        finally:
+            self._flight.leave(size)
+
+    async def _send_where_reachable(self, out: Outgoing, seconds: float, publishing: Publishing) -> SendReceipt:
+        """To one queue; to one of another broker only if the first was never reached, so that it cannot have it."""
+        began = self._instance.clock.monotonic()
+        chosen = publishing.queues[publishing.next()]
+        try:
+            return await self._sender.send(out, seconds, chosen)
+        except SendFailed as error:
+            left = seconds - (self._instance.clock.monotonic() - began)
+            other = publishing.queues[publishing.other_than(chosen.broker_name)]
+            never_sent = all(isinstance(each.error, ConnectFailed | BrokerAbsent) for each in error.attempts)
+            if not never_sent or other.broker_name == chosen.broker_name or left <= 0:
+                raise
+            return await self._sender.send(out, left, other)
 
     async def _send_special(
         self, message: Message, extra: dict[str, str], timeout: float, *, sys_flag: int = 0, code: int = SEND
@@ -438,6 +501,11 @@ class Producer:
         """A plain producer has no transactions: the broker asks another one, or again."""
         _logger.warning("a transaction check for a producer without transactions group=%s", self.group)
 
+    @property
+    def dropped_traces(self) -> int:
+        """Trace events that could not be told."""
+        return 0 if self._tracer is None else self._tracer.dispatcher.dropped
+
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _topic(self, topic: str) -> str:
@@ -482,4 +550,5 @@ def _may_wait(message: Message) -> bool:
         and not message.delay_level
         and message.delay is None
         and message.deliver_at is None
+        and message.priority is None
     )

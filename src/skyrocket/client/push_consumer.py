@@ -26,6 +26,7 @@ from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.consumption import ConcurrentConsumption
 from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import AlreadyStarted, IllegalSubscription, NoRoute, WrongUse
+from skyrocket.client.exactly_once.once import Once
 from skyrocket.client.filter_check import check_filters
 from skyrocket.client.handlers import Handler, current_group
 from skyrocket.client.hooks import ConsumeHook
@@ -44,6 +45,7 @@ from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.start_position import MessageModel, offset_at
 from skyrocket.client.subscription import Filter, SqlFilter, subscription_of
 from skyrocket.client.subscription_check import SubscriptionCheck
+from skyrocket.client.trace import CONSUME, Tracer, tracer_of
 from skyrocket.clock import SystemClock
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
@@ -105,23 +107,38 @@ class PushConsumer:
 
     # ── subscriptions ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def on(self, topic: str, *, tags: str = "*", sql: str | None = None, batch: bool = False) -> Callable[[F], F]:
+    def on(
+        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: bool = False, once: Once | None = None
+    ) -> Callable[[F], F]:
         """Decorator: this function consumes the topic."""
 
         def decorate(function: F) -> F:
-            self.subscribe(topic, function, SqlFilter(sql) if sql is not None else tags, batch=batch)
+            self.subscribe(topic, function, SqlFilter(sql) if sql is not None else tags, batch=batch, once=once)
             return function
 
         return decorate
 
-    def subscribe(self, topic: str, handler: Callable[..., Any], wanted: Filter = "*", *, batch: bool = False) -> None:
+    def subscribe(
+        self,
+        topic: str,
+        handler: Callable[..., Any],
+        wanted: Filter = "*",
+        *,
+        batch: bool = False,
+        once: Once | None = None,
+    ) -> None:
         """Let a function consume a topic; `batch` gives it lists of `consume_message_batch_max_size` messages.
 
+        With `once` it gets the message and a database connection, and its work there is done once (exactly_once/).
         Brokers and the other members hear of a change while running with the next heartbeat, which is sent at once.
         """
         check_topic(topic)
         if not callable(handler):
             raise IllegalSubscription(f"the handler for topic {topic} is {handler!r}: give a function")
+        if once is not None:
+            if batch:
+                raise IllegalSubscription(f"once= and batch= exclude each other (topic {topic}): each key is one call")
+            handler = once.wrap(handler)
         full = wrap(self._namespace, topic)
         version = (self._instance.clock if self._state is State.RUNNING else SystemClock()).now_ms()
         self._subscriptions[full] = subscription_of(full, wanted, version)
@@ -193,7 +210,7 @@ class PushConsumer:
         else:
             directory = settings.local_offsets or default_directory()
             self._offsets = LocalOffsets(directory, instance.client_id, self.group)
-        self._tracer = tracer_of(instance, self.group, CONSUME)
+        self._tracer = tracer_of(instance, self._client.trace, self.group, CONSUME)
         monotonic = instance.clock.monotonic
         send_back = SendBack(instance, self.group, settings.max_reconsume_times) if self.is_clustering else None
         self._calls = ConcurrentConsumption(
@@ -314,6 +331,11 @@ class PushConsumer:
     async def wait_stopped(self) -> None:
         """Until somebody stops it."""
         await self._stopped.wait()
+
+    @property
+    def dropped_traces(self) -> int:
+        """Trace events that could not be told."""
+        return 0 if self._tracer is None else self._tracer.dispatcher.dropped
 
     # ── queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

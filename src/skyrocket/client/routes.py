@@ -67,6 +67,16 @@ def writable_queues(topic: str, data: TopicRoute) -> Iterable[MessageQueue]:
                 yield MessageQueue(topic, queues.broker_name, queue_id)
 
 
+def writing_state(data: TopicRoute) -> str:
+    """What decides over writing, broker by broker, for people."""
+    with_master = {broker.broker_name for broker in data.brokers if MASTER_ID in broker.addresses}
+    return ", ".join(
+        f"{queues.broker_name} has perm {queues.permission}, {queues.write_queues} write queues and "
+        f"{'a' if queues.broker_name in with_master else 'no'} master"
+        for queues in data.queues
+    )
+
+
 def readable_queues(topic: str, data: TopicRoute) -> Iterable[MessageQueue]:
     """Queues that may be read, also from a broker whose master is away."""
     for queues in data.queues:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.client.broker_faults import BrokerFaults
-from skyrocket.client.errors import Attempt, BrokerAbsent, NoRoute, NotRunning, SendFailed, SendTimeout
+from skyrocket.client.errors import Attempt, BrokerAbsent, NoRoute, NotRunning, NotWritable, SendFailed, SendTimeout
 from skyrocket.client.hooks import SendContext, SendHook, run_hooks
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.names import unwrap
 from skyrocket.client.outgoing import SEND, Outgoing
 from skyrocket.client.publishing import Publishing
 from skyrocket.client.receipt import STATUS_OF_CODE, SendReceipt, SendStatus
-from skyrocket.client.routes import Route
+from skyrocket.client.routes import Route, writing_state
 from skyrocket.format.sys_flag import TRANSACTION_PREPARED
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import ResponseCode
@@ -100,8 +100,8 @@ class Sender:
     def _publish(self, topic: str, route: Route, *, is_guess: bool = False) -> Publishing:
         if not route.write_queues:
             self.topics.pop(topic, None)
-            why = "no broker that has a master lets it be written to; check perm and writeQueueNums with Admin.route"
-            raise NoRoute(topic, str(self._instance.names), why)
+            shown = unwrap(self._instance.namespace, topic)
+            raise NotWritable(shown, str(self._instance.names), writing_state(route.data))
         known = self.topics.get(topic)
         if known is not None and known.queues == route.write_queues and known.is_guess == is_guess:
             return known
@@ -222,7 +222,7 @@ class Sender:
                     raise NotRunning(f"producer {self._group}", "stopped") from error
                 self._judge(chosen.broker_name, error, ended)
                 failed_broker = chosen.broker_name
-                if not self._may_retry(error, fixed=queue is not None):
+                if not self._may_retry(error, fixed=queue is not None and not out.is_numbered):
                     break
                 continue
             if not self._chooses_plainly:

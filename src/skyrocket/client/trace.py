@@ -3,7 +3,9 @@
 A message is traced when its broker says so: with TRACE_ON in its answer, or in the stored message's properties.
 """
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from skyrocket.client.client_id import UNIQUE_KEYS
@@ -13,9 +15,22 @@ from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.names import unwrap
 from skyrocket.client.receipt import SendReceipt, SendStatus
 from skyrocket.client.trace_dispatcher import TraceDispatcher
-from skyrocket.format.trace import CallBegan, CallEnded, CallOutcome, Recalled, SendKind, Sent, TransactionEnded
+from skyrocket.errors import DataError
+from skyrocket.format.trace import (
+    CallBegan,
+    CallEnded,
+    CallOutcome,
+    Recalled,
+    SendKind,
+    Sent,
+    TraceEvent,
+    TransactionEnded,
+    decode_trace,
+)
 from skyrocket.model import property_names as names
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
+
+_logger = logging.getLogger(__name__)
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 PRODUCE: Final = "PRODUCE"
@@ -32,9 +47,8 @@ _OUTCOMES: Final = {
 _STATES: Final = {COMMIT: "COMMIT_MESSAGE", ROLLBACK: "ROLLBACK_MESSAGE"}
 
 
-def tracer_of(instance: ClientInstance, group: str, role: str) -> "Tracer | None":
+def tracer_of(instance: ClientInstance, wanted: bool | str, group: str, role: str) -> "Tracer | None":
     """For a producer or consumer of this client; None when nothing is to be traced."""
-    wanted = instance.settings.trace
     if not wanted:
         return None
     topic = wanted if isinstance(wanted, str) else TRACE_TOPIC
@@ -175,6 +189,12 @@ class Tracer(SendHook, ConsumeHook):
             )
         )
 
+    def polled(self, messages: Sequence[ReceivedMessage]) -> None:
+        """An application has taken messages itself; RocketMQ: that is a call that went well."""
+        context = ConsumeContext(self._group, messages[0].queue, messages, True, "SUCCESS")
+        self.before_consume(context)
+        self.after_consume(context)
+
     def _traced(self, messages: Sequence[ReceivedMessage]) -> list[ReceivedMessage]:
         return [
             message
@@ -186,6 +206,32 @@ class Tracer(SendHook, ConsumeHook):
 
     def _is_own(self, topic: str) -> bool:
         return topic == self.dispatcher.topic
+
+
+def events_of(message_id: str, traces: Iterable[ReceivedMessage]) -> list[TraceEvent]:
+    """What messages of a trace topic say about one message, in time's order; each event with its client's address."""
+    events: list[TraceEvent] = []
+    for trace in traces:
+        try:
+            told = decode_trace(trace.body)
+        except DataError as error:
+            _logger.warning("a trace cannot be read message=%s reason=%s", trace.offset_message_id, error)
+            continue
+        host = trace.born_host.rpartition(":")[0]
+        events += [
+            event if event.client_host else replace(event, client_host=host)
+            for event in told
+            if event.message_id == message_id
+        ]
+    began = {event.request_id: event.timestamp for event in events if isinstance(event, CallBegan)}
+
+    def moment(event: TraceEvent) -> int:
+        if event.timestamp is not None:
+            return event.timestamp
+        assert isinstance(event, CallEnded)  # in its older form
+        return began.get(event.request_id, -1) + event.cost_ms
+
+    return sorted(events, key=moment)
 
 
 def _keys(message: Message | ReceivedMessage) -> str | None:

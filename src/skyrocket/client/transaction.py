@@ -104,6 +104,8 @@ class TransactionProducer(Producer):
     async def _send_half(self, message: Message, timeout: float | None) -> SendReceipt:
         if message.delay_level or message.delay is not None or message.deliver_at is not None:
             raise MessageRefused("a transactional message cannot be delayed: leave out delay and delay_level")
+        if message.priority is not None:
+            raise MessageRefused("a transactional message cannot have a priority: leave it out")
         seconds = self.settings.send_timeout if timeout is None else timeout
         extra = {names.TRANSACTION_PREPARED: "true", names.PRODUCER_GROUP: self.group}
         receipt = await self._send_special(message, extra, seconds, sys_flag=TRANSACTION_PREPARED)

@@ -240,8 +240,9 @@ def _decoded(layout: _Layout, parts: list[str], number: int) -> TraceEvent:
         raise DataError(f"trace record {number}: {layout.name} has {len(values)} fields, {layout.needed} are needed")
     if layout.event is CallEnded and len(values) < len(layout.fields):
         values = values[:6]  # without time and group; cloud servers leave an empty field in their place
+    fields = (*layout.fields, *layout.unwritten)
     try:
-        read = {name: kind.read(text) for (name, kind), text in zip((*layout.fields, *layout.unwritten), values, strict=False)}
+        read = {name: kind.read(text) for (name, kind), text in zip(fields, values, strict=False)}
     except ValueError as error:
         raise DataError(f"trace record {number}: {layout.name} has a field that cannot be read: {error}") from None
     event: TraceEvent = layout.event(**read)

@@ -31,6 +31,7 @@ from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.config_files.order_info import OrderInfos
 from skyrocket.format.config_files.request_mode import RequestModes
 from skyrocket.format.record import pack_host
+from skyrocket.model.topic_config import PERM_READ
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
@@ -189,6 +190,12 @@ class Popping:
     def follow(self, settings: LiveSettings) -> None:
         """Say which settings take effect at once: all that are asked for when they are needed."""
         settings.follow(lambda: None, *KEYS)
+        settings.follow(self._permission_changed, "brokerPermission")
+
+    def _permission_changed(self) -> None:
+        if not self._settings().broker_permission & PERM_READ:  # those who wait ask again, and are refused
+            self.pops.wake_all()
+            self.notifications.wake_all()
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -197,10 +204,10 @@ class Popping:
         self.orders.load()
         self.modes.load()
 
-    def wake_all(self) -> None:
+    def stop_waiting(self) -> None:
         """The broker stops: everyone who waits is answered."""
-        self.pops.wake_all()
-        self.notifications.wake_all()
+        self.pops.stop()
+        self.notifications.stop()
 
     async def run_forgetting(self) -> None:
         """Forget ordered batches of what is gone, and those that nobody has asked for in a day; until cancelled."""

@@ -3,6 +3,7 @@
 check age, broker, number, timer, topic, queue, group, expression ▸ choose queues ▸ take ▸ answer, or wait for messages
 """
 
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from skyrocket.broker.state.topics import TopicTable
 from skyrocket.broker.wanted import Wanted
 from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerConfig
+from skyrocket.errors import SkyrocketError
 from skyrocket.model.pop_retry import pop_retry_topic
 from skyrocket.model.topic_config import PERM_READ, TopicConfig
 from skyrocket.protocol.codes import ResponseCode
@@ -25,6 +27,8 @@ from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE
 from skyrocket.protocol.requests.pop import PopMessage, PopMessageAnswer
 from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
+
+_logger = logging.getLogger(__name__)
 
 MAX_MESSAGES = 32
 LATE_MS = 500  # a request that is older than its own patience and this was given up by its client
@@ -82,6 +86,9 @@ class PopProcessor:
             answer = self._answer(held.peer, held.later.request, held.header, held.later)
         except RequestError as error:
             held.later.refuse(error)
+        except SkyrocketError as error:  # it waits no more, so somebody must answer it
+            _logger.exception("a pop that had waited failed topic=%s group=%s", held.topic, held.group)
+            held.later.refuse(SystemFailure(f"the messages could not be read: {error}", _NOTHING))
         else:
             if answer is not held.later:
                 assert isinstance(answer, RemotingCommand)

@@ -30,7 +30,7 @@ from skyrocket.broker.stored_copy import stored_copy
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.config.sections import BrokerConfig
-from skyrocket.errors import DataError
+from skyrocket.errors import DataError, StoreError
 from skyrocket.format.properties import MAX_BYTES, find_property
 from skyrocket.format.record import decode_record
 from skyrocket.format.revive_log import (
@@ -53,6 +53,8 @@ _logger = logging.getLogger(__name__)
 REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
 SLACK_MS: Final = 2000  # acknowledgements arrive at the revive time, or a little later
 QUIET_MS: Final = 3000  # after so long without news the clock itself tells how far the revive log is
+REST_SECONDS: Final = 10.0  # after an error that nobody expected
+MAX_POINTS: Final = 10_000  # of one queue that is stuck
 MAX_EARLY: Final = 1000
 MANY_UNPARKED: Final = 1000
 READ_AT_ONCE: Final = 256  # messages of one queue in one step, so that the event loop is not held up
@@ -72,6 +74,8 @@ class ReviveQueue:
     points: dict[CheckPointKey, tuple[int, CheckPoint]] = field(default_factory=dict)  # by the offset they stand at
     # Acknowledgements whose check point was not read yet: a timer that is behind lets a late one overtake it.
     early: dict[CheckPointKey, list[int]] = field(default_factory=dict)
+    is_stuck: bool = False  # the store does not take what must be revived next
+    rests_until: float = 0.0  # monotonic
     counts: Counter[str] = field(default_factory=Counter)  # messages read by tag, revived, refused
 
 
@@ -145,8 +149,21 @@ class ReviveService:
     # ── one queue ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _step(self, queue: ReviveQueue, now_ms: int) -> bool:
+        if self._clock.monotonic() < queue.rests_until:
+            return False
+        try:
+            return self._work(queue, now_ms)
+        except (StoreError, DataError):
+            _logger.exception("a revive queue failed queue=%d offset=%d", queue.queue_id, queue.next_offset)
+            queue.rests_until = self._clock.monotonic() + REST_SECONDS
+            return False
+
+    def _work(self, queue: ReviveQueue, now_ms: int) -> bool:
         if queue.next_offset < 0:
             queue.next_offset = self._done(queue) + 1
+        if queue.is_stuck and len(queue.points) >= MAX_POINTS:
+            self._revive_due(queue)  # memory has a bound: read on when the store takes messages again
+            return False
         read = self._read(queue)
         if not read and queue.points and now_ms - queue.end_ms > QUIET_MS and not self._is_timer_behind():
             queue.end_ms = now_ms
@@ -171,13 +188,13 @@ class ReviveService:
         return len(offsets)
 
     def _note(self, queue: ReviveQueue, offset: int, record: memoryview) -> None:
-        message = decode_record(record)
-        deliver = message.properties.get("TIMER_DELIVER_MS", "")
-        if deliver.isdigit():
-            queue.end_ms = max(queue.end_ms, int(deliver))
-        tag = message.tags or ""
-        queue.counts[tag] += 1
         try:
+            message = decode_record(record, check_crc=True)
+            deliver = message.properties.get("TIMER_DELIVER_MS", "")
+            if deliver.isdigit():
+                queue.end_ms = max(queue.end_ms, int(deliver))
+            tag = message.tags or ""
+            queue.counts[tag] += 1
             if tag == CHECK_POINT_TAG:
                 point = decode_check_point(message.body)
                 for queue_offset in queue.early.pop(point.key, ()):
@@ -202,8 +219,12 @@ class ReviveService:
     def _revive_due(self, queue: ReviveQueue) -> None:
         """In the order of the log: an offset says that everything before it is done."""
         done = -1
+        queue.is_stuck = False
         for key, (offset, point) in list(queue.points.items()):
-            if queue.end_ms - point.revive_time <= SLACK_MS or not self._revive(queue, point):
+            if queue.end_ms - point.revive_time <= SLACK_MS:
+                break
+            if not self._revive(queue, point):
+                queue.is_stuck = True
                 break
             del queue.points[key]
             done = offset

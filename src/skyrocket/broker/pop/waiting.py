@@ -176,12 +176,16 @@ class Waiting:
                 self.resume(request)
 
     def wake_all(self) -> None:
-        """The broker stops: everyone is answered, nobody waits any more."""
-        self.is_stopped = True
+        """Run everyone again: what they are told may be another thing now."""
         for request in self._all():
             if self._remove(request) and request.is_open:
                 assert self.resume is not None
                 self.resume(request)
+
+    def stop(self) -> None:
+        """The broker stops: everyone is answered, nobody waits any more."""
+        self.is_stopped = True
+        self.wake_all()
 
     async def run(self) -> None:
         """Check until cancelled."""

@@ -9,14 +9,15 @@ Plain messages never come here: `is_special` tells them apart by a look at the b
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from skyrocket.errors import ConfigError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.model.delay_level import parse_delay_levels
-from skyrocket.model.topic import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
+from skyrocket.model.message_type import MessageType, mismatch, type_of
+from skyrocket.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, is_system_topic
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.errors import MessageIllegal, NoPermission, SystemFailure
 from skyrocket.store.commit_log import PutMessage
@@ -26,7 +27,6 @@ REAL_TOPIC: Final = b"REAL_TOPIC"
 REAL_QUEUE_ID: Final = b"REAL_QID"
 
 _PRIORITY: Final = b"_SYS_MSG_PRIORITY_"
-_SHARDING_KEY: Final = b"__SHARDINGKEY"
 _TIMER_REQUESTS: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,10}")
 _INT_MAX: Final = 2**31 - 1
@@ -54,10 +54,14 @@ def queue_by_priority(properties: bytes, queue_id: int, write_queues: int) -> tu
     text = find_property(properties, _PRIORITY) or b""
     if _NUMBER.fullmatch(text) is None or not 0 <= (priority := int(text)) <= _INT_MAX:
         return queue_id, properties  # RocketMQ: what is no priority is stored and ignored
-    other_kinds = (DELAY, *_TIMER_REQUESTS, _SHARDING_KEY)
-    if _is_half(properties) or any(find_property(properties, name) for name in other_kinds):
+    if message_type(properties) is not MessageType.PRIORITY:
         return queue_id, without_property(properties, _PRIORITY)
     return min(priority, max(write_queues - 1, 0)), properties
+
+
+def message_type(properties: bytes) -> MessageType:
+    """What kind of message has these properties."""
+    return type_of(lambda name: (find_property(properties, name.encode()) or b"").decode("utf-8", "replace"))
 
 
 def _is_half(properties: bytes) -> bool:
@@ -105,8 +109,27 @@ class PutRules:
         self._levels = len(delays_ms)
         self._broker_ip = broker_ip
         self.rejects_transactions = False
+        self.checks_types = False  # RocketMQ: only its gRPC proxy does
         self.on_half: Callable[[str], None] = lambda topic: None
         self.park: Callable[[PutMessage], None] = _refuse_timer  # of a broker without a timer
+
+    def minds_type(self, topic: TopicConfig) -> bool:
+        """Whether the topic takes only messages of its type."""
+        return (
+            self.checks_types
+            and topic.message_type != MessageType.MIXED.value
+            and not topic.name.startswith((RETRY_PREFIX, DLQ_PREFIX))
+            and not is_system_topic(topic.name)
+        )
+
+    def check_types(self, topic: TopicConfig, of_messages: Iterable[bytes]) -> None:
+        """Raises MessageIllegal for properties of a message that the topic does not take."""
+        if not self.minds_type(topic):
+            return
+        for properties in of_messages:
+            why = mismatch(topic.message_type, message_type(properties))
+            if why is not None:
+                raise MessageIllegal(f"{why}; send it to another topic, or change message.type of topic {topic.name}")
 
     def apply(self, message: PutMessage) -> None:
         """Let a message take its way; raises the refusals of its kind."""

@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from skyrocket.broker.identity import BrokerIdentity, packed_host
+from skyrocket.broker.processors.duplicate_window import SEQUENCE, DuplicateWindow, Number, Receipt, number_of
 from skyrocket.broker.processors.put_refusals import put_refusal
 from skyrocket.broker.processors.put_rules import PutRules, check_key, is_compacted, is_special, queue_by_priority
 from skyrocket.broker.processors.send_answers import SendAnswers, Stored
@@ -91,6 +92,7 @@ class _Kept(NamedTuple):
     queue_id: int  # as the client is told: not that of the dead-letter topic
     unique_key: str
     waits_for_disk: bool
+    number: Number | None = None  # of a producer that numbers its messages
 
 
 class SendProcessor:
@@ -106,9 +108,11 @@ class SendProcessor:
         clock: Clock,
         after_put: Callable[[], None],
         rules: PutRules,
+        duplicates: DuplicateWindow | None = None,
     ) -> None:
         self._store = store
         self._topics = topics
+        self._duplicates = duplicates or DuplicateWindow()
         self._groups = groups
         self._locks = locks
         self._identity = identity
@@ -227,6 +231,7 @@ class SendProcessor:
             or kept.message.sys_flag & (flags.TRANSACTION_MASK | flags.INNER_BATCH)
             or header.max_reconsume_times is not None
             or is_compacted(self._topics.topics[header.topic])  # each must have a key
+            or self._rules.minds_type(self._topics.topics[header.topic])  # each must be of the type
         ):
             return
         key = (header.topic, header.queue_id)
@@ -274,16 +279,21 @@ class SendProcessor:
         if header.batch:
             elements = batch_elements(header.topic, message)
             unique_key = (find_property(properties, b"UNIQ_KEY") or b"").decode()  # that of the batch; 4.9 has none
+            self._rules.check_types(topic, (element.properties for element in elements))
             if self._rules.refuses_in_batch(properties):
                 raise put_refusal(PutStatus.MESSAGE_ILLEGAL, self._store.config.max_message_size, "")
         else:
             check_key(topic, properties)
+            self._rules.check_types(topic, (properties,))
             unique_key, message.properties = self._completed(properties)
             if header.topic.startswith(RETRY_PREFIX):
                 self._redirect_dead_letter(message, header, request.version)
             if is_special(properties):
                 self._rules.apply(message)
-        return _Kept(LaterAnswer(request), message, elements, queue_id, unique_key, wait != b"false")
+        number = None
+        if SEQUENCE in properties and not header.batch:
+            number = number_of(header.topic, queue_id, properties)
+        return _Kept(LaterAnswer(request), message, elements, queue_id, unique_key, wait != b"false", number)
 
     def _completed(self, properties: bytes) -> tuple[str, bytes]:
         """The unique key, and the properties with what the broker adds."""
@@ -363,6 +373,11 @@ class SendProcessor:
         self._after_put()
 
     def _put_single(self, kept: _Kept) -> Stored | None:
+        if kept.number is not None:
+            first = self._duplicates.find(kept.number, kept.unique_key)
+            if first is not None:
+                self._waiting_end = max(self._waiting_end, first.end_offset)
+                return Stored(kept.later, *first[:-1])
         result = self._store.put(kept.message)
         if result.status is not PutStatus.PUT_OK:
             self._answers.refuse(kept.later, result.status)
@@ -372,6 +387,11 @@ class SendProcessor:
         handle = ""
         if kept.message.topic == TIMER_TOPIC:
             handle = recall_handle(kept.message.properties, self._identity.broker_name, kept.unique_key)
+        if kept.number is not None:
+            receipt = Receipt(
+                kept.unique_key, kept.queue_id, message_id, result.queue_offset, handle, result.end_offset
+            )
+            self._duplicates.remember(kept.number, receipt)
         return Stored(kept.later, kept.unique_key, kept.queue_id, message_id, result.queue_offset, handle)
 
     def _put_batch(self, kept: _Kept, elements: Sequence[BatchElement]) -> Stored | None:

@@ -35,9 +35,7 @@ _SECTIONS: Final = [BrokerConfig, StoreConfig]
 _FACTS: Final = {
     "brokerRole": "ASYNC_MASTER",
     "filterServerNums": "0",
-    "msgTraceTopicName": "RMQ_SYS_TRACE_TOPIC",
     "slaveReadEnable": "false",
-    "traceTopicEnable": "false",
     "useTLS": "false",
 }
 _MARK: Final = "# Changed while the broker ran; these lines count more than those above."

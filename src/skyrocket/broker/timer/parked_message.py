@@ -1,5 +1,6 @@
 """A timer's message in the log: what it waits for, and as what it is put again when it has waited."""
 
+import struct
 from typing import Final, NamedTuple
 
 from skyrocket.broker.stored_copy import stored_copy
@@ -26,22 +27,30 @@ class Wish(NamedTuple):
     cancels: bytes | None  # the key of a message that is not to be delivered
 
 
+def properties_of(record: memoryview) -> bytes:
+    """Raises DataError for what is no record."""
+    try:
+        return record_properties(record)
+    except struct.error as error:
+        raise DataError(f"it is damaged: {error}") from error
+
+
 def wish_of(record: memoryview) -> Wish:
     """Raises DataError for a record that is no timer's."""
-    properties = record_properties(record)
+    properties = properties_of(record)
     text = find_property(properties, OUT_MS)
     if text is None or not text.isdigit() or len(text) > _MOST_DIGITS:
         raise DataError(f"its property TIMER_OUT_MS is {text!r}")
     return Wish(
         int(text),
         find_property(properties, b"REAL_TOPIC") or b"",
-        find_property(properties, CANCELLED_KEY) if b"TIMER_DEL_" in properties else None,
+        find_property(properties, CANCELLED_KEY) if CANCELLED_KEY in properties else None,
     )
 
 
 def cancels_in(record: memoryview) -> bytes:
-    """The key that a cancel names; empty when it names none."""
-    return find_property(record_properties(record), CANCELLED_KEY) or b""
+    """The key that a cancel names, empty when it names none; raises DataError."""
+    return find_property(properties_of(record), CANCELLED_KEY) or b""
 
 
 def is_cancelled(properties: bytes, cancelled: set[bytes]) -> bool:

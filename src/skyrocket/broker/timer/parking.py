@@ -88,7 +88,7 @@ class TimerParking:
         offset = self.next_offset
         for physical_offset, size, _ in ENTRY.iter_unpack(queue.read(offset, PARK_GROUP)):
             if size != PREFILL_SIZE:
-                wish = self._wish(offset, physical_offset)
+                wish = self._wish(offset, physical_offset, size)
                 if wish is not None:
                     parked = self._parked(wish, write_time_ms, physical_offset, size)
                     if self.is_blocked:
@@ -109,8 +109,8 @@ class TimerParking:
             self._counts.add_all({topic.decode("utf-8", "replace"): change for topic, change in changes.items()})
         return done
 
-    def _wish(self, offset: int, physical_offset: int) -> Wish | None:
-        record = self._store.by_physical_offset(physical_offset)
+    def _wish(self, offset: int, physical_offset: int, size: int) -> Wish | None:
+        record = self._store.commit_log.slice(physical_offset, size)
         try:
             if record is None:
                 raise DataError(f"the log has no record at {physical_offset}")
@@ -134,6 +134,4 @@ class TimerParking:
                 self._hashes.clear()
             topic_hash = self._hashes[topic] = java_hash(topic.decode("utf-8", "replace")) if topic else 0
         written_ms = min(write_time_ms, slot_time_ms)
-        return ParkedMessage(
-            slot_time_ms, written_ms, physical_offset, size, topic_hash, rolls, wish.cancels is not None
-        )
+        return slot_time_ms, written_ms, physical_offset, size, topic_hash, rolls, wish.cancels is not None

@@ -23,6 +23,7 @@ from skyrocket.store.commit_log import PutMessage
 
 REQUESTS: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
 
+_NO_LIMIT: Final = 2**31 - 1
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
@@ -41,15 +42,19 @@ class TimerRules:
     def apply(self, message: PutMessage) -> None:
         """Let a message wait if it asks for it; raises MessageIllegal or SystemFailure."""
         properties = message.properties
-        if message.topic == TIMER_TOPIC or find_property(properties, OUT_MS) is not None:
-            return  # it has waited
-        asked = next((name for name in REQUESTS if find_property(properties, name) is not None), None)
-        if asked is None:
+        has_waited = OUT_MS in properties and find_property(properties, OUT_MS) is not None
+        if message.topic == TIMER_TOPIC or has_waited:
+            return
+        for asked in REQUESTS:
+            text = find_property(properties, asked) if asked in properties else None
+            if text is not None:
+                break
+        else:
             return
         if not self._config.timer_wheel:
             raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
         now_ms = self._clock.now_ms()
-        deliver_ms = self._deliver_ms(asked, find_property(properties, asked) or b"", now_ms)
+        deliver_ms = self._deliver_ms(asked, text, now_ms)
         if deliver_ms <= now_ms:
             if find_property(properties, CANCELLED_KEY) is not None:
                 raise self._illegal()
@@ -58,15 +63,12 @@ class TimerRules:
             raise self._illegal()
         out_ms = parked_time_ms(deliver_ms, self._config.timer_precision_ms)
         self._check_crowd(out_ms)
-        for name, value in (
-            (OUT_MS, b"%d" % out_ms),
-            (b"REAL_TOPIC", message.topic.encode()),
-            (b"REAL_QID", b"%d" % message.queue_id),
-        ):
+        for name in (OUT_MS, b"REAL_TOPIC", b"REAL_QID"):
             if name in properties:
                 properties = without_property(properties, name)
-            properties = with_property(properties, name, value)
-        message.properties = properties
+        properties = with_property(properties, OUT_MS, b"%d" % out_ms)
+        place = message.topic.encode(), message.queue_id
+        message.properties = properties + b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % place
         message.topic, message.queue_id = TIMER_TOPIC, 0
 
     def _deliver_ms(self, asked: bytes, text: bytes, now_ms: int) -> int:
@@ -89,6 +91,8 @@ class TimerRules:
         # RocketMQ refuses the less likely the more there are; at twice the limit it refuses them all, as we do.
         """
         limit = self._config.timer_slot_limit
+        if limit == _NO_LIMIT:
+            return
         waiting = self._waiting_at(out_ms)
         if waiting > limit and random.random() * limit < waiting - limit:
             raise SystemFailure(

@@ -4,6 +4,7 @@ The chain of a step is read from its end; then its cancels are looked up; then i
 one group after the other. What is parked for the step in the meantime is read and put at its end.
 """
 
+import contextlib
 import logging
 from array import array
 from collections import Counter
@@ -13,13 +14,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from skyrocket.broker.state.timer_counts import TimerCountTable
-from skyrocket.broker.timer.parked_message import cancels_in, delivered, is_cancelled
+from skyrocket.broker.timer.parked_message import cancels_in, delivered, is_cancelled, properties_of
 from skyrocket.broker.timer.totals import TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
 from skyrocket.format.properties import find_property
-from skyrocket.format.record import record_properties
 from skyrocket.format.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
@@ -158,7 +158,8 @@ class StepDelivery:
                 unit = self._files.log.unit(step.positions[number])
                 record = self._store.by_physical_offset(unit.physical_offset)
                 if record is not None:
-                    step.cancelled.add(cancels_in(record))
+                    with contextlib.suppress(DataError):  # reported when its turn comes
+                        step.cancelled.add(cancels_in(record))
             step.cancels_read += 1
         return 1
 
@@ -224,7 +225,7 @@ class StepDelivery:
         try:
             if record is None:
                 raise DataError(f"the log has no record at {unit.physical_offset}")
-            properties = record_properties(record)
+            properties = properties_of(record)
             topic = (find_property(properties, b"REAL_TOPIC") or b"").decode("utf-8", "replace")
             if unit.deletes and not unit.rolls:
                 return _Passed(left, unit, topic, _Fate.CANCEL)

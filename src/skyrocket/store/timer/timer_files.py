@@ -26,9 +26,10 @@ from skyrocket.format.timer_log import (
     MAGIC_DEFAULT,
     MAGIC_DELETE,
     MAGIC_ROLL,
+    NO_POSITION,
+    UNIT,
     UNIT_SIZE,
     TimerUnit,
-    encode_unit,
 )
 from skyrocket.format.timer_wheel import Slot
 from skyrocket.store.disk import Disk
@@ -39,18 +40,12 @@ from skyrocket.store.timer.wheel import Page, Wheel
 log = logging.getLogger(__name__)
 
 _LOOKED_AT = 8
+_pack_unit = UNIT.pack
 
 
-class ParkedMessage(NamedTuple):
-    """A message of the commit log and the slot that it goes to."""
-
-    slot_time_ms: int
-    write_time_ms: int
-    physical_offset: int
-    record_size: int
-    topic_hash: int
-    rolls: bool = False
-    cancels: bool = False
+# A message of the commit log and the slot that it goes to: time of the slot, write time, physical offset, record size,
+# hash of its topic, whether it rolls, whether it cancels another. A plain tuple: one is made for every message.
+ParkedMessage = tuple[int, int, int, int, int, bool, bool]
 
 
 class Snapshot(NamedTuple):
@@ -182,28 +177,39 @@ class TimerFiles:
 
     def park(self, messages: Sequence[ParkedMessage]) -> list[int]:
         """Add messages to their slots; the times of slots that were empty before. Raises OSError, then nothing is."""
-        slots: dict[int, Slot] = {}
+        ends: dict[int, list[int]] = {}  # slot → first position, last position, messages
         opened: list[int] = []
         units: list[Placed] = []
-        end = self.log.end
+        log_end, wheel_slot, next_place = self.log.end, self.wheel.slot, self.log.next_place
         for time_ms, write_time_ms, physical_offset, record_size, topic_hash, rolls, cancels in messages:
-            slot = slots.get(time_ms)
+            slot = ends.get(time_ms)
             if slot is None:
-                slot = self.wheel.slot(time_ms)
-                if slot.is_empty:
-                    opened.append(slot.time_ms)
-            position = self.log.next_place(end)
+                _, *slot, _ = wheel_slot(time_ms)
+                ends[time_ms] = slot
+                if slot[1] == NO_POSITION:
+                    opened.append(time_ms)
+            position = next_place(log_end)
             magic = MAGIC_DEFAULT | (MAGIC_ROLL if rolls else 0) | (MAGIC_DELETE if cancels else 0)
-            delay_ms = time_ms - write_time_ms
-            unit = TimerUnit(
-                slot.last_position, magic, write_time_ms, delay_ms, physical_offset, record_size, topic_hash
+            unit = _pack_unit(
+                UNIT_SIZE,
+                slot[1],
+                magic,
+                write_time_ms,
+                time_ms - write_time_ms,
+                physical_offset,
+                record_size,
+                topic_hash,
+                0,
             )
-            units.append(Placed(position, encode_unit(unit)))
-            slots[time_ms] = slot.with_unit(position, deletes=cancels)
-            end = position + UNIT_SIZE
+            units.append((position, unit))
+            if slot[0] == NO_POSITION:
+                slot[0] = position
+            slot[1] = position
+            slot[2] += -1 if cancels else 1
+            log_end = position + UNIT_SIZE
         self.log.append(units)
-        for slot in slots.values():
-            self.wheel.put(slot)
+        for time_ms, (first, last, count) in ends.items():
+            self.wheel.put(Slot(time_ms, first, last, count))
         return opened
 
     def take_out(self, time_ms: int) -> None:

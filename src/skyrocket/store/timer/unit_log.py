@@ -33,11 +33,7 @@ _MAPPED_FILES = 8
 _CHAIN = Struct(">iqi")  # size, previous, magic: the beginning of a unit
 
 
-class Placed(NamedTuple):
-    """An encoded unit and the position that it was made for."""
-
-    position: int
-    data: bytes
+Placed = tuple[int, bytes]  # an encoded unit behind the position that it was made for
 
 
 class ScannedUnits(NamedTuple):
@@ -121,18 +117,17 @@ class TimerLog:
         """Write units that were made for the places from `end` on; raises OSError, then the log is as it was."""
         first = 0
         while first < len(units):
-            file_start = units[first].position - units[first].position % self.file_size
-            behind = next(
-                (i for i in range(first, len(units)) if units[i].position >= file_start + self.file_size), len(units)
-            )
+            position = units[first][0]
+            file_start = position - position % self.file_size
+            behind = next((i for i, unit in enumerate(units) if unit[0] >= file_start + self.file_size), len(units))
             file = self._files.find(file_start)
             if file is None:
                 file = self._roll(file_start)
-            data = b"".join([unit.data for unit in units[first:behind]])
-            self._disk.write_at(file.fd, data, units[first].position - file_start)
+            data = b"".join([unit for _, unit in units[first:behind]])
+            self._disk.write_at(file.fd, data, position - file_start)
             first = behind
         if units:
-            self.end = units[-1].position + UNIT_SIZE
+            self.end = units[-1][0] + UNIT_SIZE
 
     def _roll(self, file_start: int) -> MappedFile:
         before = self._files.find(file_start - 1) if file_start else None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -170,7 +169,7 @@ class AgainstAModel(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-TestAgainstAModel = pytest.mark.requirement("C136")(AgainstAModel.TestCase)
+TestAgainstAModel = AgainstAModel.TestCase
 TestAgainstAModel.settings = settings(
     max_examples=60,
     stateful_step_count=15,

@@ -51,6 +51,8 @@ def reopened(given: Timed, **changes: Any) -> Timed:
 # ── delivery ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.requirement("C029")
+@pytest.mark.requirement("D020")
 @pytest.mark.parametrize(
     "properties", [{"TIMER_DELAY_SEC": "5"}, {"TIMER_DELAY_MS": "5000"}, {"TIMER_DELIVER_MS": "1760000005000"}]
 )
@@ -99,6 +101,7 @@ def test_the_precision_may_be_finer(tmp_path: Path, clock: FakeClock) -> None:
     timed.stop()
 
 
+@pytest.mark.requirement("C031")
 def test_a_time_in_the_past_is_no_timer(timed: Timed, clock: FakeClock) -> None:
     timed.put_at(b"at once", clock.now_ms())
     (found,) = timed.delivered()
@@ -117,10 +120,13 @@ def test_a_time_beyond_the_window_rolls_and_is_still_met(tmp_path: Path, clock: 
     timed.stop()
 
 
+@pytest.mark.requirement("C032")
 def test_forty_days_are_met_when_they_are_allowed(tmp_path: Path, clock: FakeClock) -> None:
     timed = Timed(tmp_path / "store", clock, timer_max_delay_seconds=40 * DAY)
     due_ms = clock.now_ms() + 40 * DAY * 1000
     timed.put_at(b"far", due_ms)
+    with pytest.raises(MessageIllegal, match="bigger than the max delay 3456000000ms"):
+        timed.put_at(b"too far", due_ms + 1)
     steps = 0
     while not timed.bodies():
         timed.fire()
@@ -506,7 +512,6 @@ def test_an_idle_timer_writes_nothing(tmp_path: Path, clock: FakeClock) -> None:
 # ── retention ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("C140")
 def test_a_message_is_never_deleted_before_its_delivery(tmp_path: Path, clock: FakeClock) -> None:
     timed = Timed(tmp_path / "store", clock, commit_log_file_size=8192, file_reserved_hours=1, delete_batch=100)
     timed.put_at(b"x", clock.now_ms() + 40 * 3_600_000)
