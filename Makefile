@@ -7,7 +7,7 @@ JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run inspect test check format requirements faults interop bench bench-load bench-peers clean
+.PHONY: help setup run inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,11 +49,19 @@ faults: $(STAMP) ## the long fault suite: every write, byte and bit; kill -9 in 
 interop: $(STAMP) ## RocketMQ's clients, tools and stores with ours (needs Java, Maven, Go, Node)
 	$(PYTEST) tests/interop; status=$$?; $(BIN)/python -m tests.interop.matrix; exit $$status
 
+interop-client: $(STAMP) ## our client with Skyrocket, Apache RocketMQ 5.4.0 and 4.9.7: one suite, a table (needs Java, Maven)
+	rm -f var/interop/client.json
+	$(PYTEST) tests/client/test_three_servers.py tests/client/test_kill.py tests/client/test_mixed_groups.py; \
+	status=$$?; $(BIN)/python -m tests.client.matrix; exit $$status
+
 bench: $(STAMP) ## speed, as ratios from one run, with a table and a plot
 	$(BIN)/python -m bench.store
 
 bench-load: $(STAMP) ## load on our broker: rate, latency, CPU per message (ARGS="send --rate 5000"; --help)
 	$(BIN)/python -m bench.load --start $(ARGS)
+
+bench-client: $(STAMP) ## our client beside a bare protocol loop (ARGS=--others: beside the official clients)
+	$(BIN)/python -m bench.client_speed $(ARGS)
 
 bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (ten minutes; needs Java, Maven)
 	$(BIN)/python -m bench.peers $(ARGS)

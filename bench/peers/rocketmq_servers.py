@@ -1,7 +1,9 @@
 """The two RocketMQs: Apache's, as two Java processes, and ours, as one; the same .conf for both brokers."""
 
 import contextlib
+import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -63,11 +65,20 @@ def our_server(settings: Sequence[str] = (), work: Path = WORK) -> Iterator[Serv
         conf = _broker_conf(home, names, broker)
         command = [sys.executable, "-m", "skyrocket", "standalone", "-c", str(conf), "--namesrv-port", str(names)]
         command += [part for setting in settings for part in ("--set", setting)]
+        environment = _with_bytecode(home)
         began = time.monotonic()
-        with process(command, home, "skyrocket") as running:
+        with process(command, home, "skyrocket", environment) as running:
             await_ready(running, home / "skyrocket.log", lambda: _knows_broker(names) and listens(broker))
             ready = time.monotonic() - began
             yield Server(f"127.0.0.1:{names}", ("127.0.0.1", broker), [running.pid], ready)
+
+
+def _with_bytecode(home: Path) -> dict[str, str]:
+    """The environment of a Python whose modules are compiled, as those of an installed package are."""
+    environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(home / "bytecode")}
+    modules = "import skyrocket.cli.standalone, skyrocket.broker.broker"
+    subprocess.run([sys.executable, "-c", modules], env={**os.environ, **environment}, check=True, timeout=60)
+    return environment
 
 
 def _broker_conf(home: Path, name_server_port: int, port: int) -> Path:

@@ -276,9 +276,9 @@ def test_slaves_and_operators_are_told_how_the_timer_stands(tmp_path: Path) -> N
             await until(lambda: timer_of(given)._files.checkpoint.queue_offset == 1)
             reply = await given.client.call(given.address, GetTimerCheckPoint())
             assert len(reply.body) == 56
-            assert decode_timer_checkpoint(reply.body).log_flushed_position == 52
+            assert decode_timer_checkpoint(bytes(reply.body)).log_flushed_position == 52
             reply = await given.client.call(given.address, GetTimerMetrics())
-            assert timer_metrics.decode(reply.body).topics[TOPIC].count == 1
+            assert timer_metrics.decode(bytes(reply.body)).topics[TOPIC].count == 1
             rows = given.broker.inquiries.runtime_info.table()
             assert (rows["timerCongestNum"], rows["timerOffsetBehind"], rows["timerReadBehind"]) == ("1", "0", "0")
             names = {metric.name for metric in given.broker.timers.metrics()}
@@ -352,7 +352,7 @@ def test_answers_and_delivered_messages_are_those_of_the_real_broker(tmp_path: P
                 if each.is_response and each.in_reply_to == "PULL_MESSAGE" and each.header["code"] == 0
                 for record in decode_records(each.body)
             ]
-            ours_by_body = {}
+            ours_by_body: dict[bytes, StoredMessage] = {}
             await until(lambda: timer_of(given).next_due_ms() is None)
             for queue_id in range(4):
                 ours_by_body |= {record.body: record for record in stored(given, "TopicTimer", queue_id)}

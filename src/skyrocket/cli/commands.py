@@ -1,4 +1,4 @@
-"""`skyrocket inspect | namesrv | broker | standalone | produce | consume`: the commands in the order of --help."""
+"""`skyrocket inspect | namesrv | broker | standalone | produce | consume | dlq`: the commands, as --help lists them."""
 
 import sys
 from typing import Annotated
@@ -8,6 +8,7 @@ import typer
 from skyrocket import __version__
 from skyrocket.cli.broker import broker
 from skyrocket.cli.consume import consume
+from skyrocket.cli.dlq import dlq
 from skyrocket.cli.inspect import inspect
 from skyrocket.cli.namesrv import namesrv
 from skyrocket.cli.produce import produce
@@ -33,6 +34,7 @@ def skyrocket(
 
 for _command in (inspect, namesrv, broker, standalone, produce, consume):
     app.command()(_command)
+app.add_typer(dlq, name="dlq")
 
 
 def main() -> None:

@@ -26,6 +26,8 @@ from skyrocket.client.allocation import (
 )
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.credentials import Acl
+from skyrocket.client.dead_letter_cause import DeadLetterCause, cause_of
+from skyrocket.client.dead_letters import DeadLetterFilter
 from skyrocket.client.errors import (
     AlreadyStarted,
     BrokerAbsent,
@@ -47,6 +49,7 @@ from skyrocket.client.errors import (
     TooManyInFlight,
     WrongUse,
 )
+from skyrocket.client.exactly_once import Once, Outbox, OutboxRelay
 from skyrocket.client.handlers import (
     ConsumeStatus,
     DeadLetter,
@@ -87,6 +90,8 @@ __all__ = [
     "ConsumeStatus",
     "CredentialsDiffer",
     "DeadLetter",
+    "DeadLetterCause",
+    "DeadLetterFilter",
     "ForkedClient",
     "GroupInUse",
     "IllegalName",
@@ -103,6 +108,9 @@ __all__ = [
     "NoRoute",
     "NotRunning",
     "NotWritable",
+    "Once",
+    "Outbox",
+    "OutboxRelay",
     "Producer",
     "ProducerSettings",
     "PushConsumer",
@@ -124,6 +132,7 @@ __all__ = [
     "TransactionProducer",
     "TransactionState",
     "WrongUse",
+    "cause_of",
     "current_group",
     "current_message",
 ]

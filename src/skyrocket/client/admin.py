@@ -15,11 +15,13 @@ from typing import Final, Self, TypeVar
 
 from skyrocket.client.backtracking import QueueMove, ResetPreview
 from skyrocket.client.credentials import Acl
+from skyrocket.client.dead_letters import DeadLetterFilter, DeadLetters
 from skyrocket.client.errors import AlreadyStarted, BrokerRefused, ClientError, NoRoute, NotRunning, WrongUse
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.lifecycle import State
 from skyrocket.client.message import ReceivedMessage, decode_messages
 from skyrocket.client.names import TEMPLATE_TOPIC, check_creatable, check_group, retry_topic, unwrap, wrap
+from skyrocket.client.receipt import SendReceipt
 from skyrocket.client.routes import MASTER_ID, Route
 from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.start_position import max_offset, min_offset, offset_at
@@ -76,6 +78,7 @@ A = TypeVar("A", bound=Header)
 
 _QUERY_WINDOW_MS: Final = 3 * 24 * 3600 * 1000
 _TO_THE_END: Final = -1
+ALL_DEAD_LETTERS: Final = DeadLetterFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +475,29 @@ class Admin:
             message.broker_name = self._instance.brokers.name_of(message.store_host) or ""
             message.topic = unwrap(self._namespace, message.topic)
         return messages
+
+    # ── dead letters ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def dead_letters(
+        self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, most: int = 1000
+    ) -> list[ReceivedMessage]:
+        """What a group has given up, oldest first; `cause_of` tells why. Raises WrongUse for an unknown group."""
+        return await DeadLetters(self._instance_of(), wrap(self._namespace, group), self._timeout).read(wanted, most)
+
+    async def resend_dead_letters(
+        self,
+        group: str,
+        wanted: DeadLetterFilter = ALL_DEAD_LETTERS,
+        *,
+        most: int = 1000,
+        to_topic: bool = False,
+    ) -> list[SendReceipt]:
+        """Let the group have dead letters again, with all attempts before them; `to_topic`: let all groups.
+
+        They stay among the dead letters: a second call sends them a second time.
+        """
+        letters = DeadLetters(self._instance_of(), wrap(self._namespace, group), self._timeout)
+        return await letters.resend(await letters.read(wanted, most), to_topic=to_topic)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -337,5 +337,7 @@ class Admin(_Running[_admin.Admin]):
     clone_offsets = _waits(_admin.Admin.clone_offsets)
     trace = _waits(_admin.Admin.trace)
     message = _waits(_admin.Admin.message)
+    dead_letters = _waits(_admin.Admin.dead_letters)
+    resend_dead_letters = _waits(_admin.Admin.resend_dead_letters)
     query_by_key = _waits(_admin.Admin.query_by_key)
     query_by_unique_key = _waits(_admin.Admin.query_by_unique_key)

@@ -163,7 +163,9 @@ class ConcurrentConsumption:
         done = piece[:first]
         stuck: list[ReceivedMessage] = []
         for message in failed:
-            if not process_queue.holds(message) or await self._send_back.send(message, outcome.delay_level):
+            if not process_queue.holds(message) or await self._send_back.send(
+                message, outcome.delay_level, outcome.cause
+            ):
                 done.append(message)
             else:
                 message.reconsume_times += 1
@@ -191,8 +193,9 @@ class ConcurrentConsumption:
             if process_queue is None or now - worker.started < self._timeout or self._send_back is None:
                 continue
             held = [message for message in piece if process_queue.holds(message)]
+            late = TimeoutError(f"the handler has not returned within consume_timeout ({self._timeout:g} s)")
             for message in held:
-                if await self._send_back.send(message, _TIMED_OUT_LEVEL):
+                if await self._send_back.send(message, _TIMED_OUT_LEVEL, late):
                     _logger.warning(
                         "a handler takes too long, its message was sent back message=%s", message.message_id
                     )

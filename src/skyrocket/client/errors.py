@@ -113,8 +113,9 @@ class NotWritable(NoRoute):
         self.name_servers = name_servers
         ClientError.__init__(
             self,
-            f"topic {topic} cannot be written to: {state or 'its route is empty'}; writing needs a master, write queues "
-            f"and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, or start the master",
+            f"topic {topic} cannot be written to: {state or 'its route is empty'}; writing needs a master, write "
+            f"queues and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, or start the "
+            "master",
         )
 
 
@@ -138,7 +139,7 @@ class BrokerRefused(ClientError):
         self.code = int(error.code)
         self.remark = error.remark
         self.__cause__ = error
-        super().__init__(f"{doing} was refused by broker {address}: {described(error)}{_advice(error)}")
+        super().__init__(f"{doing} was refused by broker {address}: {explained(error)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,7 @@ class Attempt:
     error: Exception
 
     def __str__(self) -> str:
-        error = self.error
-        text = described(error) + _advice(error) if isinstance(error, RequestError) else str(error)
-        return f"{self.broker_name} after {self.seconds * 1000:.0f} ms: {text}"
+        return f"{self.broker_name} after {self.seconds * 1000:.0f} ms: {explained(self.error)}"
 
 
 class SendFailed(ClientError):
@@ -195,6 +194,11 @@ class TooManyInFlight(ClientError):
             f"{count} sends with {size} bytes are in flight and none ended within {seconds * 1000:.0f} ms; the message "
             "was not sent: send more slowly, or raise max_in_flight and max_in_flight_bytes"
         )
+
+
+def explained(error: Exception) -> str:
+    """What went wrong, and what to do if it was a broker that refused."""
+    return described(error) + _advice(error) if isinstance(error, RequestError) else str(error)
 
 
 def described(error: RequestError) -> str:

@@ -72,6 +72,7 @@ class Outcome:
     suspend_seconds: float | None = None
     error: Exception | None = None
     status: str = "SUCCESS"
+    cause: Exception | None = None  # what was raised, also when it only asked to have the message again
 
 
 class Handler:
@@ -120,14 +121,14 @@ def judged(result: Any) -> Outcome | None:
         return Outcome(0, status="FAILED")
     error = TypeError(f"a handler returned {result!r}: return None or a ConsumeStatus, or raise ReconsumeLater")
     _logger.error("%s", error)
-    return Outcome(0, error=error, status="FAILED")
+    return Outcome(0, error=error, status="FAILED", cause=error)
 
 
 def outcome_of(error: Exception) -> Outcome:
     """What an exception means."""
     if isinstance(error, ReconsumeLater):
-        return Outcome(error.first_failed, error.delay_level, status="FAILED")
+        return Outcome(error.first_failed, error.delay_level, status="FAILED", cause=error)
     if isinstance(error, SuspendCurrentQueue):
-        return Outcome(0, suspend_seconds=error.seconds, status="FAILED")
+        return Outcome(0, suspend_seconds=error.seconds, status="FAILED", cause=error)
     _logger.warning("a handler failed, the message will come again", exc_info=error)
-    return Outcome(0, error=error, status="EXCEPTION")
+    return Outcome(0, error=error, status="EXCEPTION", cause=error)

@@ -120,17 +120,13 @@ class OrderlyConsumption:
         repeat = False
         for message in piece:
             given_up = outcome.delay_level == TO_DEAD_LETTERS or (0 <= self._max_times <= message.reconsume_times)
-            if given_up and self._send_back is not None and await self._leave(message, outcome):
-                continue
+            if self._send_back is not None:
+                self._send_back.note(message, outcome.cause)
+                if given_up and await self._send_back.give_up(message, outcome.cause):
+                    continue
             message.reconsume_times += 1
             repeat = True
         return repeat
-
-    async def _leave(self, message: ReceivedMessage, outcome: Outcome) -> bool:
-        assert self._send_back is not None
-        if outcome.delay_level == TO_DEAD_LETTERS:
-            return await self._send_back.send(message, TO_DEAD_LETTERS)
-        return await self._send_back.resend(message)  # the broker counts, and sends it to the dead letters
 
     async def _rest(self, process_queue: ProcessQueue, seconds: float) -> None:
         deadline = self._monotonic() + seconds

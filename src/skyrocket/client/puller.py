@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from skyrocket.client.errors import ClientError
+from skyrocket.client.errors import ClientError, explained
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.message import ReceivedMessage, decode_messages
 from skyrocket.client.offset_store import OffsetStore
@@ -142,7 +142,8 @@ class Puller:
                 return
             except (RequestError, RemotingError, ClientError, DataError) as error:
                 if not process_queue.is_dropped:
-                    _logger.warning("a pull failed, will be tried again queue=%s reason=%s", self._queue, error)
+                    reason = explained(error)
+                    _logger.warning("a pull failed, will be tried again queue=%s reason=%s", self._queue, reason)
                 self._broker_id = MASTER_ID
                 await asyncio.sleep(rules.exception_delay)
             if rules.interval:

@@ -9,6 +9,7 @@ from typing import Final
 
 from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import NoNameServer, WrongUse
+from skyrocket.client.names import check_topic
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.signing import Signer
 from skyrocket.remoting.addresses import Address
@@ -44,6 +45,8 @@ class ClientSettings:
     trace: bool | str = False  # True: to RMQ_SYS_TRACE_TOPIC, else the name of a topic; docs/trace.md
 
     def __post_init__(self) -> None:
+        if isinstance(self.trace, str) and self.trace:
+            check_topic(self.trace)
         if self.sign is not None and self.credentials is not None:
             raise WrongUse("credentials and sign exclude each other: a request has one signature")
 

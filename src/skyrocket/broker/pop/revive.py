@@ -18,6 +18,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 from skyrocket.broker.pop.revive_log import AHEAD_MS, ReviveLog
@@ -129,7 +130,7 @@ class ReviveService:
         due = [
             point.revive_time + SLACK_MS + QUIET_MS - AHEAD_MS + 1
             for queue in self.queues
-            for _, point in list(queue.points.values())[:1]
+            for _, point in islice(queue.points.values(), 1)
         ]
         return max(min(due), now_ms) if due else None
 

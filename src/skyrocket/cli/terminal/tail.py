@@ -19,6 +19,7 @@ from skyrocket.client import (
     MessageQueue,
     ReceivedMessage,
 )
+from skyrocket.client.names import check_topic
 from skyrocket.client.subscription import Filter
 from skyrocket.clock import Clock
 from skyrocket.errors import ConfigError, SkyrocketError
@@ -47,6 +48,7 @@ class Tail:
     queue_ids: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
+        check_topic(self.topic)
         if self.group is None or self.start is None:
             return
         if self.start.place in (Place.OFFSET, Place.LAST):

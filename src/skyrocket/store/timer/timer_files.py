@@ -91,15 +91,12 @@ class TimerFiles:
             self._check_precision(units.upto(len(units.positions) - len(new.positions)))
         read_ms = checkpoint.last_read_time_ms
         times = self._link(new)
-        slots = {slot.time_ms: slot for slot in self.wheel.waiting_slots(read_ms)}
         lacks_wheel = not has_wheel and self.log.end > self.log.start
-        if lacks_wheel or any(slot.last_position >= self.log.end for slot in slots.values()):
+        if lacks_wheel or self.wheel.newest_unit(read_ms) >= self.log.end:
             self._build_wheel(read_ms)
-            slots = {slot.time_ms: slot for slot in self.wheel.waiting_slots(read_ms)}
-        slots.update((time_ms, self.wheel.slot(time_ms)) for time_ms in times)
         return Recovered(
             checkpoint,
-            sorted(slots),
+            sorted({*self.wheel.waiting_times(read_ms), *times}),
             int(units.table["physical_offset"][-1]) if len(units.positions) else None,
             [self.log.unit(int(position)) for position in new.positions],
             self.log.end >= flushed,

@@ -25,7 +25,6 @@ Page = tuple[int, bytes]  # position in the file, content
 _PAGE = 4096
 _SLOTS_OF_PAGE = _PAGE // SLOT_SIZE
 _READ_AT_ONCE = 1 << 16
-_NATIVE = SLOT_DTYPE.newbyteorder("=")
 
 
 class Wheel:
@@ -92,16 +91,19 @@ class Wheel:
 
     def clear_from(self, time_ms: int) -> None:
         """Forget what waits from a time on."""
-        for slot in self.waiting_slots(time_ms):
-            index = slot_index(slot.time_ms, self.precision_ms, WHEEL_SLOTS)
+        for waiting_ms in self.waiting_times(time_ms):
+            index = slot_index(waiting_ms, self.precision_ms, WHEEL_SLOTS)
             self._data[index * SLOT_SIZE : (index + 1) * SLOT_SIZE] = bytes(SLOT_SIZE)
             self._dirty.add(index // _SLOTS_OF_PAGE)
 
-    def waiting_slots(self, time_ms: int) -> list[Slot]:
-        """Every slot in use from a time on, soonest first."""
-        return sorted(
-            Slot(time * self.precision_ms, *rest) for time, *rest in self._waiting(time_ms).astype(_NATIVE).tolist()
-        )
+    def waiting_times(self, time_ms: int) -> list[int]:
+        """The steps in use from a time on, soonest first."""
+        times: list[int] = (np.sort(self._waiting(time_ms)["time"].astype(np.int64)) * self.precision_ms).tolist()
+        return times
+
+    def newest_unit(self, time_ms: int) -> int:
+        """The highest position in the timer log that a slot from a time on points to; -1 when there is none."""
+        return int(self._waiting(time_ms)["last"].max(initial=-1))
 
     def oldest_unit(self, time_ms: int) -> int | None:
         """The lowest position in the timer log that a slot from a time on begins with."""

@@ -1,0 +1,174 @@
+"""Producer idempotence: a message that was sent again after a lost answer gets the answer of the first one.
+
+Producers that want it number their messages (SKY_MSG_PID, SKY_MSG_SEQ). For each producer and queue the last numbers
+are remembered with their receipts. What is older than the window is stored again: it promises nothing about retries
+that come later than `most_per_queue` messages, or than `most` messages of all producers together.
+
+The window lives in memory. After a start it is read again from the end of the log, which has the same properties.
+"""
+
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from skyrocket.format.message_id import offset_message_id
+from skyrocket.format.properties import find_property
+from skyrocket.format.record import BLANK_SIZE, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT, RecordHead
+from skyrocket.model.message import Host
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
+from skyrocket.observability.exposition import Kind, Metric
+from skyrocket.store.commit_log import CommitLog
+
+_logger = logging.getLogger(__name__)
+
+SEQUENCE: Final = b"SKY_MSG_SEQ"
+_PRODUCER_ID: Final = b"SKY_MSG_PID"
+_LONGEST_PRODUCER_ID: Final = 200
+_MOST_DIGITS: Final = 18
+TAIL_BYTES: Final = 64 << 20
+
+_I64: Final = Struct(">q")
+_MARKER: Final = re.compile(re.escape(SEQUENCE + b"\x01"))
+_MAGIC: Final = re.compile(b"|".join(re.escape(Struct(">i").pack(magic)) for magic in (MAGIC_V1, MAGIC_V2)))
+
+
+class Lane(NamedTuple):
+    """Where the numbers of one producer are counted."""
+
+    producer_id: bytes
+    topic: str
+    queue_id: int
+
+
+class Number(NamedTuple):
+    """One message, however often it is sent."""
+
+    lane: Lane
+    sequence: int
+
+
+class Receipt(NamedTuple):
+    """What the producer was told, or should have been."""
+
+    unique_key: str
+    queue_id: int
+    message_ids: str
+    queue_offset: int
+    recall_handle: str
+    end_offset: int  # of the record: an answer under SYNC_FLUSH waits for it
+
+
+def number_of(topic: str, queue_id: int, properties: bytes) -> Number | None:
+    """The number that a producer gave to its message; None without one that can be used.
+
+    Retries of consumers carry the properties of the first message: their numbers mean nothing.
+    """
+    sequence = find_property(properties, SEQUENCE)
+    producer_id = find_property(properties, _PRODUCER_ID)
+    if sequence is None or producer_id is None or topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        return None
+    if not sequence.isdigit() or len(sequence) > _MOST_DIGITS or len(producer_id) > _LONGEST_PRODUCER_ID:
+        return None
+    return Number(Lane(producer_id, topic, queue_id), int(sequence))
+
+
+class DuplicateWindow:
+    """The last numbers of each producer and queue, with the receipts of their messages."""
+
+    def __init__(self, most_per_queue: int = 1000, most: int = 100_000) -> None:
+        assert most >= most_per_queue >= 0
+        self._most_per_queue = most_per_queue
+        self._most = most
+        self._lanes: OrderedDict[Lane, OrderedDict[int, Receipt]] = OrderedDict()  # the least recently used first
+        self.count = 0
+        self.dropped = 0  # repetitions that were answered from the window
+
+    def find(self, number: Number, unique_key: str) -> Receipt | None:
+        """The receipt of the same message, if it was stored."""
+        receipts = self._lanes.get(number.lane)
+        if receipts is None:
+            return None
+        self._lanes.move_to_end(number.lane)
+        found = receipts.get(number.sequence)
+        if found is None or found.unique_key != unique_key:
+            return None
+        self.dropped += 1
+        return found
+
+    def remember(self, number: Number, receipt: Receipt) -> None:
+        """A message was stored."""
+        if not self._most_per_queue:
+            return
+        receipts = self._lanes.setdefault(number.lane, OrderedDict())
+        self._lanes.move_to_end(number.lane)
+        self.count += number.sequence not in receipts
+        receipts[number.sequence] = receipt
+        receipts.move_to_end(number.sequence)
+        if len(receipts) > self._most_per_queue:
+            receipts.popitem(last=False)
+            self.count -= 1
+        while self.count > self._most:
+            lane, oldest = next(iter(self._lanes.items()))
+            oldest.popitem(last=False)
+            self.count -= 1
+            if not oldest:
+                del self._lanes[lane]
+
+    def read_again(self, log: CommitLog, store_host: Host, tail_bytes: int = TAIL_BYTES) -> int:
+        """Remember what the end of the log tells; returns how many messages. Raises nothing for damaged records."""
+        if not self._most_per_queue:
+            return 0
+        found = 0
+        for head in _numbered_records(log, max(log.readable_offset - tail_bytes, log.min_offset)):
+            topic = (find_property(head.properties, b"REAL_TOPIC") or head.topic).decode("utf-8", "replace")
+            queue_text = find_property(head.properties, b"REAL_QID") or b""
+            queue_id = int(queue_text) if queue_text.isdigit() else head.queue_id
+            number = number_of(topic, queue_id, head.properties)
+            unique_key = (find_property(head.properties, b"UNIQ_KEY") or b"").decode("utf-8", "replace")
+            if number is None or number.sequence in self._lanes.get(number.lane, ()):
+                continue  # the delivered copy of a delayed message, or of a half
+            message_id = offset_message_id(store_host, head.physical_offset)
+            end_offset = head.physical_offset + head.size
+            self.remember(number, Receipt(unique_key, queue_id, message_id, head.queue_offset, "", end_offset))
+            found += 1
+        if found:
+            _logger.info("numbers of producers were read from the log messages=%d", found)
+        return found
+
+    def metrics(self) -> Iterator[Metric]:
+        """What the window holds, and how often it was needed."""
+        held = Metric("skyrocket_duplicate_window_messages", Kind.GAUGE, "Numbered messages that are remembered")
+        held.add(self.count)
+        yield held
+        dropped = Metric("skyrocket_duplicate_sends_total", Kind.COUNTER, "Sends that repeated a stored message")
+        dropped.add(self.dropped)
+        yield dropped
+
+
+def _numbered_records(log: CommitLog, offset: int) -> Iterator[RecordHead]:
+    """Records with a number from some offset on, which need not be where a record begins."""
+    while offset < log.readable_offset:
+        view = log.raw(offset, log.file_size)
+        if view is None:
+            return
+        following = (offset // log.file_size + 1) * log.file_size
+        if _MARKER.search(view) is not None:  # most logs have none: then a file is only searched, not walked
+            first = _first_record(view, offset)
+            walked = None if first is None else log.walk(first)
+            if walked is not None:
+                yield from (head for head in walked[0] if SEQUENCE in head.properties)
+        offset = following
+
+
+def _first_record(view: memoryview, offset: int) -> int | None:
+    """Where the first whole record begins: it stores its own place, so a place that is its own name is one."""
+    for found in _MAGIC.finditer(view):
+        at = found.start() - 4
+        if at >= 0 and at + PHYSICAL_OFFSET_AT + 8 <= len(view) and at + BLANK_SIZE <= len(view):
+            (stored,) = _I64.unpack_from(view, at + PHYSICAL_OFFSET_AT)
+            if stored == offset + at:
+                return offset + at
+    return None

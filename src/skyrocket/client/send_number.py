@@ -1,0 +1,33 @@
+"""Numbered sends: a producer's id and a number in two properties, so that a broker knows a retry when it sees one.
+
+Our brokers answer a repeated number with the receipt of the first message, inside a window; all others store the
+properties and ignore them. The names contain `MSG` because brokers look closer at such messages anyway.
+"""
+
+import itertools
+import uuid
+from typing import Final, NamedTuple
+
+PRODUCER_ID: Final = "SKY_MSG_PID"
+SEQUENCE: Final = "SKY_MSG_SEQ"
+
+
+class SendNumber(NamedTuple):
+    """One message of one producer, the same for all attempts to send it."""
+
+    producer_id: str
+    sequence: int
+
+    def properties(self) -> dict[str, str]:
+        return {PRODUCER_ID: self.producer_id, SEQUENCE: str(self.sequence)}
+
+
+class SendNumbers:
+    """The numbers of one producer's life: after a restart it is another producer."""
+
+    def __init__(self) -> None:
+        self._producer_id = uuid.uuid4().hex
+        self._next = itertools.count(1)
+
+    def next(self) -> SendNumber:
+        return SendNumber(self._producer_id, next(self._next))

@@ -1,0 +1,18 @@
+"""The timer against its model, for long."""
+
+import pytest
+from hypothesis import settings
+
+from tests.unit.broker.timer.test_timer_model import AgainstAModel, TestAgainstAModel
+
+LongRun = AgainstAModel.TestCase
+
+
+class TestForLong(LongRun):  # type: ignore[misc, valid-type]
+    """More cases, each longer."""
+
+    settings = settings(TestAgainstAModel.settings, max_examples=400, stateful_step_count=40)
+
+
+pytestmark = pytest.mark.slow
+del TestAgainstAModel, LongRun
