@@ -16,10 +16,10 @@ try:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from skyrocket.client.otel import ConsumeSpans, SendSpans
 except ImportError as missing:
     raise SystemExit(f"skipped: this example needs opentelemetry-sdk ({missing})") from None
-
-from skyrocket.client.otel import ConsumeSpans, SendSpans
 
 
 def shown(span: ReadableSpan) -> str:

@@ -21,5 +21,7 @@ def name_server() -> Iterator[str]:
             assert server.stdout is not None
             ready = re.search(r"namesrv=\S+:(\d+)", server.stdout.readline())
             assert ready is not None, "the server did not start"
-            yield f"127.0.0.1:{ready[1]}"
-            server.terminate()
+            try:
+                yield f"127.0.0.1:{ready[1]}"
+            finally:
+                server.terminate()

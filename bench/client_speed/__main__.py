@@ -69,7 +69,18 @@ async def load(server: OwnServer, seconds: float, rounds: int) -> list[tuple[str
 
 def table(measured: Sequence[tuple[str, Figure, Figure]], others: dict[str, dict[str, float] | str]) -> str:
     """As Markdown."""
-    titles = ["", "target", "ours, best", "CPU", "bare loop", "CPU", "rate to bare", "CPU to bare", *others]
+    titles = [
+        "",
+        "target",
+        "ours, best",
+        "CPU",
+        "per CPU second",
+        "bare loop",
+        "CPU",
+        "rate to bare",
+        "CPU to bare",
+        *others,
+    ]
     lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
     for what, ours, bare in measured:
         cells = [
@@ -77,6 +88,7 @@ def table(measured: Sequence[tuple[str, Figure, Figure]], others: dict[str, dict
             f"{TARGETS[what]:,}/s",
             f"{ours.best_rate:,.0f}/s",
             f"{ours.least_cpu_us:.1f} µs",
+            f"{1e6 / ours.least_cpu_us:,.0f}",  # what a core of its own would allow; the broker may be slower
             f"{bare.best_rate:,.0f}/s",
             f"{bare.least_cpu_us:.1f} µs",
             f"{ours.best_rate / bare.best_rate:.2f}",

@@ -5,6 +5,7 @@ python -m tests.client.matrix --write docs/client.md    replaces it in that page
 """
 
 import argparse
+import ast
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from tests.client.servers import KINDS, OURS
 from tests.interop.apache import locked
 
+FOLDER = Path(__file__).parent
+SUITE = ("test_three_servers.py", "test_kill.py", "test_mixed_groups.py")
 RESULTS = Path(__file__).parents[2] / "var" / "interop" / "client.json"
 BEGIN = "<!-- three servers: written by `python -m tests.client.matrix --write docs/client.md` -->"
 END = "<!-- end of three servers -->"
@@ -24,9 +27,9 @@ _TITLES = {OURS: "Skyrocket", **{version: f"Apache {version}" for version in KIN
 def note(item: pytest.Item, report: pytest.TestReport) -> None:
     """Keep the outcome of a test that runs once per server."""
     is_end = report.when == "call" or not report.passed  # a set-up that fails is the test's outcome as well
-    if not is_end or not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+    if not is_end or item.path.name not in SUITE or not isinstance(item, pytest.Function):
         return
-    parts = str(item.callspec.id).split("-")
+    parts = item.callspec.id.split("-") if hasattr(item, "callspec") else []
     server = next((part for part in parts if part in KINDS), None)
     if server is not None:
         details = [part for part in parts if part != server]
@@ -50,11 +53,23 @@ def recorded() -> dict[str, dict[str, str]]:
     return results
 
 
+def suite() -> list[str]:
+    """The names of the suite's tests, in order."""
+    return [
+        node.name.removeprefix("test_").replace("_", " ")
+        for file in SUITE
+        for node in ast.parse((FOLDER / file).read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+
+
 def table(results: dict[str, dict[str, str]]) -> str:
     """As Markdown."""
     lines = [f"| our client … | {' | '.join(_TITLES[kind] for kind in KINDS)} |", "|---" * (1 + len(KINDS)) + "|"]
-    for row, outcomes in results.items():
-        lines.append(f"| {row} | {' | '.join(outcomes.get(kind, 'not run') for kind in KINDS)} |")
+    for name in suite():
+        for row in [row for row in results if row.partition(" (")[0] == name] or [name]:
+            outcomes = results.get(row, {})
+            lines.append(f"| {row} | {' | '.join(outcomes.get(kind, 'not run') for kind in KINDS)} |")
     return "\n".join(lines) + "\n"
 
 

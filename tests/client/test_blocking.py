@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client import admin, blocking, lite_pull_consumer, producer, push_consumer, transaction
+from skyrocket.client import admin, blocking, lite_pull_consumer, producer, push_consumer, simple_consumer, transaction
 from skyrocket.client.errors import ForkedClient, IllegalName, NoNameServer, NotRunning
 from skyrocket.client.message import Message, ReceivedMessage
 from tests.client.cluster import Cluster, cluster
@@ -44,6 +44,7 @@ PAIRS = [
     (transaction.TransactionProducer, blocking.TransactionProducer),
     (push_consumer.PushConsumer, blocking.PushConsumer),
     (lite_pull_consumer.LitePullConsumer, blocking.LitePullConsumer),
+    (simple_consumer.SimpleConsumer, blocking.SimpleConsumer),
     (admin.Admin, blocking.Admin),
 ]
 NOT_FOR_PROGRAMS = frozenset(

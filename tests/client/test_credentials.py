@@ -122,5 +122,5 @@ def test_blocking_clients_take_credentials_too() -> None:
         blocking.Admin("a:1", credentials=acl),
         blocking.TransactionProducer("Shop", "a:1", credentials=acl),
     ):
-        inner: Producer | PushConsumer | LitePullConsumer | Admin = made._inner  # type: ignore[attr-defined]
+        inner: Producer | PushConsumer | LitePullConsumer | Admin = made._inner
         assert inner._client.credentials is acl

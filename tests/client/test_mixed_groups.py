@@ -115,6 +115,7 @@ async def topic_with(admin: Admin, queues: int) -> None:
     raise AssertionError("the topic did not appear")
 
 
+@pytest.mark.slow  # the other test looks at shares as well, with fewer members
 def test_a_group_of_python_and_java_members_shares_queues_as_both_compute(mixed: Mixed) -> None:
     async def main() -> None:
         async with Admin(mixed.names) as admin, Producer("Shop", mixed.names) as producer:

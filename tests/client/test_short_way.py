@@ -151,3 +151,18 @@ def test_a_cancelled_send_leaves_room_for_the_next(tmp_path: Path, hooks: tuple[
             assert (await producer.send(Message(TOPIC, b"x"))).is_durable
 
     run_bounded(main())
+
+
+@pytest.mark.requirement("C083")
+@HOOKS
+def test_a_oneway_send_is_never_repeated(tmp_path: Path, hooks: tuple[SendHook, ...]) -> None:
+    async def main() -> None:
+        async with cluster(tmp_path) as given, Producer("Shop", given.names, hooks=hooks) as producer:
+            await producer.send(Message(TOPIC, b"x"))
+            with answered_by(given, lambda request, _: request.answer(ResponseCode.SYSTEM_BUSY, "full")) as seen:
+                await producer.send_oneway(Message(TOPIC, b"told"))
+                await until(lambda: bool(seen))
+                await asyncio.sleep(0.2)
+                assert [(each.body, each.is_oneway) for each in seen] == [(b"told", True)]
+
+    run_bounded(main())

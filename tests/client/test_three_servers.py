@@ -24,14 +24,18 @@ from skyrocket.client import (
     MessageModel,
     MessageQueue,
     NoRoute,
+    PopNotOffered,
     Producer,
     ProducerSettings,
     PushConsumer,
     PushConsumerSettings,
+    ReceiptExpired,
     ReceivedMessage,
     ReconsumeLater,
     RequestTimeout,
     SendStatus,
+    SimpleConsumer,
+    SimpleConsumerSettings,
     TransactionProducer,
     TransactionState,
     WrongUse,
@@ -414,3 +418,45 @@ def test_delayed_messages_come_later(names: str) -> None:
         assert got[b"in a second"] - sent >= 0.9
 
     run_bounded(main(), 60)
+
+
+def test_receive_acknowledge_hide_and_give_up(names: str, request: pytest.FixtureRequest) -> None:
+    """Pop; 4.9 has none, and says so."""
+    has_pop = request.node.callspec.params["names"] != "4.9.7"
+
+    async def main() -> None:
+        topic, group = fresh("Popped"), fresh("Simple")
+        await made(names, topic)
+        async with Admin(names) as admin:
+            await admin.create_group(group)
+        async with Producer("Shop", names) as producer:
+            for i in range(6):
+                await producer.send(Message(topic, b"%d" % i, tags="TagA" if i else "TagB"))
+        settings = SimpleConsumerSettings(FIRST)
+        async with SimpleConsumer(group, names, settings, subscription={topic: "TagA"}) as consumer:
+            if not has_pop:
+                with pytest.raises(PopNotOffered, match="use PushConsumer or LitePullConsumer"):
+                    await consumer.receive()
+                return
+            found = {}
+            while len(found) < 5:
+                batch = await consumer.receive(invisible_seconds=6)
+                assert batch, f"only {sorted(found)} came"
+                found.update({message.body: message for message in batch})
+            assert sorted(found) == [b"%d" % i for i in range(1, 6)]
+            await consumer.ack(found[b"1"])
+            await consumer.ack(found[b"2"], found[b"3"])
+            await consumer.to_dead_letters(found[b"4"], ValueError("nobody wants it"))
+            await consumer.change_invisible(found[b"5"], 1)
+            (again,) = await consumer.receive(wait_seconds=20)
+            assert (again.body, again.topic, again.reconsume_times) == (b"5", topic, 1)
+            with pytest.raises(ReceiptExpired):
+                await consumer.ack(found[b"5"])
+            await consumer.ack(again)
+            assert await consumer.receive(wait_seconds=6) == []  # longer than the first were hidden
+        reader = LitePullConsumer(fresh("Undertaker"), names, LitePullSettings(consume_from=FIRST))
+        async with reader:
+            await reader.subscribe(f"%DLQ%{group}")
+            assert [message.body for message in await reader.poll(20)] == [b"4"]
+
+    run_bounded(main(), 120)

@@ -112,12 +112,20 @@ def test_every_message_of_a_batch_is_traced_and_all_is_told_before_the_end(tmp_p
                 together = await producer.send_batch([Message(TOPIC, b"%d" % i, keys=f"k{i}") for i in range(3)])
                 pending = [await producer.enqueue(Message(TOPIC, b"later", tags=f"t{i}")) for i in range(2)]
                 automatic = [await one for one in pending]
+            got: list[bytes] = []
+            consumer = PushConsumer(GROUP, settings=FROM_FIRST, client=client)
+            consumer.subscribe(TOPIC, lambda message: got.append(message.body))
+            async with consumer:
+                await until(lambda: len(got) == 5)
             for number, receipt in enumerate(together):
-                (sent,) = await admin.trace(receipt.message_id)
+                sent, began, ended = await admin.trace(receipt.message_id)
+                assert isinstance(began, CallBegan)
+                assert isinstance(ended, CallEnded)
+                assert (began.region, began.keys) == ("DefaultRegion", f"k{number}")
                 assert isinstance(sent, Sent)
                 assert (sent.keys, sent.offset_message_id) == (f"k{number}", receipt.offset_message_id)
             for number, receipt in enumerate(automatic):
-                (sent,) = await admin.trace(receipt.message_id)
+                sent, _, _ = await admin.trace(receipt.message_id)
                 assert isinstance(sent, Sent)
                 assert (sent.tags, sent.body_length) == (f"t{number}", 5)
 

@@ -112,6 +112,7 @@ def test_a_send_that_a_broker_forbids() -> None:
     )
 
 
+@pytest.mark.requirement("C086")
 def test_a_message_that_is_too_large_for_the_client_or_for_the_broker(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path) as given:

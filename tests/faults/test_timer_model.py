@@ -11,7 +11,7 @@ LongRun = AgainstAModel.TestCase
 class TestForLong(LongRun):  # type: ignore[misc, valid-type]
     """More cases, each longer."""
 
-    settings = settings(TestAgainstAModel.settings, max_examples=400, stateful_step_count=40)
+    settings = settings(TestAgainstAModel.settings, max_examples=200, stateful_step_count=40)
 
 
 pytestmark = pytest.mark.slow

@@ -11,6 +11,8 @@ Who owns what:
                        a ProcessQueue (messages in hand, lowest unfinished offset); Consumption calls handlers,
                        concurrently or in order; an OffsetStore keeps progress at the broker or in a file
     LitePullConsumer   the same queues and pullers, but the application asks for messages itself
+    SimpleConsumer     pops: no queues of its own, every message is acknowledged by itself
+    exactly_once/      Once, Outbox and OutboxRelay: effects that happen once although messages may come twice
     Admin              topics, groups, offsets, queries; stateless beside the instance
     blocking           each method of the above, run on one loop in a thread
 """
@@ -24,6 +26,7 @@ from skyrocket.client.allocation import (
     ConsistentHash,
     MachineRoomNearby,
 )
+from skyrocket.client.backtracking import QueueMove, ResetPreview
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.credentials import Acl
 from skyrocket.client.dead_letter_cause import DeadLetterCause, cause_of
@@ -41,8 +44,11 @@ from skyrocket.client.errors import (
     NameServersDiffer,
     NoNameServer,
     NoRoute,
+    NotDeadLetter,
     NotRunning,
     NotWritable,
+    PopNotOffered,
+    ReceiptExpired,
     RequestTimeout,
     SendFailed,
     SendTimeout,
@@ -62,10 +68,12 @@ from skyrocket.client.hooks import ConsumeContext, ConsumeHook, SendContext, Sen
 from skyrocket.client.lite_pull_consumer import LitePullConsumer, LitePullSettings
 from skyrocket.client.log_context import MessageContext
 from skyrocket.client.message import Message, ReceivedMessage
+from skyrocket.client.popped_message import PoppedMessage
 from skyrocket.client.producer import Producer, ProducerSettings
 from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.receipt import SendReceipt, SendStatus
 from skyrocket.client.settings import ClientSettings
+from skyrocket.client.simple_consumer import SimpleConsumer, SimpleConsumerSettings
 from skyrocket.client.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.subscription import SqlFilter
 from skyrocket.client.transaction import Transaction, TransactionProducer, TransactionState
@@ -106,25 +114,33 @@ __all__ = [
     "NameServersDiffer",
     "NoNameServer",
     "NoRoute",
+    "NotDeadLetter",
     "NotRunning",
     "NotWritable",
     "Once",
     "Outbox",
     "OutboxRelay",
+    "PopNotOffered",
+    "PoppedMessage",
     "Producer",
     "ProducerSettings",
     "PushConsumer",
     "PushConsumerSettings",
     "QueueLag",
+    "QueueMove",
+    "ReceiptExpired",
     "ReceivedMessage",
     "ReconsumeLater",
     "RequestTimeout",
+    "ResetPreview",
     "SendContext",
     "SendFailed",
     "SendHook",
     "SendReceipt",
     "SendStatus",
     "SendTimeout",
+    "SimpleConsumer",
+    "SimpleConsumerSettings",
     "SqlFilter",
     "SuspendCurrentQueue",
     "TooManyInFlight",

@@ -384,7 +384,7 @@ class Admin:
         return QueueMove(queue, await self.committed(group, queue), max(target, 0), max(first, 0), end)
 
     async def clone_offsets(self, source: str, target: str, topic: str, *, even_if_online: bool = True) -> None:
-        """Let a group go on in a topic where another one is; the target's members must not run, they would overwrite it.
+        """Let a group go on in a topic where another one is; members of the target that run would overwrite it.
 
         Without `even_if_online` a source that runs and does not subscribe to the topic any more is passed over.
         """

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
@@ -21,16 +21,22 @@ from skyrocket.client import admin as _admin
 from skyrocket.client import lite_pull_consumer as _lite
 from skyrocket.client import producer as _producer
 from skyrocket.client import push_consumer as _push
+from skyrocket.client import simple_consumer as _simple
 from skyrocket.client import transaction as _transaction
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.credentials import Acl
+from skyrocket.client.exactly_once import relay as _relay
+from skyrocket.client.exactly_once.databases import Source
 from skyrocket.client.exactly_once.once import Once
+from skyrocket.client.exactly_once.outbox import Outbox
 from skyrocket.client.hooks import ConsumeHook, SendHook
 from skyrocket.client.lite_pull_consumer import LitePullSettings
 from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import ProducerSettings
 from skyrocket.client.receipt import SendReceipt
 from skyrocket.client.settings import ClientSettings
+from skyrocket.client.simple_consumer import SimpleConsumerSettings
+from skyrocket.client.subscription import Filter
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.event_loop import loop_factory
 
@@ -202,6 +208,34 @@ class TransactionProducer(Producer):
             _THREAD.run(block.__aexit__(None, None, None))
 
 
+class OutboxRelay(_Running[_relay.OutboxRelay]):
+    """See skyrocket.client.exactly_once.relay.OutboxRelay."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        database: Source,
+        producer: Producer,
+        *,
+        batch: int = 100,
+        poll_seconds: float = 0.5,
+        stop_seconds: float = 10.0,
+    ) -> None:
+        self._inner = _relay.OutboxRelay(
+            outbox, database, producer._inner, batch=batch, poll_seconds=poll_seconds, stop_seconds=stop_seconds
+        )
+
+    start = _waits(_relay.OutboxRelay.start)
+    stop = _waits(_relay.OutboxRelay.stop)
+    wake = _calls(_relay.OutboxRelay.wake)
+    send_pending = _waits(_relay.OutboxRelay.send_pending)
+
+    @property
+    def sent(self) -> int:
+        """Messages that brokers have confirmed."""
+        return self._inner.sent
+
+
 class PushConsumer(_Running[_push.PushConsumer]):
     """See skyrocket.client.push_consumer.PushConsumer."""
 
@@ -294,6 +328,31 @@ class LitePullConsumer(_Running[_lite.LitePullConsumer]):
 async def _next(awaitable: Any) -> list[ReceivedMessage]:
     batch: list[ReceivedMessage] = await awaitable
     return batch
+
+
+class SimpleConsumer(_Running[_simple.SimpleConsumer]):
+    """See skyrocket.client.simple_consumer.SimpleConsumer."""
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Sequence[str] = "",
+        settings: SimpleConsumerSettings | None = None,
+        *,
+        subscription: Mapping[str, Filter],
+        client: ClientSettings | None = None,
+        credentials: Acl | None = None,
+    ) -> None:
+        self._inner = _simple.SimpleConsumer(
+            group, name_servers, settings, subscription=subscription, client=client, credentials=credentials
+        )
+
+    start = _waits(_simple.SimpleConsumer.start)
+    stop = _waits(_simple.SimpleConsumer.stop)
+    receive = _waits(_simple.SimpleConsumer.receive)
+    ack = _waits(_simple.SimpleConsumer.ack)
+    change_invisible = _waits(_simple.SimpleConsumer.change_invisible)
+    to_dead_letters = _waits(_simple.SimpleConsumer.to_dead_letters)
 
 
 class Admin(_Running[_admin.Admin]):

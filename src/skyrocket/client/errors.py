@@ -8,6 +8,8 @@ ClientError
 │   └── NotWritable   they know some, but none that may be written to
 ├── BrokerAbsent      a queue's broker has no address that would do
 ├── BrokerRefused     a broker answered with an error code
+│   └── PopNotOffered it is too old to know pop
+├── ReceiptExpired    a popped message was held too long; NotDeadLetter when it could not be buried
 └── SendFailed        all attempts of a send; SendTimeout when the time was up, TooManyInFlight when it never left
 """
 
@@ -140,6 +142,38 @@ class BrokerRefused(ClientError):
         self.remark = error.remark
         self.__cause__ = error
         super().__init__(f"{doing} was refused by broker {address}: {explained(error)}")
+
+
+class PopNotOffered(BrokerRefused):
+    """A broker that does not know how to hand out messages one by one."""
+
+    def __init__(self, address: str, error: RequestError) -> None:
+        super().__init__(address, error, "popping messages")
+        self.args = (
+            f"broker {address} does not know pop ({described(error)}), which RocketMQ has since 5.0: "
+            "use PushConsumer or LitePullConsumer with this cluster",
+        )
+
+
+class ReceiptExpired(ClientError):
+    """Too late: the message is handed out again, or was already."""
+
+    def __init__(self, message_id: str, invisible_seconds: float, late_seconds: float) -> None:
+        super().__init__(
+            f"the receipt of message {message_id} expired {late_seconds:.1f} s ago, it was hidden for "
+            f"{invisible_seconds:g} s: the message comes again; receive with more invisible_seconds, or call "
+            "change_invisible while you work"
+        )
+
+
+class NotDeadLetter(ClientError):
+    """A message could not be moved to the dead letters."""
+
+    def __init__(self, message_id: str, group: str) -> None:
+        super().__init__(
+            f"message {message_id} could not be moved to %DLQ%{group}, the log says why: it was not acknowledged and "
+            "comes again when its time is over"
+        )
 
 
 @dataclass(frozen=True, slots=True)

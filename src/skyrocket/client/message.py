@@ -58,7 +58,7 @@ class Message:
     deliver_at: datetime | None = None
     flag: int = 0
     wait_store_ok: bool = True
-    priority: int | None = None  # 0 is the lowest; brokers put it into the queue of that number, pop reads high ones first
+    priority: int | None = None  # 0 is the lowest: the number of its queue, of which pop empties high ones first
 
     @classmethod
     def json(cls, topic: str, value: Any, **rest: Any) -> "Message":

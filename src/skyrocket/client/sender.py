@@ -195,6 +195,8 @@ class Sender:
             if number > 1 and now >= deadline:
                 break
             if queue is not None:
+                if out.is_numbered and attempts and publishing.index_of(queue) is None:
+                    break  # its broker has left: what the attempts met tells whether it may have the message
                 index = self._index_of(publishing, queue)
             elif self._chooses_plainly:
                 index = publishing.next() if failed_broker is None else publishing.other_than(failed_broker)

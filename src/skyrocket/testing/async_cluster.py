@@ -39,7 +39,7 @@ from skyrocket.testing.movable_clock import MovableClock
 from skyrocket.testing.time_travel import REACTION_SECONDS, TimeTravel
 
 if TYPE_CHECKING:
-    from skyrocket.client import Admin, LitePullConsumer, Producer, PushConsumer
+    from skyrocket.client import Admin, LitePullConsumer, Producer, PushConsumer, SimpleConsumer
     from skyrocket.client.message import ReceivedMessage
     from skyrocket.client.settings import ClientSettings
 
@@ -157,6 +157,12 @@ class AsyncLocalCluster:
         from skyrocket.client import LitePullConsumer
 
         return LitePullConsumer(group, client=self.client_settings, **options)
+
+    def simple_consumer(self, group: str, **options: Any) -> "SimpleConsumer":
+        """A simple consumer of this cluster, not started; `options` as SimpleConsumer takes them."""
+        from skyrocket.client import SimpleConsumer
+
+        return SimpleConsumer(group, client=self.client_settings, **options)
 
     def admin(self) -> "Admin":
         """Administration of this cluster, not started."""

@@ -213,6 +213,12 @@ class LocalCluster:
 
         return blocking.LitePullConsumer(group, client=self.client_settings, **options)
 
+    def simple_consumer(self, group: str, **options: Any) -> "blocking.SimpleConsumer":
+        """A simple consumer of this cluster, not started; `options` as SimpleConsumer takes them."""
+        from skyrocket.client import blocking
+
+        return blocking.SimpleConsumer(group, client=self.client_settings, **options)
+
     def admin(self) -> "blocking.Admin":
         """Administration of this cluster, not started."""
         from skyrocket.client import blocking

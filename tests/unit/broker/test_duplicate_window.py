@@ -75,7 +75,7 @@ class WindowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
     def send_again(self, data: st.DataObject) -> None:
-        number, receipt = data.draw(st.sampled_from(self.sent[-12:]))
+        number, _ = data.draw(st.sampled_from(self.sent[-12:]))
         stored, is_known = len(self.sent), number in self.remembered()
         producer = number.lane.producer_id.decode()
         again = self.put(producer, number.lane.queue_id, number.sequence, 5)

@@ -151,9 +151,7 @@ class PullProcessor:
                     f"topicConfig.readQueueNums:[{topic.read_queues}] consumer:[/{peer.remote_address}]"
                 )
             if header.sys_flag & SUBSCRIPTION:
-                subscription = self._subscriptions.of_request(
-                    header.topic, header.subscription, header.expression_type
-                )
+                subscription = self._subscriptions.of_request(header.topic, header.subscription, header.expression_type)
                 self._consumers.note_subscription(header.consumer_group, subscription)
                 wanted = self._subscriptions.wanted(subscription, lenient=True)
             else:

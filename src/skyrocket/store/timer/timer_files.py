@@ -88,7 +88,8 @@ class TimerFiles:
         units = self._valid_tail(flushed, commit_log_end)
         new = units.behind(flushed)  # the wheel on disk knows all before it
         if has_wheel:
-            self._check_precision(units.upto(len(units.positions) - len(new.positions)))
+            known = units.upto(len(units.positions) - len(new.positions))
+            self._check_precision(known.due_from(self.wheel.step_of(checkpoint.last_read_time_ms)))
         read_ms = checkpoint.last_read_time_ms
         times = self._link(new)
         lacks_wheel = not has_wheel and self.log.end > self.log.start
@@ -160,7 +161,7 @@ class TimerFiles:
         return linked
 
     def _check_precision(self, units: ScannedUnits) -> None:
-        """Raises CorruptFile when the wheel does not turn in the steps that the units, which it knows, say."""
+        """Raises CorruptFile when the wheel does not turn in the steps of units that it knows and that still wait."""
         for time_ms in units.slot_times_ms[-_LOOKED_AT:]:
             wanted_ms = self.wheel.step_of(int(time_ms))
             if self.wheel.stored(wanted_ms).time_ms < wanted_ms:  # a later one is of a later round

@@ -491,6 +491,22 @@ def test_a_wheel_of_another_precision_is_refused_with_the_next_step(
         Timed(tmp_path / "other", clock, timer_precision_ms=500)
 
 
+def test_a_wheel_that_was_built_again_lacks_only_what_was_delivered(timed: Timed, clock: FakeClock) -> None:
+    timed.put_at(b"x", clock.now_ms() + 1000)
+    clock.advance(seconds=2)
+    timed.fire()
+    timed.stop()
+    (timed.root / "timerwheel").unlink()
+    again = reopened(Timed(timed.root, clock))
+    again.put_at(b"y", clock.now_ms() + 1000)
+    again.fire()
+    again = reopened(again)
+    clock.advance(seconds=2)
+    again.fire()
+    assert again.bodies() == [b"x", b"y"]
+    again.stop()
+
+
 def test_a_wheel_of_the_wrong_size_is_refused(timed: Timed, clock: FakeClock, tmp_path: Path) -> None:
     copy_of(timed, tmp_path / "other")
     (tmp_path / "other" / "timerwheel").write_bytes(b"x" * 100)

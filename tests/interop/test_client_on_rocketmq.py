@@ -1,0 +1,64 @@
+"""Our client's priorities, traces and ways back on a broker of Apache RocketMQ: the same as on ours."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from skyrocket.client import Admin, ClientSettings, Message, Producer
+from skyrocket.config.sections import StoreConfig
+from skyrocket.format.trace import SendKind, Sent
+from skyrocket.model.message_queue import MessageQueue
+from tests.client.cluster import run_bounded
+from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
+from tests.client.test_admin import soon
+from tests.client.test_trace import told
+from tests.interop.rocketmq_broker import running_broker
+from tests.interop.standalone import running_standalone
+
+pytestmark = pytest.mark.timeout(200)
+
+TOPIC, GROUP = "Orders", "Billing"
+
+
+async def scenario(names: str, *, chooses_by_priority: bool) -> None:
+    client = ClientSettings(names, trace=True)
+    async with Admin(names) as admin, Producer("Shop", client=client) as producer:
+        await admin.create_topic(TOPIC, 4)
+        for group in (GROUP, "Audit"):
+            await admin.create_group(group)
+        await soon(admin, TOPIC, 4)
+        receipts = {
+            priority: await producer.send(Message(TOPIC, b"%d" % priority, keys="o-7", priority=priority))
+            for priority in (0, 1, 2, 3, 4, 5)
+        }
+        if chooses_by_priority:
+            queues = {priority: receipt.queue.queue_id for priority, receipt in receipts.items()}
+            assert queues == {0: 0, 1: 1, 2: 2, 3: 3, 4: 3, 5: 3}
+        (sent,) = await told(admin, receipts[5].message_id, 1)
+        assert isinstance(sent, Sent)
+        assert (sent.topic, sent.keys, sent.kind, sent.succeeded) == (TOPIC, "o-7", SendKind.NORMAL, True)
+
+        queue = MessageQueue(TOPIC, receipts[0].queue.broker_name, 1)
+        await producer.send_batch([Message(TOPIC, b"x")] * 6, queue=queue)
+        end = await admin.max_offset(queue)
+        await admin.set_offset(GROUP, queue, 2)
+        preview = await admin.preview_reset(GROUP, TOPIC, None)
+        (move,) = [each for each in preview.moves if each.queue == queue]
+        assert (move.committed, move.skipped, move.repeated) == (2, end - 2, 0)
+        (move,) = [each for each in (await admin.preview_reset(GROUP, TOPIC, 0.0)).moves if each.queue == queue]
+        assert (move.target, move.skipped, move.repeated) == (0, 0, 2)
+        await admin.clone_offsets(GROUP, "Audit", TOPIC)
+        assert await admin.committed("Audit", queue) == 2
+
+
+@pytest.mark.parametrize("server", SERVER_PARAMETERS)
+def test_priorities_traces_and_ways_back(tmp_path: Path, server: str) -> None:
+    with contextlib.ExitStack() as stack:
+        if server == OURS:
+            names = stack.enter_context(running_standalone(tmp_path)).name_server
+        else:
+            apache = apache_or_skip(server)
+            names = stack.enter_context(running_broker(apache, tmp_path, StoreConfig())).name_server
+            run_bounded(registered(names), 60)
+        run_bounded(scenario(names, chooses_by_priority=server != "4.9.7"), 60)
