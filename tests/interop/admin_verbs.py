@@ -170,21 +170,21 @@ VERBS = (
     shows("for 8 clusterRT -n {n} -a 2 -i 1", r"DefaultCluster +broker-a +\d+\.\d+ +2 +0"),
 )
 
-# mqadmin's other verbs, and why the suite does not run them.
+# mqadmin's other verbs, and why this table does not run them.
 NOT_YET = {
-    "setConsumeMode, exportPopRecord": "pop",
-    "queryMsgTraceById": "message traces",
-    "getSyncStateSet, getBrokerEpoch, resetMasterFlushOffset": "replication",
-    "getControllerMetaData, getControllerConfig, updateControllerConfig, electMaster": "controller",
-    "cleanBrokerMetadata": "controller",
-    "createUser, updateUser, deleteUser, getUser, listUser, copyUser": "access control",
-    "createAcl, updateAcl, deleteAcl, getAcl, listAcl, copyAcl": "access control",
-    "updateAclConfig, deleteAclConfig, clusterAclConfigVersion": "access control of 4.9",
-    "updateGlobalWhiteAddr, getAclConfig": "access control of 4.9",
-    "updateStaticTopic, remappingStaticTopic": "static topics",
-    "addBroker, removeBroker": "broker container",
-    "dumpCompactionLog": "compacted topics",
+    "setConsumeMode, exportPopRecord": "not yet",
+    "queryMsgTraceById": "see test_trace.py",
+    "getSyncStateSet, getBrokerEpoch, resetMasterFlushOffset": "not yet: replication",
+    "getControllerMetaData, getControllerConfig, updateControllerConfig, electMaster": "not yet: controller",
+    "cleanBrokerMetadata": "not yet: controller",
+    "createUser, updateUser, deleteUser, getUser, listUser, copyUser": "see test_acl.py",
+    "createAcl, updateAcl, deleteAcl, getAcl, listAcl, copyAcl": "see test_acl.py",
+    "updateAclConfig, deleteAclConfig, clusterAclConfigVersion": "see test_acl.py",
+    "updateGlobalWhiteAddr, getAclConfig": "see test_acl.py",
+    "updateStaticTopic, remappingStaticTopic": "not yet: static topics",
+    "addBroker, removeBroker": "not yet: broker container",
+    "dumpCompactionLog": "not yet: compacted topics",
     "rocksDBConfigToJson, exportMetadataInRocksDB, checkRocksdbCqWriteProgress": "RocksDB, which we do not use",
-    "switchTimerEngine": "timer messages",
+    "switchTimerEngine": "between wheel and RocksDB: we have the wheel",
     "startMonitoring": "watches for ever and prints nothing by itself",
 }
