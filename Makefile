@@ -51,7 +51,7 @@ interop: $(STAMP) ## RocketMQ's clients, tools and stores with ours (needs Java,
 
 interop-client: $(STAMP) ## our client with Skyrocket, Apache RocketMQ 5.4.0 and 4.9.7: one suite, a table (needs Java, Maven)
 	rm -f var/interop/client.json
-	$(PYTEST) tests/client/test_three_servers.py tests/client/test_kill.py tests/client/test_mixed_groups.py; \
+	$(PYTEST) tests/client/test_three_servers.py tests/client/test_kill.py tests/client/test_mixed_groups.py tests/client/test_terminal.py; \
 	status=$$?; $(BIN)/python -m tests.client.matrix; exit $$status
 
 bench: $(STAMP) ## speed, as ratios from one run, with a table and a plot

@@ -6,6 +6,7 @@ Serve it: uvicorn --app-dir examples client_fastapi:app. Without FastAPI (pip in
 import contextlib
 import logging
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,7 +22,8 @@ try:
     from fastapi import FastAPI
     from fastapi.testclient import TestClient
 except ImportError as missing:
-    raise SystemExit(f"skipped: this example needs FastAPI and httpx ({missing})") from None
+    sys.stderr.write(f"skipped: this example needs FastAPI and httpx ({missing})\n")
+    raise SystemExit(0) from None
 
 shipped: list[str] = []
 

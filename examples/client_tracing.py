@@ -5,6 +5,7 @@ Spans are printed here; an application would export them. Without OpenTelemetry'
 
 import asyncio
 import logging
+import sys
 
 from local_server import name_server
 
@@ -19,7 +20,8 @@ try:
 
     from skyrocket.client.otel import ConsumeSpans, SendSpans
 except ImportError as missing:
-    raise SystemExit(f"skipped: this example needs opentelemetry-sdk ({missing})") from None
+    sys.stderr.write(f"skipped: this example needs opentelemetry-sdk ({missing})\n")
+    raise SystemExit(0) from None
 
 
 def shown(span: ReadableSpan) -> str:

@@ -71,6 +71,7 @@ def test_a_retry_goes_to_another_broker_if_there_is_one() -> None:
     assert Rotation(A).queues[Rotation(A).other_than("broker-a")].broker_name == "broker-a"
 
 
+@pytest.mark.requirement("C090")
 def test_brokers_that_rest_are_passed_over_until_their_time_is_up() -> None:
     rotation, faults = Rotation(A + B), BrokerFaults()
     faults.failed("broker-a", now=100.0, reachable=False)
@@ -81,7 +82,7 @@ def test_brokers_that_rest_are_passed_over_until_their_time_is_up() -> None:
     assert {rotation.queues[rotation.avoiding(faults, 109.6, None)].broker_name for _ in range(8)} == {"broker-b"}
 
 
-@pytest.mark.requirement("A043")
+@pytest.mark.requirement("A043", "B019")
 def test_the_quickest_broker_is_preferred_and_equal_ones_take_turns() -> None:
     rotation, faults = Rotation(A + B), BrokerFaults()
     faults.succeeded("broker-a", 0.040, 0.0)
@@ -111,6 +112,7 @@ def test_a_rest_never_gets_shorter_by_a_later_answer(latencies: list[float]) -> 
         assert not until or not faults.is_available("b", until - 0.001)
 
 
+@pytest.mark.requirement("B019")
 def test_other_selectors_choose_among_what_they_are_given() -> None:
     message = Message("T", b"x")
     assert select_by_random(A + B, message, None) in A + B

@@ -77,6 +77,7 @@ def test_without_any_name_server_the_error_says_what_to_check(monkeypatch: pytes
     run_bounded(main())
 
 
+@pytest.mark.requirement("C074")
 def test_an_http_address_tells_the_name_servers(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path) as given:
@@ -120,6 +121,7 @@ def test_one_client_id_cannot_serve_two_clusters() -> None:
     run_bounded(main())
 
 
+@pytest.mark.requirement("C062", "C074")
 def test_routes_are_refreshed_and_new_brokers_used(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path) as given:

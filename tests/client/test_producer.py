@@ -70,7 +70,7 @@ def test_a_send_says_where_the_message_is(tmp_path: Path) -> None:
     run_bounded(main())
 
 
-@pytest.mark.requirement("A042", "B039", "C077")
+@pytest.mark.requirement("A042", "B039", "C077", "B019", "C001")
 def test_queues_take_turns(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path, "broker-a", "broker-b") as given:
@@ -99,7 +99,7 @@ async def until_known(producer: Producer, count: int) -> None:
     raise AssertionError("the topic did not appear")
 
 
-@pytest.mark.requirement("A044", "E018", "E019")
+@pytest.mark.requirement("A044", "E018", "E019", "E020")
 @pytest.mark.parametrize("kind", list(CompressionType))
 def test_large_bodies_travel_compressed_and_arrive_whole(tmp_path: Path, kind: CompressionType) -> None:
     async def main() -> None:
@@ -118,7 +118,7 @@ def test_large_bodies_travel_compressed_and_arrive_whole(tmp_path: Path, kind: C
     run_bounded(main())
 
 
-@pytest.mark.requirement("C014")
+@pytest.mark.requirement("C014", "B002", "B037")
 def test_equal_sharding_keys_go_to_the_queue_that_java_would_choose(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
@@ -207,7 +207,7 @@ def test_a_oneway_send_is_stored_without_an_answer(tmp_path: Path) -> None:
     run_bounded(main())
 
 
-@pytest.mark.requirement("C052", "C087")
+@pytest.mark.requirement("C052", "C087", "B019")
 def test_a_send_is_tried_on_another_broker(tmp_path: Path) -> None:
     async def main() -> None:
         settings = ProducerSettings(send_timeout=5)

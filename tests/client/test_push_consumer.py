@@ -48,7 +48,7 @@ def committed(given: Cluster, *, group: str = GROUP, topic: str = TOPIC) -> int:
     return total
 
 
-@pytest.mark.requirement("A063", "A065", "B020", "C012", "D019")
+@pytest.mark.requirement("A063", "A065", "B020", "C012", "D019", "C108")
 @pytest.mark.parametrize("orderly", [False, True])
 @pytest.mark.parametrize("kind", ["async", "plain"])
 def test_every_message_is_handled_once_and_committed_at_the_end(tmp_path: Path, orderly: bool, kind: str) -> None:
@@ -175,7 +175,7 @@ def test_what_fails_for_good_goes_to_the_dead_letters(tmp_path: Path, orderly: b
     run_bounded(main())
 
 
-@pytest.mark.requirement("A091", "C038")
+@pytest.mark.requirement("A091", "C038", "B037")
 def test_a_message_in_order_blocks_its_queue_until_it_is_consumed(tmp_path: Path) -> None:
     async def main() -> None:
         got: list[tuple[bytes, int]] = []
@@ -248,7 +248,7 @@ def test_batches_are_handed_over_as_lists_and_may_fail_from_the_middle(tmp_path:
     run_bounded(main())
 
 
-@pytest.mark.requirement("A078", "B041", "C118")
+@pytest.mark.requirement("A078", "B041", "C118", "C127")
 def test_one_slow_message_holds_back_the_committed_offset(tmp_path: Path) -> None:
     async def main() -> None:
         done: list[int] = []
@@ -302,7 +302,7 @@ def test_stop_lets_running_handlers_finish_and_commits_them(tmp_path: Path) -> N
     run_bounded(main())
 
 
-@pytest.mark.requirement("A069", "A070", "A071", "A072", "A086", "C128")
+@pytest.mark.requirement("A069", "A070", "A071", "A072", "A086", "C128", "C074")
 def test_members_share_queues_when_they_come_and_go(tmp_path: Path) -> None:
     async def main() -> None:
         got: Counter[bytes] = Counter()
@@ -355,7 +355,7 @@ def test_members_share_queues_when_they_come_and_go(tmp_path: Path) -> None:
     run_bounded(main(), 60)
 
 
-@pytest.mark.requirement("C146")
+@pytest.mark.requirement("C146", "B002", "B037")
 def test_order_is_kept_while_members_come_and_go(tmp_path: Path) -> None:
     async def main() -> None:
         log: list[tuple[str, int]] = []
@@ -683,6 +683,7 @@ def test_offsets_are_reset_from_outside_while_running(tmp_path: Path, by: str) -
     run_bounded(main())
 
 
+@pytest.mark.requirement("C106")
 def test_tools_can_ask_a_running_consumer(tmp_path: Path) -> None:
     async def main() -> None:
         got: list[bytes] = []
@@ -734,7 +735,7 @@ def test_broadcasting_drops_what_fails(tmp_path: Path) -> None:
     run_bounded(main())
 
 
-@pytest.mark.requirement("C125")
+@pytest.mark.requirement("C125", "C074")
 def test_a_message_that_the_broker_does_not_take_back_is_sent_to_the_retry_topic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

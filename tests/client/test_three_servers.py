@@ -25,6 +25,7 @@ from skyrocket.client import (
     MessageQueue,
     NoRoute,
     PopNotOffered,
+    PoppedMessage,
     Producer,
     ProducerSettings,
     PushConsumer,
@@ -438,7 +439,7 @@ def test_receive_acknowledge_hide_and_give_up(names: str, request: pytest.Fixtur
                 with pytest.raises(PopNotOffered, match="use PushConsumer or LitePullConsumer"):
                     await consumer.receive()
                 return
-            found = {}
+            found: dict[bytes, PoppedMessage] = {}
             while len(found) < 5:
                 batch = await consumer.receive(invisible_seconds=6)
                 assert batch, f"only {sorted(found)} came"

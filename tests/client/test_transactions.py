@@ -20,7 +20,7 @@ TOPIC = "Orders"
 QUICK = BrokerConfig(transaction_timeout_ms=200, transaction_check_interval_ms=200)
 
 
-@pytest.mark.requirement("C005")
+@pytest.mark.requirement("C005", "C028")
 @pytest.mark.parametrize("kind", ["async", "plain"])
 def test_what_was_left_open_is_decided_by_the_checker(tmp_path: Path, kind: str) -> None:
     async def main() -> None:
@@ -56,6 +56,7 @@ def test_what_was_left_open_is_decided_by_the_checker(tmp_path: Path, kind: str)
     run_bounded(main(), 60)
 
 
+@pytest.mark.requirement("C028")
 def test_wrong_use_is_named(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path) as given:

@@ -129,6 +129,7 @@ def test_a_killed_broker_keeps_what_it_acknowledged_and_its_store_is_not_closed(
     assert bodies(rocketmq.messages("Orders")) == [b"%d" % number for number in range(100)] + [b"after"]
 
 
+@pytest.mark.requirement("C127")
 def test_offsets_that_were_only_in_memory_are_lost_by_a_kill_but_not_after_some_time(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic("Orders", queues=1)
     queue = MessageQueue("Orders", "broker-a", 0)

@@ -1,9 +1,10 @@
 """`advance` makes things happen in their order, and returns when they have happened."""
 
 import asyncio
+import contextlib
 import random
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -54,12 +55,14 @@ def test_timers_come_at_their_own_time_to_the_second(rocketmq: LocalCluster) -> 
         assert 0 <= late_ms < 4000, message
 
 
+@pytest.mark.requirement("C039")
+@pytest.mark.parametrize(("most", "times"), [(6, 6), (-1, 16), (18, 18)])
 def test_a_message_that_always_fails_comes_again_at_every_interval_and_then_is_a_dead_letter(
-    rocketmq: LocalCluster,
+    rocketmq: LocalCluster, most: int, times: int
 ) -> None:
     rocketmq.create_topic("Orders", queues=1)
     calls: list[tuple[int, int]] = []
-    consumer = rocketmq.push_consumer("Billing", settings=PushConsumerSettings(max_reconsume_times=6))
+    consumer = rocketmq.push_consumer("Billing", settings=PushConsumerSettings(max_reconsume_times=most))
 
     def fail(message: ReceivedMessage) -> None:
         calls.append((message.reconsume_times, rocketmq.now_ms))
@@ -72,11 +75,13 @@ def test_a_message_that_always_fails_comes_again_at_every_interval_and_then_is_a
         while not rocketmq.messages("SCHEDULE_TOPIC_XXXX"):
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        rocketmq.advance(minutes=30)
-    assert [times for times, _ in calls] == [0, 1, 2, 3, 4, 5, 6]
+        rocketmq.advance(minutes=30 if times == 6 else 600)
+    assert [nth for nth, _ in calls] == list(range(times + 1))
     pauses = [(after - before) / 1000 for (_, before), (_, after) in pairwise(calls)]
-    # Seconds; consumers live in real time, so a little is added. Levels 3 to 8.
-    assert pauses == [pytest.approx(seconds, abs=3) for seconds in (10, 30, 60, 120, 180, 240)]
+    # Seconds; consumers live in real time, so a little is added. Levels from 3 on, after the last one always 2 h.
+    table = [ms / 1000 for ms in DELAYS_MS[2:]] + [7200.0] * 2
+    assert table[:6] == [10, 30, 60, 120, 180, 240]
+    assert pauses == [pytest.approx(seconds, abs=3) for seconds in table[:times]]
     assert bodies(rocketmq.dead_letters("Billing")) == [b"bad"]
 
 
@@ -103,7 +108,9 @@ def test_files_expire_after_their_time_at_the_hour_for_it(rocketmq: LocalCluster
     assert (hour - datetime.now(UTC)).total_seconds() == pytest.approx(71 * 3600, abs=60)
 
 
-def test_a_pull_that_waits_is_answered_when_its_time_has_passed() -> None:
+@pytest.mark.requirement("A038", "B036")
+@pytest.mark.parametrize("seconds", [15, 30])
+def test_a_pull_that_waits_is_answered_when_its_time_has_passed(seconds: int) -> None:
     async def main() -> None:
         async with AsyncLocalCluster() as mq, RemotingClient() as client:
             await mq.create_topic("Orders")
@@ -115,15 +122,15 @@ def test_a_pull_that_waits_is_answered_when_its_time_has_passed() -> None:
                 max_msg_nums=32,
                 sys_flag=0x6,
                 commit_offset=0,
-                suspend_timeout_millis=15_000,
+                suspend_timeout_millis=seconds * 1000,
                 subscription="*",
                 expression_type="TAG",
             )
             began = time.monotonic()
             address = mq.broker_addresses["broker-a"]
-            waiting = asyncio.create_task(client.call(address, request, accepted=frozenset({19}), timeout_seconds=30))
+            waiting = asyncio.create_task(client.call(address, request, accepted=frozenset({19}), timeout_seconds=60))
             await asyncio.sleep(0.1)
-            await mq.advance(seconds=14)
+            await mq.advance(seconds=seconds - 1)
             await asyncio.sleep(0.1)
             assert not waiting.done()
             await mq.advance(seconds=2)
@@ -168,6 +175,76 @@ def test_delayed_messages_survive_a_kill_while_they_wait(rocketmq: LocalCluster)
     assert rocketmq.messages("Orders") == []
     rocketmq.advance(minutes=2)
     assert bodies(rocketmq.messages("Orders")) == [b"late"]
+
+
+@pytest.mark.requirement("C033")
+def test_what_comes_at_its_time_stands_behind_what_was_there_before(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    with rocketmq.producer() as producer:
+        producer.send(Message("Orders", b"timer", delay=60))
+        producer.send(Message("Orders", b"level", delay_level=5))
+        rocketmq.advance(seconds=50)
+        for _ in range(3):
+            producer.send(Message("Orders", b"backlog"))
+        rocketmq.advance(seconds=20)
+    arrived = bodies(rocketmq.messages("Orders"))
+    assert (arrived[:3], sorted(arrived[3:])) == ([b"backlog"] * 3, [b"level", b"timer"])
+
+
+@pytest.mark.requirement("C034")
+def test_a_moment_is_that_of_the_brokers_clock(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    moment = datetime.now(UTC) + timedelta(minutes=10)
+    with rocketmq.producer() as producer:
+        producer.send(Message("Orders", b"in step", deliver_at=moment))
+        assert rocketmq.messages("Orders") == []
+        rocketmq.advance(minutes=5)  # the broker's clock is five minutes ahead of the client's
+        began_ms = rocketmq.now_ms
+        producer.send(Message("Orders", b"ahead", deliver_at=moment))
+        rocketmq.advance(minutes=6)
+    arrived = rocketmq.messages("Orders")
+    assert bodies(arrived) == [b"in step", b"ahead"]
+    assert all(290_000 < message.store_timestamp - began_ms < 310_000 for message in arrived)
+
+
+@pytest.mark.requirement("C035")
+@pytest.mark.rocketmq(
+    settings={"mappedFileSizeCommitLog": 64 << 10, "fileReservedTime": 72, "timerMaxDelaySec": 6 * 86_400}
+)
+def test_a_timer_of_five_days_is_kept_for_three_days_from_its_delivery_on(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+
+    def kept() -> bool:
+        return b"timer" in bodies(rocketmq.messages("Orders"))
+
+    with rocketmq.producer() as producer:
+        producer.send(Message("Orders", b"timer", delay=5 * 86_400))
+        rocketmq.advance(days=5, minutes=1)
+        assert kept()
+        for _ in range(20):  # the file that is written to always stays
+            producer.send(Message("Orders", random.randbytes(10_000)))
+        rocketmq.advance(days=2, hours=23)
+        assert kept()
+        rocketmq.advance(hours=26)
+        assert not kept()
+
+
+@pytest.mark.requirement("D021")
+def test_one_queue_gives_one_order_for_all_whoever_consumes(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    received: list[bytes] = []
+    settings = PushConsumerSettings(orderly=True)
+    with rocketmq.producer() as producer, contextlib.ExitStack() as members:
+        for _ in range(2):
+            consumer = rocketmq.push_consumer("Billing", settings=settings)
+            consumer.subscribe("Orders", lambda message: received.append(message.body))
+            members.enter_context(consumer)
+        for number in range(60):
+            producer.send(Message("Orders", b"%d" % number, sharding_key=str(number)))
+        deadline = time.monotonic() + 10
+        while len(received) < 60 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert received == [b"%d" % number for number in range(60)]
 
 
 def test_a_month_passes_in_seconds(rocketmq: LocalCluster) -> None:

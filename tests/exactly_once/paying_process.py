@@ -1,4 +1,4 @@
-"""A consumer that dies where it hurts: `python -m tests.exactly_once.paying_process NAMESRV DATABASE SEED`.
+"""A consumer that dies where it hurts: `python -m tests.exactly_once.paying_process NAMESRV DATABASE SEED CHANCE`.
 
 It kills itself with kill -9 before its work, between work and commit, right after the commit, or not at all.
 """
@@ -13,14 +13,12 @@ import time
 from skyrocket.client import ClientSettings, Once, PushConsumerSettings, ReceivedMessage, blocking
 from skyrocket.client.exactly_once.recent_keys import RecentKeys
 
-CHANCE = 0.02
 
-
-def main(name_servers: str, database: str, seed: int) -> None:
+def main(name_servers: str, database: str, seed: int, chance: float) -> None:
     chances = random.Random(seed)
 
     def die_perhaps() -> None:
-        if chances.random() < CHANCE:
+        if chances.random() < chance:
             os.kill(os.getpid(), signal.SIGKILL)
 
     class DyingKeys(RecentKeys):
@@ -46,4 +44,4 @@ def main(name_servers: str, database: str, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))

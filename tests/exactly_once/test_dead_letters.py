@@ -1,15 +1,16 @@
 """Dead letters of our consumers say why, and can be sent again; intervals and numbers of attempts are exact."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from skyrocket.cli import app
 from skyrocket.client import (
     ConsumeStatus,
     DeadLetter,
@@ -141,6 +142,30 @@ def test_a_cause_never_makes_properties_too_long(rocketmq: LocalCluster, own_byt
 # ── how often, and when ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_by_default_a_message_comes_again_sixteen_times_by_the_whole_table(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic(TOPIC, queues=1)
+    calls: list[tuple[int, int]] = []
+    consumer = rocketmq.push_consumer(GROUP, settings=settings())
+
+    def fail(message: ReceivedMessage) -> None:
+        calls.append((message.reconsume_times, rocketmq.now_ms))
+        raise OutOfStock("never")
+
+    consumer.subscribe(TOPIC, fail)
+    with rocketmq.producer() as producer, consumer:
+        producer.send(Message(TOPIC, b"bad"))
+        until(lambda: rocketmq.messages("SCHEDULE_TOPIC_XXXX"))
+        rocketmq.advance(hours=6)
+        until(lambda: rocketmq.dead_letters(GROUP))
+    assert [times for times, _ in calls] == list(range(17))
+    pauses = [(after - before) / 1000 for (_, before), (_, after) in pairwise(calls)]
+    minutes = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 60, 120)
+    assert pauses == [pytest.approx(seconds, abs=3) for seconds in (10, 30, *(each * 60 for each in minutes))]
+    cause = cause_of(rocketmq.dead_letters(GROUP)[0])
+    assert cause is not None
+    assert [each.number for each in cause.attempts] == list(range(1, 18))
+
+
 @pytest.mark.rocketmq(settings={"messageDelayLevel": "1s 2s 20s 40s 70s 100s"})
 def test_own_delays_and_an_own_number_of_attempts_are_kept_exactly(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic(TOPIC, queues=1)
@@ -265,19 +290,18 @@ def test_the_command_lists_and_resends(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic(TOPIC, queues=1)
     bury(rocketmq, OutOfStock("none left"), Message(TOPIC, b"one", keys="k1"), Message(TOPIC, b"two", keys="k2"))
 
-    def dlq(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "skyrocket", "dlq", *arguments, "-n", rocketmq.name_server_address]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    def dlq(*arguments: str) -> Any:
+        return CliRunner().invoke(app, ["dlq", *arguments, "-n", rocketmq.name_server_address])
 
     listed = dlq("list", GROUP, "--trace", "--since", "1h")
-    assert listed.returncode == 0, listed.stderr
+    assert listed.exit_code == 0, listed.output
     assert listed.stdout.count("OutOfStock: none left\n") >= 2
     assert "in fail\n" in listed.stdout
     (line,) = dlq("list", GROUP, "--json", "--key", "k2").stdout.splitlines()
     shown = json.loads(line)
     assert (shown["body"], shown["topic"], len(shown["history"])) == ("two", TOPIC, 1)
     refused = dlq("resend", GROUP)
-    assert (refused.returncode, "--since, --until, --key, --error, --id, or --all" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "--since, --until, --key, --error, --id, or --all" in refused.stderr) == (2, True)
     sent = dlq("resend", GROUP, "--key", "k1")
-    assert (sent.returncode, sent.stdout) == (0, "1 sent again\n"), sent.stderr
+    assert (sent.exit_code, sent.stdout) == (0, "1 sent again\n"), sent.output
     assert [message.body for message in rocketmq.messages(f"%RETRY%{GROUP}")] == [b"one"]

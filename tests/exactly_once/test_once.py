@@ -3,7 +3,8 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,33 @@ def test_keys_that_are_old_enough_are_forgotten(shop: Shop) -> None:
     assert once.forget(timedelta(days=1)) == 1
     once.run(received(Message("Orders", b"paid", keys="o-2")), pay(shop))
     assert shop.effects() == ["o-1", "o-2"]
+
+
+def test_what_a_pool_gives_is_given_back(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "shop.db")
+    in_use: list[bool] = []
+
+    @contextmanager
+    def borrowed() -> Iterator[sqlite3.Connection]:
+        in_use.append(True)
+        try:
+            yield connection
+        finally:
+            in_use.pop()
+
+    once = Once(borrowed)
+    once.create_table()
+
+    def fail(message: ReceivedMessage, connection: sqlite3.Connection) -> None:
+        raise ValueError("not today")
+
+    with pytest.raises(ValueError, match="not today"):
+        once.run(ORDER, fail)
+    for _ in range(2):
+        once.run(ORDER, lambda message, connection: None)
+    assert (once.called, once.repeated, in_use) == (1, 1, [])
+    assert connection.execute("SELECT message_key FROM skyrocket_done").fetchall() == [("o-1",)]
+    connection.close()
 
 
 # ── wrong use ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -143,6 +143,7 @@ async def running(
 # ── sending and pulling ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.requirement("C078")
 def test_what_is_sent_can_be_pulled_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as given:
@@ -245,7 +246,7 @@ def test_sends_are_answered_when_the_disk_has_them(tmp_path: Path) -> None:
     run_bounded(main())
 
 
-@pytest.mark.requirement("C091")
+@pytest.mark.requirement("C091", "C078")
 def test_refusals_of_a_send_say_what_rocketmq_says(tmp_path: Path) -> None:
     async def main() -> None:
         config = BrokerConfig(auto_create_topic=False)
@@ -269,7 +270,7 @@ def test_refusals_of_a_send_say_what_rocketmq_says(tmp_path: Path) -> None:
 # ── pulls ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("C002")
+@pytest.mark.requirement("C002", "B003", "C112")
 def test_the_code_of_a_pull_says_where_its_offset_lies(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as given:
@@ -298,6 +299,7 @@ def test_the_code_of_a_pull_says_where_its_offset_lies(tmp_path: Path) -> None:
     run_bounded(main())
 
 
+@pytest.mark.requirement("A038", "B036")
 def test_a_waiting_pull_is_woken_by_its_message_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as given:
@@ -362,6 +364,7 @@ def test_offsets_are_committed_and_queried(tmp_path: Path) -> None:
     run_bounded(main())
 
 
+@pytest.mark.requirement("C004")
 def test_messages_are_found_by_key(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as given:

@@ -419,6 +419,7 @@ def test_the_keys_that_take_effect_at_once_are_those_of_the_documentation(tmp_pa
 # ── the broker's own permission ──────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.requirement("C078")
 def test_without_write_permission_ordered_topics_are_refused(tmp_path: Path) -> None:
     async def scenario(given: Running) -> None:
         await given.client.call(given.address, topic("Ordered", order=True))

@@ -142,7 +142,7 @@ def test_lite_pulls_are_served_unless_the_broker_forbids_them(tmp_path: Path, en
     run_bounded(main())
 
 
-@pytest.mark.requirement("B047")
+@pytest.mark.requirement("B047", "C112")
 @pytest.mark.parametrize(("enabled", "on_disk", "suggested"), [(True, True, 1), (True, False, 0), (False, True, 0)])
 def test_who_reads_what_is_on_disk_is_sent_to_the_slave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: bool, on_disk: bool, suggested: int

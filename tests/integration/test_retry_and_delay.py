@@ -84,7 +84,7 @@ def place_of(answer: SendMessageAnswer) -> int:
 # ── delay levels ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("A050")
+@pytest.mark.requirement("A050", "D011")
 @pytest.mark.requirement("A048")
 def test_a_delayed_message_waits_in_the_schedule_topic_until_its_time_has_come(tmp_path: Path) -> None:
     async def main() -> None:
@@ -316,7 +316,7 @@ def test_the_answers_to_delayed_sends_are_those_of_the_real_broker(tmp_path: Pat
 # ── messages that are sent back ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("C120")
+@pytest.mark.requirement("C120", "B004", "C020", "C119")
 @pytest.mark.requirement("C123")
 @pytest.mark.requirement("C124")
 def test_a_message_sent_back_comes_again_later_and_later_and_ends_as_a_dead_letter(tmp_path: Path) -> None:
@@ -551,6 +551,7 @@ def test_a_retry_that_a_client_sends_itself_is_delayed_like_one_sent_back(tmp_pa
     run_bounded(main())
 
 
+@pytest.mark.requirement("C078")
 @pytest.mark.parametrize("times", [2, 3])
 def test_a_client_may_retry_as_often_as_allowed_and_then_it_is_a_dead_letter(tmp_path: Path, times: int) -> None:
     async def main() -> None:
@@ -607,6 +608,7 @@ class SlowDisk:
         monkeypatch.setattr(Disk, "sync", sync)
 
 
+@pytest.mark.requirement("C022", "C048")
 def test_under_sync_flush_only_who_waits_for_the_disk_hears_that_it_is_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def ended(given: RunningBroker) -> int:
     return log.committed.total() + log.rolled_back.total()
 
 
+@pytest.mark.requirement("C078")
 def test_committed_messages_are_delivered_and_others_are_not(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_broker(tmp_path, LATE) as given, TransactionProducer(given.address, {}) as producer:

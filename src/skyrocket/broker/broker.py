@@ -7,8 +7,10 @@ Parts enter one exit stack and leave it in reverse, so a start that fails half-w
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
+import random
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -87,6 +89,7 @@ from skyrocket.store.message_store import MessageStore
 
 _logger = logging.getLogger(__name__)
 
+_CHOSEN_PORTS: Final = range(20_000, 32_000)
 _HOUSEKEEPING_SECONDS: Final = 10.0
 _FIRST_REGISTRATION_SECONDS: Final = 3.0
 
@@ -494,6 +497,12 @@ class Broker:
 
 
 def _free_port(bind_address: str) -> int:
-    """A port that is free now: records name the broker's port, so it must be known before the store is opened."""
+    """A port that is free now: records name the broker's port, so it must be known before the store is opened.
+
+    Below those that the kernel gives to outgoing connections, or one of them might take it in the meantime.
+    """
+    for port in random.sample(_CHOSEN_PORTS, 100):
+        with contextlib.suppress(OSError), socket.create_server((bind_address, port)):
+            return port
     with socket.create_server((bind_address, 0)) as probe:
         return int(probe.getsockname()[1])

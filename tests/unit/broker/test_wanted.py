@@ -38,6 +38,7 @@ def test_filters_by_property_are_refused_where_they_are_not_enabled() -> None:
         TAGS_ONLY.check(subscription)
 
 
+@pytest.mark.requirement("C145")
 def test_a_class_filter_matches_everything_at_the_broker() -> None:
     assert TAGS_ONLY.wanted(SubscriptionData("Orders", "red", tag_codes=(1,), is_class_filter=True)) == EVERYTHING
 

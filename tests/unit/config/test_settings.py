@@ -66,6 +66,7 @@ def by_key(section: object) -> dict[str, object]:
 
 
 @pytest.mark.requirement("A004", "A012", "A018", "A036", "A045", "A096", "A097", "A098", "A099", "A100", "E006", "E009")
+@pytest.mark.requirement("C048", "C114")
 @pytest.mark.parametrize("key", ROCKETMQ_DEFAULTS)
 def test_the_default_of_a_setting_is_rocketmqs(key: str) -> None:
     assert by_key(StoreConfig())[key] == ROCKETMQ_DEFAULTS[key]

@@ -109,6 +109,7 @@ def test_records_that_left_the_log_are_skipped(stores: Stores) -> None:
     assert all_gone.next_offset == len(offsets)
 
 
+@pytest.mark.requirement("C143")
 def test_when_all_records_looked_at_are_gone_the_status_says_so(stores: Stores) -> None:
     store = stores.open(consume_queue_file_size=20 * 10)
     fill_files(store, 2)
@@ -130,6 +131,7 @@ def test_a_read_from_memory_gives_32_messages_at_most(stores: Stores, wanted: in
     assert bodies(result) == [b"%d" % n for n in range(3, 3 + count)]
 
 
+@pytest.mark.requirement("C114")
 @pytest.mark.parametrize(("wanted", "count"), [(1, 1), (5, 5), (32, 8)])
 def test_a_read_from_disk_gives_8_messages_and_suggests_another_broker(stores: Stores, wanted: int, count: int) -> None:
     store = stores.open(memory_bytes=1000)  # 400 bytes count as page cache
@@ -182,6 +184,20 @@ def test_tags_are_compared_by_hash_in_the_queue_without_reading_the_log(stores: 
     assert result.next_offset == 20
 
 
+@pytest.mark.requirement("B034")
+def test_records_whose_tag_is_not_wanted_are_not_even_looked_at(stores: Stores) -> None:
+    store = filled(stores, 10)
+    file = store.commit_log.files.find(0)
+    assert file is not None
+    for found in decode_records(store.get(TOPIC, 0, 0).join()):
+        if found.queue_offset % 2 == 0:  # a record that is read is compared with its entry
+            file.map[found.physical_offset : found.physical_offset + 4] = bytes(4)
+    assert bodies(store.get(TOPIC, 0, 0, tags_codes={java_hash("odd")})) == [b"1", b"3", b"5", b"7", b"9"]
+    with pytest.raises(CorruptFile):
+        store.get(TOPIC, 0, 0)
+
+
+@pytest.mark.requirement("C143")
 def test_nothing_matched_still_moves_on(stores: Stores) -> None:
     store = filled(stores, 50)
     result = store.get(TOPIC, 0, 5, tags_codes={java_hash("none")})
@@ -205,6 +221,7 @@ def test_a_record_filter_sees_the_record(stores: Stores) -> None:
     assert result.next_offset == 20
 
 
+@pytest.mark.requirement("C143")
 def test_an_entry_filter_comes_before_the_record_filter(stores: Stores) -> None:
     store = filled(stores, 10)
     seen: list[bytes] = []

@@ -30,7 +30,7 @@ def applied(sys_flag: int = 0, reconsume_times: int = 0, **properties: str) -> P
     return message
 
 
-@pytest.mark.requirement("A045")
+@pytest.mark.requirement("A045", "C019")
 def test_the_levels_are_those_of_rocketmq_unless_the_setting_says_otherwise() -> None:
     seconds = [1, 5, 10, 30, *(60 * minutes for minutes in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30)), 3600, 7200]
     assert delays_of_levels(DEFAULT_DELAY_LEVELS) == tuple(1000 * each for each in seconds)

@@ -108,6 +108,7 @@ def test_a_time_in_the_past_is_no_timer(timed: Timed, clock: FakeClock) -> None:
     assert "TIMER_OUT_MS" not in found.properties
 
 
+@pytest.mark.requirement("D013")
 def test_a_time_beyond_the_window_rolls_and_is_still_met(tmp_path: Path, clock: FakeClock) -> None:
     timed = Timed(tmp_path / "store", clock, timer_roll_window=10)
     timed.put_at(b"far", clock.now_ms() + 35_500)
