@@ -125,6 +125,7 @@ def test_one_client_id_cannot_serve_two_clusters() -> None:
 def test_routes_are_refreshed_and_new_brokers_used(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path) as given:
+            assert ClientSettings().route_refresh == 30.0
             client = ClientSettings(given.names, route_refresh=0.05)
             async with Producer("Shop", client=client) as producer:
                 await producer.send(Message("Orders", b"x"))

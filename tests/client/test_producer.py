@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,17 +18,23 @@ from skyrocket.client.errors import (
     TooManyInFlight,
     WrongUse,
 )
+from skyrocket.client.handlers import ReconsumeLater
 from skyrocket.client.hooks import SendContext, SendHook
 from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import Producer, ProducerSettings
+from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.queue_selector import select_by_hash
-from skyrocket.client.receipt import SendStatus
+from skyrocket.client.receipt import SendReceipt, SendStatus
 from skyrocket.client.settings import ClientSettings
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
 from skyrocket.format.compression import CompressionType
 from skyrocket.model.message_queue import MessageQueue
-from tests.client.cluster import Cluster, cluster, run_bounded
+from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
+from skyrocket.protocol.requests.route import GetRouteInfoByTopic
+from skyrocket.remoting.client import RemotingClient
+from tests.client.cluster import Cluster, cluster, run_bounded, until
+from tests.integration.broker_fixture import port_with_vip_port
 
 TOPIC = "Orders"
 
@@ -431,3 +438,104 @@ def test_a_broker_without_a_master_address_is_absent() -> None:
     assert text.startswith(
         "broker broker-a of topic Orders has no master in the route: it is down or was removed; start it"
     )
+
+
+@pytest.mark.requirement("B037")
+def test_a_message_in_order_goes_to_no_other_broker(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cluster(tmp_path, "broker-a", "broker-b") as given, Producer("Shop", given.names) as producer:
+            keys = {queue.broker_name: str(key) for key in range(50) for queue in [await queue_for(producer, str(key))]}
+            await given.brokers["broker-a"]._server.stop()
+            with pytest.raises(SendFailed) as caught:
+                await producer.send(Message(TOPIC, b"x", sharding_key=keys["broker-a"]), timeout=0.5)
+            assert {attempt.broker_name for attempt in caught.value.attempts} == {"broker-a"}
+            receipt = await producer.send(Message(TOPIC, b"x", sharding_key=keys["broker-b"]))
+            assert (receipt.queue.broker_name, receipt.attempts) == ("broker-b", 1)
+
+    run_bounded(main())
+
+
+async def queue_for(producer: Producer, key: str) -> MessageQueue:
+    return select_by_hash(await producer.queues(TOPIC), Message(TOPIC, b"x"), key)
+
+
+@pytest.mark.requirement("C010")
+def test_a_send_that_nobody_awaits_calls_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        receipts: list[SendStatus] = []
+        errors: list[str] = []
+
+        def done(sending: asyncio.Task[SendReceipt]) -> None:
+            error = sending.exception()
+            receipts.append(sending.result().status) if error is None else errors.append(type(error).__name__)
+
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            bodies = [b"%d" % number for number in range(20)] + [bytes(5 << 20)]
+            tasks = [asyncio.create_task(producer.send(Message(TOPIC, body))) for body in bodies]
+            for task in tasks:
+                task.add_done_callback(done)
+            assert not receipts
+            await asyncio.wait(tasks)
+            assert (receipts, errors) == ([SendStatus.SEND_OK] * 20, ["MessageRefused"])
+            assert len(await stored(given)) == 20
+
+    run_bounded(main())
+
+
+def asked_by(monkeypatch: pytest.MonkeyPatch, method: str) -> list[tuple[Any, Any]]:
+    """Grows with every call of this method of any client: who was asked, and what."""
+    own, asked = getattr(RemotingClient, method), list[tuple[Any, Any]]()
+
+    async def call(client: RemotingClient, whom: Any, request: Any, *rest: Any, **options: Any) -> Any:
+        asked.append((whom, request))
+        return await own(client, whom, request, *rest, **options)
+
+    monkeypatch.setattr(RemotingClient, method, call)
+    return asked
+
+
+@pytest.mark.requirement("C154")
+def test_the_template_topic_is_asked_for_also_when_brokers_create_no_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with cluster(tmp_path, config=BrokerConfig(auto_create_topic=False)) as given:
+            asked = asked_by(monkeypatch, "call_any")
+            async with Producer("Shop", given.names) as producer:
+                with pytest.raises(NoRoute):
+                    await producer.send(Message("Missing", b"x"))
+            routes = [each.topic for _, each in asked if isinstance(each, GetRouteInfoByTopic)]
+            assert routes[:2] == ["Missing", "TBW102"]
+
+    run_bounded(main())
+
+
+@pytest.mark.requirement("C084")
+@pytest.mark.parametrize("vip", [False, True])
+def test_sends_and_what_is_sent_back_may_go_over_the_vip_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vip: bool
+) -> None:
+    async def main() -> None:
+        times: list[int] = []
+
+        def handle(message: ReceivedMessage) -> None:
+            times.append(message.reconsume_times)
+            if not message.reconsume_times:
+                raise ReconsumeLater(delay_level=1)
+
+        async with cluster(tmp_path) as given:
+            await given.stop_broker()
+            given._ports["broker-a"] = port = port_with_vip_port()
+            await given.start_broker()
+            client, asked = ClientSettings(given.names, vip_channel=vip), asked_by(monkeypatch, "call")
+            async with Producer("Shop", client=client) as producer:
+                await producer.send(Message(TOPIC, b"x"))
+                assert (producer._instance.remoting.connection(f"127.0.0.1:{port - 2}") is not None) == vip
+            consumer = PushConsumer("Billing", client=client)
+            consumer.subscribe(TOPIC, handle)
+            async with consumer:
+                await until(lambda: times == [0, 1])
+            sent_back = [address for address, each in asked if isinstance(each, ConsumerSendMsgBack)]
+            assert sent_back == [f"127.0.0.1:{port - 2 if vip else port}"]
+
+    run_bounded(main())

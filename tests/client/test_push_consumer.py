@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,16 +18,24 @@ from skyrocket.client.hooks import ConsumeContext, ConsumeHook
 from skyrocket.client.message import Message, ReceivedMessage, decode_messages
 from skyrocket.client.producer import Producer
 from skyrocket.client.push_consumer import PushConsumer
+from skyrocket.client.queue_locks import RENEW_SECONDS
 from skyrocket.client.send_back import SendBack
 from skyrocket.client.settings import ClientSettings
 from skyrocket.client.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.subscription import SqlFilter
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
 from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS
 from skyrocket.protocol.bodies.running_info import DIRECT_CONSUMPTION
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.requests.locks import LockBatchMq
 from skyrocket.protocol.requests.offsets import GetConsumerStatus
 from skyrocket.protocol.requests.server_to_client import ConsumeMessageDirectly
+from skyrocket.remoting.answers import Outcome
+from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.peer import Peer
 from tests.client.cluster import Cluster, cluster, run_bounded, until
 
 TOPIC, GROUP = "Orders", "Billing"
@@ -919,5 +928,169 @@ def test_an_sql_filter_chooses_by_properties_and_a_broken_one_is_refused_at_the_
             broken.subscribe(TOPIC, handle, SqlFilter("price >"))
             with pytest.raises(BrokerRefused, match=r"the filter 'price >' was refused by broker .* code 23"):
                 await broken.start()
+
+    run_bounded(main())
+
+
+def seen_by_broker(given: Cluster, code: RequestCode) -> list[RemotingCommand]:
+    """Grows with every request of this code; the broker answers as usual."""
+    route = given.brokers["broker-a"]._router._routes[code]
+    own, seen = route.handler, list[RemotingCommand]()
+
+    def handler(peer: Peer, request: RemotingCommand) -> Outcome:
+        seen.append(request)
+        return own(peer, request)
+
+    route.handler = handler
+    return seen
+
+
+@pytest.mark.requirement("C115", "E015")
+def test_a_pull_names_its_queue_and_offset_and_wants_32_messages_that_are_handled_one_by_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        got: list[int] = []
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            for _ in range(40):
+                await producer.send(Message(TOPIC, b"x", sharding_key="k"))
+            (queue_id,) = {each for each in range(4) if given.brokers["broker-a"].store.max_offset(TOPIC, each)}
+            pulls = seen_by_broker(given, RequestCode.PULL_MESSAGE)
+            consumer = PushConsumer(GROUP, given.names)
+            consumer.subscribe(TOPIC, lambda messages: got.append(len(messages)), batch=True)
+            async with consumer:
+                await until(lambda: len(got) == 40)
+            assert got == [1] * 40
+            fields = [pull.ext_fields or {} for pull in pulls]
+            asked = [each for each in fields if (each["topic"], each["queueId"]) == (TOPIC, str(queue_id))]
+            assert list(dict.fromkeys(each["queueOffset"] for each in asked)) == ["0", "32", "40"]
+            assert {(each["maxMsgNums"], each["consumerGroup"]) for each in asked} == {("32", GROUP)}
+
+    run_bounded(main())
+
+
+@pytest.mark.requirement("C106")
+def test_only_a_group_that_shares_messages_has_a_retry_topic(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            await send(producer, 1)
+            for model, topics in (("CLUSTERING", {TOPIC, f"%RETRY%{GROUP}"}), ("BROADCASTING", {TOPIC})):
+                settings = PushConsumerSettings(MessageModel(model), local_offsets=tmp_path / "offsets")
+                consumer = PushConsumer(GROUP, given.names, settings)
+                consumer.subscribe(TOPIC, lambda message: None)
+                async with consumer, Admin(given.names) as admin:
+                    await until(lambda consumer=consumer: len(consumer.assignment) >= 4)  # type: ignore[misc]
+                    info = await admin.running_info(GROUP, consumer._instance.client_id)
+                    assert {each.topic for each in info.subscriptions} == topics
+
+    run_bounded(main())
+
+
+@pytest.mark.requirement("C149")
+def test_in_order_a_queue_that_another_member_has_locked_waits_until_it_is_free(tmp_path: Path) -> None:
+    async def main() -> None:
+        got: list[int] = []
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            await producer.send(Message(TOPIC, b"x"))
+            for queue in await producer.queues(TOPIC):
+                await producer.send(Message(TOPIC, b"x"), queue=queue)
+            held, locks = MessageQueue(TOPIC, "broker-a", 2), given.brokers["broker-a"].locks
+            assert locks.lock(GROUP, "another", [held]) == (held,)
+            consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True, consume_from=FIRST))
+            consumer.subscribe(TOPIC, lambda message: got.append(message.queue_id))
+            async with consumer:
+                await until(lambda: {0, 1, 3} <= set(got))
+                await asyncio.sleep(0.2)
+                assert 2 not in got
+                locks.unlock(GROUP, "another", [held])
+                await until(lambda: 2 in got, 25)
+
+    run_bounded(main(), 40)
+
+
+@pytest.mark.requirement("C043")
+def test_what_failed_at_one_member_may_come_again_at_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        first: dict[bytes, str] = {}
+        again: dict[bytes, str] = {}
+
+        def member(given: Cluster, name: str) -> PushConsumer:
+            client = ClientSettings(given.names, instance_name=name)
+            consumer = PushConsumer(GROUP, client=client, settings=PushConsumerSettings(consume_from=FIRST))
+
+            @consumer.on(TOPIC)
+            async def handle(message: ReceivedMessage) -> None:
+                (again if message.reconsume_times else first)[message.body] = name
+                if not message.reconsume_times:
+                    raise ReconsumeLater(delay_level=1)
+
+            return consumer
+
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            given.brokers["broker-a"].topics.ensure(TOPIC, 4)
+            await given.brokers["broker-a"]._registration.register()
+            async with member(given, "one") as one, member(given, "two") as two:
+                await until(lambda: all(sum(q.topic == TOPIC for q in m.assignment) == 2 for m in (one, two)))
+                for number, queue in enumerate(await producer.queues(TOPIC)):
+                    await producer.send(Message(TOPIC, b"%d" % number), queue=queue)
+                await until(lambda: len(again) == 4)
+            assert set(first.values()) == {"one", "two"}
+            assert len(set(again.values())) == 1  # the retry topic has one queue
+
+    run_bounded(main())
+
+
+@pytest.mark.requirement("C130")
+def test_a_queue_that_was_not_pulled_for_two_minutes_is_dropped_and_begun_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        got: list[bytes] = []
+        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+            await send(producer, 4)
+            consumer = PushConsumer(GROUP, given.names)
+            consumer.subscribe(TOPIC, lambda message: got.append(message.body))
+            async with consumer:
+                await until(lambda: len(got) == 4)
+                await asyncio.sleep(0.1)  # the pulls wait at the broker
+                queues = consumer._queues
+                before = {queue: queues.in_hand[queue] for queue in queues.of_topic(TOPIC)}
+                stuck, other, *_ = sorted(before)
+                before[stuck].last_pulled -= 121
+                before[other].last_pulled -= 100
+                await queues.have(TOPIC, set(before), {TOPIC, f"%RETRY%{GROUP}"})
+                assert [queue for queue in before if before[queue].is_dropped] == [stuck]
+                await until(lambda: stuck in queues.in_hand or stuck not in queues.leaving)
+                await queues.have(TOPIC, set(before), {TOPIC, f"%RETRY%{GROUP}"})
+                await send(producer, 8)
+                await until(lambda: len(got) == 12)
+
+    run_bounded(main())
+
+
+@pytest.mark.requirement("C148")
+def test_locks_are_renewed_in_one_request_to_each_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, asked = RemotingClient.call, list[tuple[float, float, str, int]]()
+
+    async def call(client: RemotingClient, address: str, request: Any, *rest: Any, **options: Any) -> Any:
+        if isinstance(request, LockBatchMq):
+            count = len(QUEUE_LOCKS.decode(rest[0]).queues)
+            asked.append((time.monotonic(), options["timeout_seconds"], address, count))
+        return await own(client, address, request, *rest, **options)
+
+    async def main() -> None:
+        assert RENEW_SECONDS == 20.0
+        monkeypatch.setattr("skyrocket.client.push_consumer.RENEW_SECONDS", 0.4)
+        monkeypatch.setattr(RemotingClient, "call", call)
+        async with cluster(tmp_path, "broker-a", "broker-b") as given:
+            async with Admin(given.names) as admin:
+                await admin.create_topic(TOPIC, 4)
+            consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True))
+            consumer.subscribe(TOPIC, lambda message: None)
+            async with consumer:
+                began = time.monotonic()
+                await until(lambda: len(consumer.assignment) == 10)
+                asked.clear()
+                await until(lambda: len(asked) == 4)
+            masters = {str(broker.identity.address) for broker in given.brokers.values()}
+            assert {(seconds, address, count) for _, seconds, address, count in asked} == {(1.0, m, 5) for m in masters}
+            assert 0.9 < asked[0][0] - began < 4.0
+            assert asked[2][0] - asked[0][0] > 0.3
 
     run_bounded(main())

@@ -28,6 +28,7 @@ from skyrocket.errors import DataError
 from skyrocket.model.pop_retry import pop_retry_topic
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.pop import PopMessageAnswer
+from skyrocket.testing import LocalCluster
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.client.cluster import run_bounded
 
@@ -362,3 +363,15 @@ def test_messages_of_one_check_point_share_an_entry_of_the_batch() -> None:
                 assert (entry.start_offset, entry.acked) == (0, frozenset({0, 2}))
 
     run_bounded(main())
+
+
+def test_receive_and_acknowledge_without_an_event_loop() -> None:
+    with LocalCluster() as mq:
+        mq.create_topic(TOPIC)
+        with mq.producer() as producer, mq.simple_consumer(GROUP, subscription={TOPIC: "*"}) as consumer:
+            producer.send(Message(TOPIC, b"blocking"))
+            (message,) = consumer.receive()
+            consumer.change_invisible(message, 60)
+            consumer.ack(message)
+            mq.advance(seconds=70)
+            assert consumer.receive(wait_seconds=0.1) == []

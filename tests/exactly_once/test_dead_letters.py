@@ -22,7 +22,8 @@ from skyrocket.client import (
     WrongUse,
     cause_of,
 )
-from skyrocket.client.dead_letter_cause import CAUSE_PROPERTIES
+from skyrocket.client.dead_letter_cause import CAUSE_PROPERTIES, cause_properties
+from skyrocket.format.properties import encode_properties
 from skyrocket.testing import LocalCluster
 
 TOPIC, GROUP = "Orders", "Billing"
@@ -67,7 +68,7 @@ def test_a_dead_letter_tells_exception_traceback_host_and_all_attempts(rocketmq:
     consumer = rocketmq.push_consumer(GROUP, settings=settings(max_reconsume_times=2))
 
     def reserve(message: ReceivedMessage) -> None:
-        raise OutOfStock(f"none of {message.keys[0]} left after {message.reconsume_times} tries \x01\x02 \ud800")
+        raise OutOfStock(f"none of {message.keys[0]} left after {message.reconsume_times} tries")
 
     consumer.subscribe(TOPIC, reserve)
     with rocketmq.producer() as producer, consumer:
@@ -79,7 +80,7 @@ def test_a_dead_letter_tells_exception_traceback_host_and_all_attempts(rocketmq:
     cause = cause_of(letter)
     assert cause is not None
     assert cause.error_type == f"{__name__}.OutOfStock"
-    assert cause.error_message == "none of o-1 left after 2 tries    ?"
+    assert cause.error_message == "none of o-1 left after 2 tries"
     assert cause.traceback.startswith("Traceback (most recent call last)")
     assert "in reserve\n" in cause.traceback
     assert "@" in cause.host
@@ -137,6 +138,12 @@ def test_a_cause_never_makes_properties_too_long(rocketmq: LocalCluster, own_byt
     assert (cause_of(letter) is not None) == (own_bytes < 31_500)
     if own_bytes == 10:
         assert all(0 < len(letter.properties[name].encode()) <= 4096 for name in CAUSE_PROPERTIES)
+
+
+def test_what_is_no_text_for_a_property_is_replaced() -> None:
+    found = cause_properties(OutOfStock("a\x01b\x02c\ud800d"), "host", (), 0)
+    assert found["SKY_DLQ_MESSAGE"] == "a b c?d"
+    assert encode_properties(found)
 
 
 # ── how often, and when ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -103,6 +104,15 @@ async def running_broker(
         given = RunningBroker(broker, await broker.start())
         async with given.client:
             yield given
+
+
+def port_with_vip_port() -> int:
+    """A free port whose VIP port, two below, is free as well."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as main:
+            port = int(main.getsockname()[1])
+            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port - 2)):
+                return port
 
 
 async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,19 +25,19 @@ from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import NOT_ON_VIP_PORT
 from skyrocket.testing.clock import FakeClock
 from tests.integration import name_server_fixture
-from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, message, pull_request, running_broker, until
+from tests.integration.broker_fixture import (
+    GROUP,
+    TOPIC,
+    RunningBroker,
+    message,
+    port_with_vip_port,
+    pull_request,
+    running_broker,
+    until,
+)
 from tests.integration.event_loops import run_bounded
 
 # ── the VIP port ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def port_with_vip_port() -> int:
-    """A free port whose VIP port, two below, is free as well."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as main:
-            port = int(main.getsockname()[1])
-            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port - 2)):
-                return port
 
 
 def test_the_vip_port_serves_sends_and_heartbeats_but_nothing_that_is_held(tmp_path: Path) -> None:
@@ -158,6 +157,25 @@ def test_who_reads_what_is_on_disk_is_sent_to_the_slave(
     run_bounded(main())
 
 
+@pytest.mark.requirement("C113")
+@pytest.mark.parametrize(("enabled", "on_disk", "suggested"), [(True, True, 3), (True, False, 2), (False, True, 0)])
+def test_where_to_read_next_is_said_by_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: bool, on_disk: bool, suggested: int
+) -> None:
+    async def main() -> None:
+        async with running_broker(tmp_path, BrokerConfig(slave_read=enabled)) as given:
+            for _ in range(3):
+                await given.send(bytes(1000))
+            await given.pull()  # makes the group
+            groups = given.broker.groups
+            groups.update(replace(groups.groups[GROUP], broker_id=2, broker_id_when_slow=3))
+            if on_disk:
+                monkeypatch.setattr(given.broker.store.reader, "_near", 100)
+            assert (await given.pull()).header.suggest_which_broker_id == suggested
+
+    run_bounded(main())
+
+
 # ── registration and silence ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -177,6 +195,27 @@ def test_a_broker_tells_a_name_server_that_has_forgotten_it_within_the_period(tm
                 await client.call(str(address), route)
             await until(lambda: TOPIC in server.table.topics)
             assert (await client.call(str(address), route)).body
+
+    run_bounded(main())
+
+
+@pytest.mark.requirement("C061")
+def test_every_name_server_hears_of_all_topics_every_30_seconds(tmp_path: Path) -> None:
+    async def main() -> None:
+        (tmp_path / "two").mkdir()
+        async with (
+            name_server_fixture.running(tmp_path) as (one, first),
+            name_server_fixture.running(tmp_path / "two") as (two, second),
+            running_broker(tmp_path, BrokerConfig(name_servers=f"{first};{second}")) as given,
+        ):
+            assert given.broker._registration.period_seconds == 30.0
+            given.broker._registration.period_seconds = 0.2
+            await given.send()
+            for server in (one, two):
+                await until(lambda server=server: TOPIC in server.table.topics)  # type: ignore[misc]
+                server._remove(list(server.table.live), "forgotten by the test")
+            for server in (one, two):
+                await until(lambda server=server: {TOPIC, "TBW102"} <= set(server.table.topics))  # type: ignore[misc]
 
     run_bounded(main())
 

@@ -25,9 +25,15 @@ from skyrocket.protocol.errors import ProtocolError
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.remoting.client import RemotingClient
 from tests.golden_wire import all_frames, capture_lines
-from tests.integration.broker_fixture import PULL_CODES, RunningBroker, message, pull_request, running_broker
+from tests.integration.broker_fixture import (
+    PULL_CODES,
+    RunningBroker,
+    message,
+    port_with_vip_port,
+    pull_request,
+    running_broker,
+)
 from tests.integration.event_loops import run_bounded
-from tests.integration.test_broker_edges import port_with_vip_port
 from tests.integration.test_metrics import get
 
 # ── what the real servers answered ───────────────────────────────────────────────────────────────────────────────────

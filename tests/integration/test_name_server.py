@@ -190,6 +190,22 @@ def test_name_servers_are_independent(tmp_path: Path) -> None:
     assert run_bounded(scenario()) == [0, 17, 0]
 
 
+@pytest.mark.requirement("C062")
+def test_clients_are_told_nothing_that_they_did_not_ask_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as (_, address):
+            broker, client = await RawConnection.to(address), await RawConnection.to(address)
+            await broker.ask(registering("T", "U"))
+            assert (await client.ask(asking("T"))).code == 0
+            await broker.ask(registering("T", "U", name="broker-b"))
+            broker.close()
+            with pytest.raises(TimeoutError):
+                await client.receive(0.3)
+            assert (await client.ask(asking("T"))).code == 17
+
+    run_bounded(scenario())
+
+
 def test_ten_thousand_topics_are_registered_and_asked_for(tmp_path: Path) -> None:
     async def scenario() -> float:
         async with running(tmp_path) as (_, address):

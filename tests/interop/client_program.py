@@ -7,7 +7,8 @@ a scenario is and what must come out is said once, in scenarios.py. A step is a 
 | step | fields | result |
 |---|---|---|
 | send | how: sync, async, oneway, ordered, batch; messages | status, ids and place of each (one for a batch) |
-| consume | consumer, group, topic, expression, sql, orderly, broadcast, failures, maxReconsumeTimes, replies | |
+| transact | group, messages | the status of each; bodies say what becomes of them: "commit now", "roll back later" |
+| consume | consumer, group, topic, expression, sql, orderly, broadcast, pop, failures, maxReconsumeTimes, replies | |
 | deliveries | consumer, from | what the listener was given, from that one on |
 | stop | consumer | |
 | pull, lite-pull | group, topic, count | messages; their offsets are committed |

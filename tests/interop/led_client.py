@@ -8,7 +8,7 @@ from tests.interop.client_kinds import Launch
 from tests.interop.client_program import ClientProgram, running_client
 from tests.interop.observer import Observer, observing
 from tests.interop.scenarios import SCENARIOS, Stage
-from tests.interop.standalone import SHORT_DELAYS, SQL_FILTERS, Standalone, running_standalone
+from tests.interop.standalone import QUICK_CHECKS, SHORT_DELAYS, SQL_FILTERS, Standalone, running_standalone
 
 
 class LedClient:
@@ -42,7 +42,7 @@ class LedClient:
 
 @contextlib.contextmanager
 def led_client(launch: Launch, home: Path) -> Iterator[LedClient]:
-    settings = {**SHORT_DELAYS, **SQL_FILTERS, **launch.server_settings}
+    settings = {**SHORT_DELAYS, **SQL_FILTERS, **QUICK_CHECKS, **launch.server_settings}
     with running_standalone(home, settings) as server, observing(server) as observer:
         led = LedClient(launch, server, observer, home)
         try:

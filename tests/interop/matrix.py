@@ -14,12 +14,12 @@ from tests.interop.admin_verbs import NOT_YET as VERBS_NOT_YET
 from tests.interop.admin_verbs import VERBS
 from tests.interop.apache import VERSIONS, locked
 from tests.interop.client_kinds import CLIENTS
-from tests.interop.scenarios import LATER, SCENARIOS
+from tests.interop.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parents[2] / "var" / "interop" / "results.json"
 BEGIN, END = "<!-- {}: written by `python -m tests.interop.matrix --write` -->", "<!-- end of {} -->"
 
-PASS, NONE, FAIL, SKIPPED, NOT_RUN, NOT_YET = "pass", "client has none", "fail", "skipped", "not run", "not yet"
+PASS, NONE, FAIL, SKIPPED, NOT_RUN = "pass", "client has none", "fail", "skipped", "not run"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def recorded() -> dict[str, dict[str, Cell]]:
 
 
 def rows() -> list[str]:
-    return [*SCENARIOS, *LATER]
+    return list(SCENARIOS)
 
 
 def columns() -> list[str]:
@@ -61,7 +61,7 @@ def table(results: dict[str, dict[str, Cell]]) -> str:
     notes: list[str] = []
 
     def text(client: str, scenario: str) -> str:
-        cell = Cell(NOT_YET) if scenario in LATER else results.get(client, {}).get(scenario, Cell(NOT_RUN))
+        cell = results.get(client, {}).get(scenario, Cell(NOT_RUN))
         if cell.outcome != NONE:
             return cell.outcome
         note = f"{client}: {cell.reason}"

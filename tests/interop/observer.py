@@ -12,14 +12,19 @@ from skyrocket.format.compression import plain_body
 from skyrocket.format.record import RecordWalk, decode_record
 from skyrocket.model.message import StoredMessage
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.protocol.bodies.assignment import REQUEST_MODE_BODY, RequestMode
 from skyrocket.protocol.bodies.connections import CONSUMER_LIST
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
 from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, QueueLocks
 from skyrocket.protocol.errors import QueryNotFound, RequestError
+from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
 from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
 from skyrocket.protocol.requests.clients import GetConsumerListByGroup
 from skyrocket.protocol.requests.locks import LockBatchMq
 from skyrocket.protocol.requests.messaging import SendMessageV2
 from skyrocket.protocol.requests.offsets import GetMaxOffset, QueryConsumerOffset, ResetOffset
+from skyrocket.protocol.requests.pop import SetMessageRequestMode
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.tls import ClientTlsSettings, client_context
@@ -124,6 +129,13 @@ class Observer:
         """Move a group to a time, by way of its members, as mqadmin resetOffsetByTime does."""
         request = ResetOffset(topic=topic, group=group, timestamp=timestamp_ms, is_force=True)
         self._ask(self._client.call(self.server.broker, request, timeout_seconds=10))
+
+    def let_pop(self, group: str, topic: str) -> None:
+        """As mqadmin updateSubGroup and setConsumeMode do."""
+        made = SUBSCRIPTION_GROUP.encode(SubscriptionGroup(group))
+        self._ask(self._client.call(self.server.broker, UpdateAndCreateSubscriptionGroup(), made))
+        mode = RequestMode(topic=topic, group=group, mode="POP", pop_share_queues=8)
+        self._ask(self._client.call(self.server.broker, SetMessageRequestMode(), REQUEST_MODE_BODY.encode(mode)))
 
     def _ask(self, call: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(asyncio.wait_for(call, CALL_TIMEOUT_S))

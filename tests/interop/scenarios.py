@@ -448,6 +448,35 @@ def request_reply(stage: Stage) -> None:
     stage.client.stop("answering")
 
 
+def transactions(stage: Stage) -> None:
+    """Ended at once, or when the broker asks: what is committed is delivered, once, and nothing else."""
+    stage.create_topic()
+    bodies = ["commit now", "roll back now", "commit later", "roll back later"]
+    messages = [stage.message(body, tags="t", keys="k") for body in bodies]
+    assert stage.client.do("transact", group=stage.group, messages=messages) == ["SEND_OK"] * len(bodies)
+    eventually(lambda: "commit later" in stage.stored_bodies(), "the broker asks and is told", 90)
+    time.sleep(3)  # asked again a second later, it would come twice
+    assert sorted(stage.stored_bodies()) == ["commit later", "commit now"]
+    assert {(one.tags, *one.keys) for one in stage.stored()} == {("t", "k")}
+
+
+def pop(stage: Stage) -> None:
+    """The group pops: each message comes once, the failed one again through the retry topic of group and topic."""
+    stage.create_topic()
+    stage.server.let_pop(stage.group, stage.topic)
+    bodies = [f"popped-{i}" for i in range(12)]
+    stage.client.consume("popping", stage.group, stage.topic, pop=True, failures=1)
+    stage.client.send("sync", *(stage.message(body) for body in [*bodies, "fail once"]))
+    stage.await_bodies([*bodies, "fail once", "fail once"], "popping")
+    popped = stage.consumed("popping")
+    assert all("POP_CK" in one.properties for one in popped)
+    assert [one.reconsume_times for one in popped if one.body == b"fail once"] == [0, 1]
+    assert {one.topic for one in popped} == {stage.topic}
+    assert [one.body for one in stage.server.stored(f"%RETRY%{stage.group}_{stage.topic}")] == [b"fail once"]
+    stage.client.stop("popping")
+    stage.await_commit()
+
+
 Scenario = Callable[[Stage], None]
 
 SCENARIOS: dict[str, Scenario] = {
@@ -473,7 +502,6 @@ SCENARIOS: dict[str, Scenario] = {
     "offsets-by-time": offsets_by_time,
     "reset-by-time": reset_by_time,
     "request-reply": request_reply,
+    "transactions": transactions,
+    "pop": pop,
 }
-
-# Rows of the matrix whose server side is not there yet.
-LATER = ("transactions", "pop")

@@ -15,6 +15,8 @@ STOP_TIMEOUT_S = 20
 # Retries and delayed messages within seconds; level 2 stands out, so that a test can tell it from the others.
 SHORT_DELAYS = {"messageDelayLevel": " ".join(["1s", "2s", *["1s"] * 16])}
 SQL_FILTERS = {"enablePropertyFilter": "true"}
+# Asked every second, and until a producer is known that may answer: some clients make themselves known after 30 s.
+QUICK_CHECKS = {"transactionTimeOut": "1000", "transactionCheckInterval": "1000", "transactionCheckMax": "1000"}
 
 TLS_ONLY = {"tls.server.mode": "enforcing"}
 

@@ -179,7 +179,9 @@ async def test_equal_servers_are_tried_in_turn() -> None:
             await client.call_any(AddressList([str(address)]), ASK)
 
 
+@pytest.mark.requirement("C081")
 async def test_calls_in_flight_are_bounded() -> None:
+    assert ClientSettings().limits.max_calls == 65_535
     settings = ClientSettings(limits=ConnectionLimits(max_calls=2))
     async with serving(offset_router()) as (_, address), RemotingClient(settings) as client:
         calls = [asyncio.create_task(client.invoke(str(address), RemotingCommand(SILENT), 60)) for _ in range(2)]

@@ -51,6 +51,7 @@ type step struct {
 	SQL               bool      `json:"sql"`
 	Orderly           bool      `json:"orderly"`
 	Broadcast         bool      `json:"broadcast"`
+	Pop               bool      `json:"pop"`
 	Replies           bool      `json:"replies"`
 	Failures          int32     `json:"failures"`
 	MaxReconsumeTimes *int32    `json:"maxReconsumeTimes"`
@@ -148,7 +149,12 @@ func (c *client) step(s step) (any, error) {
 	switch s.Do {
 	case "send":
 		return c.send(s.How, s.Messages)
+	case "transact":
+		return c.transact(s)
 	case "consume":
+		if s.Pop {
+			return nil, notOffered{"no pop"}
+		}
 		return nil, c.consume(s)
 	case "deliveries":
 		return c.consumers[s.Consumer].since(s.From), nil
@@ -339,6 +345,48 @@ func (c *client) reply(question *primitive.MessageExt) error {
 	answer.Body = text
 	_, err = c.producer.SendSync(context.Background(), answer)
 	return err
+}
+
+// decider ends transactions as their bodies say.
+type decider struct{}
+
+func (decider) ExecuteLocalTransaction(m *primitive.Message) primitive.LocalTransactionState {
+	if strings.HasSuffix(string(m.Body), "later") {
+		return primitive.UnknowState
+	}
+	return outcomeOf(m.Body)
+}
+
+func (decider) CheckLocalTransaction(m *primitive.MessageExt) primitive.LocalTransactionState {
+	return outcomeOf(m.Body)
+}
+
+func outcomeOf(body []byte) primitive.LocalTransactionState {
+	if strings.HasPrefix(string(body), "commit") {
+		return primitive.CommitMessageState
+	}
+	return primitive.RollbackMessageState
+}
+
+func (c *client) transact(s step) (any, error) {
+	p, err := rocketmq.NewTransactionProducer(
+		decider{}, producer.WithNsResolver(c.nameServers), producer.WithGroupName(s.Group),
+		producer.WithInstanceName(s.Group), producer.WithSendMsgTimeout(timeout))
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Start(); err != nil { // and runs on: the broker will ask
+		return nil, err
+	}
+	statuses := []string{}
+	for _, m := range s.Messages {
+		result, err := p.SendMessageInTransaction(context.Background(), messageOf(m))
+		if err != nil {
+			return nil, err
+		}
+		statuses = append(statuses, sentView(result.SendResult).Status)
+	}
+	return statuses, nil
 }
 
 func (c *client) pull(s step) (any, error) {

@@ -24,8 +24,11 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -54,6 +57,8 @@ public class ScenarioClient {
             JSONObject answer = new JSONObject();
             try {
                 answer.put("result", client.step(JSON.parseObject(line)));
+            } catch (NotOffered reason) {
+                answer.put("none", reason.getMessage());
             } catch (Throwable failure) {
                 failure.printStackTrace();
                 answer.put("error", failure.toString());
@@ -61,6 +66,13 @@ public class ScenarioClient {
             out.println(JSON.toJSONString(answer));
         }
         Runtime.getRuntime().halt(0);
+    }
+
+    /** The client has no such feature. */
+    private static class NotOffered extends Exception {
+        NotOffered(String reason) {
+            super(reason);
+        }
     }
 
     private ScenarioClient(String nameServer) throws Exception {
@@ -75,6 +87,8 @@ public class ScenarioClient {
         switch (step.getString("do")) {
             case "send":
                 return send(step.getString("how"), messages(step.getJSONArray("messages")), step.getJSONArray("messages"));
+            case "transact":
+                return transact(step.getString("group"), messages(step.getJSONArray("messages")));
             case "consume":
                 consumers.put(step.getString("consumer"), new Consumer(step));
                 return null;
@@ -156,6 +170,39 @@ public class ScenarioClient {
         return future;
     }
 
+    private List<Object> transact(String group, List<Message> messages) throws Exception {
+        TransactionMQProducer transactions = new TransactionMQProducer(group);
+        transactions.setNamesrvAddr(nameServer);
+        transactions.setInstanceName(group);
+        transactions.setSendMsgTimeout((int) TIMEOUT_MS);
+        transactions.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                return text(message).endsWith("later") ? LocalTransactionState.UNKNOW : outcome(message);
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                return outcome(message);
+            }
+        });
+        transactions.start(); // and runs on: the broker will ask
+        List<Object> statuses = new ArrayList<>();
+        for (Message message : messages) {
+            statuses.add(transactions.sendMessageInTransaction(message, null).getSendStatus().name());
+        }
+        return statuses;
+    }
+
+    private static LocalTransactionState outcome(Message message) {
+        return text(message).startsWith("commit")
+            ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
+    }
+
+    private static String text(Message message) {
+        return new String(message.getBody(), StandardCharsets.UTF_8);
+    }
+
     private static List<Message> messages(JSONArray given) {
         List<Message> messages = new ArrayList<>();
         for (int i = 0; i < given.size(); i++) {
@@ -200,6 +247,9 @@ public class ScenarioClient {
                 var clustering = push.getMessageModel(); // 4.9 and 5 keep its class in different packages
                 push.setMessageModel(Enum.valueOf(clustering.getDeclaringClass(), "BROADCASTING"));
             }
+            if (step.getBooleanValue("pop")) {
+                pop();
+            }
             String expression = step.getString("expression");
             push.subscribe(step.getString("topic"),
                 step.getBooleanValue("sql") ? MessageSelector.bySql(expression) : MessageSelector.byTag(expression));
@@ -211,6 +261,18 @@ public class ScenarioClient {
                     ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER);
             }
             push.start();
+        }
+
+        /** The broker shares queues out, and says that they are popped; 4.9 has no such switch. */
+        private void pop() throws Exception {
+            if ("ROCKETMQ".equals(System.getenv("ROCKETMQ_SERIALIZE_TYPE"))) {
+                throw new NotOffered("compact headers have two bytes for the request code, and that of pop needs more");
+            }
+            try {
+                push.getClass().getMethod("setClientRebalance", boolean.class).invoke(push, false);
+            } catch (NoSuchMethodException tooOld) {
+                throw new NotOffered("no pop before 5.0");
+            }
         }
 
         private boolean consumed(List<MessageExt> messages) {

@@ -50,7 +50,14 @@ const steps = {
     }
   },
 
+  async transact() {
+    throw new NotOffered('no transactions');
+  },
+
   async consume(step) {
+    if (step.pop) {
+      throw new NotOffered('no pop');
+    }
     if (step.orderly) {
       throw new NotOffered('no orderly listener: it never locks queues');
     }
