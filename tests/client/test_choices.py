@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -58,6 +59,13 @@ B = [MessageQueue("T", "broker-b", number) for number in range(2)]
 )
 def test_keys_find_the_queue_that_java_finds(key: str, count: int, index: int) -> None:
     assert index_by_hash(key, count) == index
+
+
+@pytest.mark.requirement("B002")
+def test_many_keys_spread_evenly_over_the_queues() -> None:
+    counts = Counter(index_by_hash(f"order-{number}", 8) for number in range(8000))
+    assert len(counts) == 8
+    assert 800 < min(counts.values()) <= max(counts.values()) < 1200
 
 
 def test_numbers_hash_as_in_java() -> None:

@@ -125,7 +125,7 @@ def test_large_bodies_travel_compressed_and_arrive_whole(tmp_path: Path, kind: C
     run_bounded(main())
 
 
-@pytest.mark.requirement("C014", "B002", "B037")
+@pytest.mark.requirement("C014", "B037")
 def test_equal_sharding_keys_go_to_the_queue_that_java_would_choose(tmp_path: Path) -> None:
     async def main() -> None:
         async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:

@@ -30,7 +30,7 @@ from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.pop import PopMessageAnswer
 from skyrocket.testing import LocalCluster
 from skyrocket.testing.async_cluster import AsyncLocalCluster
-from tests.client.cluster import run_bounded
+from tests.client.cluster import run_bounded, until
 
 TOPIC, GROUP = "Orders", "Mail"
 LATER = {"seconds": 35}  # the default invisible time, and what the broker needs to be sure
@@ -168,6 +168,30 @@ def test_dead_letters_say_why_and_come_no_more() -> None:
     run_bounded(main())
 
 
+def test_the_first_message_of_a_new_group_can_be_a_dead_letter_with_its_cause() -> None:
+    async def main() -> None:
+        async with AsyncLocalCluster() as mq:
+            await mq.create_topic(TOPIC)
+            routes = mq._serving().table.topics
+            loop = asyncio.get_running_loop()
+            for number in range(4):  # without the route of the retry topic a guess at its queues may be right
+                group = f"{GROUP}-{number}"
+                await sent(mq, b"poison")
+                consumer = mq.simple_consumer(group, subscription={TOPIC: "*"})
+                async with consumer:
+                    (message, *_) = await received(consumer, 1)
+                    retry_topic = f"%RETRY%{group}"
+                    await until(lambda topic=retry_topic: topic in routes)  # type: ignore[misc]
+                    loop.call_later(0.1, routes.__setitem__, retry_topic, routes.pop(retry_topic))
+                    await consumer.to_dead_letters(message, ValueError("too early"))
+                (dead,) = mq.dead_letters(group)
+                cause = cause_of(dead)
+                assert cause is not None
+                assert cause.error_message == "too early"
+
+    run_bounded(main())
+
+
 def test_what_failed_too_often_becomes_a_dead_letter_by_itself() -> None:
     async def main() -> None:
         async with AsyncLocalCluster() as mq:
@@ -250,8 +274,10 @@ def test_filters_count_for_first_deliveries_and_retries() -> None:
                 assert bodies(await consumer.receive()) == [b"Aa"]
                 assert await consumer.receive(wait_seconds=0.2) == []
                 await mq.advance(**LATER)
-                assert bodies(await received(consumer, 1)) == [b"Aa"]  # BB was acknowledged, not left to come again
+                assert bodies(await received(consumer, 1)) == [b"Aa"]
                 assert await consumer.receive(wait_seconds=0.2) == []
+                retried = mq.messages(pop_retry_topic(GROUP, TOPIC))
+                assert [message.body for message in retried] == [b"Aa"]  # the other was acknowledged
             sql = {TOPIC: SqlFilter("TAGS = 'C'")}
             async with mq.simple_consumer("Sql", subscription=sql) as consumer:
                 assert bodies(await received(consumer, 1)) == [b"C"]

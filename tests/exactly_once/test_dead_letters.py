@@ -33,7 +33,7 @@ class OutOfStock(Exception):
     """An application's own."""
 
 
-def until(condition: Callable[[], object], seconds: float = 10) -> None:
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -62,7 +62,7 @@ def bury(rocketmq: LocalCluster, error: Exception, *messages: Message, **given: 
 # ── the cause ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.rocketmq(settings={"messageDelayLevel": "1s 1s 2s 3s 4s 5s"})
+@pytest.mark.rocketmq(settings={"messageDelayLevel": "1s 1s 2s 3s 4s 5s"}, reaction_seconds=2.0)
 def test_a_dead_letter_tells_exception_traceback_host_and_all_attempts(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic(TOPIC, queues=1)
     consumer = rocketmq.push_consumer(GROUP, settings=settings(max_reconsume_times=2))
@@ -149,6 +149,7 @@ def test_what_is_no_text_for_a_property_is_replaced() -> None:
 # ── how often, and when ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.rocketmq(reaction_seconds=2.0)
 def test_by_default_a_message_comes_again_sixteen_times_by_the_whole_table(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic(TOPIC, queues=1)
     calls: list[tuple[int, int]] = []
@@ -173,7 +174,7 @@ def test_by_default_a_message_comes_again_sixteen_times_by_the_whole_table(rocke
     assert [each.number for each in cause.attempts] == list(range(1, 18))
 
 
-@pytest.mark.rocketmq(settings={"messageDelayLevel": "1s 2s 20s 40s 70s 100s"})
+@pytest.mark.rocketmq(settings={"messageDelayLevel": "1s 2s 20s 40s 70s 100s"}, reaction_seconds=2.0)
 def test_own_delays_and_an_own_number_of_attempts_are_kept_exactly(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic(TOPIC, queues=1)
     calls: list[tuple[int, int]] = []
