@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.interop.apache import Apache
 
+import skyrocket
 from bench.load.own_server import WORK
 from bench.peers.processes import await_ready, folder, free_ports, listens, process
 from bench.peers.rocketmq_client import java_command
@@ -76,8 +77,12 @@ def our_server(settings: Sequence[str] = (), work: Path = WORK) -> Iterator[Serv
 def _with_bytecode(home: Path) -> dict[str, str]:
     """The environment of a Python whose modules are compiled, as those of an installed package are."""
     environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(home / "bytecode")}
-    modules = "import skyrocket.cli.standalone, skyrocket.broker.broker"
-    subprocess.run([sys.executable, "-c", modules], env={**os.environ, **environment}, check=True, timeout=60)
+    package = str(Path(skyrocket.__file__).parent)
+    for arguments in (
+        ["-m", "compileall", "-q", package],
+        ["-c", "import skyrocket.cli.standalone, skyrocket.broker.broker"],
+    ):
+        subprocess.run([sys.executable, *arguments], env={**os.environ, **environment}, check=True, timeout=120)
     return environment
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -19,6 +20,7 @@ EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 
 _STANDARD_INPUT: Final = 0
+_COLLECT_AFTER: Final = 50_000  # allocations
 _STOP_SECONDS_WITHOUT_PARENT: Final = 30.0
 
 
@@ -78,8 +80,20 @@ async def unless_stopped(work: Coroutine[Any, Any, T], stopping: asyncio.Event) 
         await asyncio.gather(working, signalled, return_exceptions=True)
 
 
+def spare_the_collector() -> None:
+    """Let the garbage collector leave alone what was built at the start, and look less often.
+
+    A server makes thousands of short-lived objects in a turn, hardly any of them in cycles; walking through all modules
+    and tables every few hundred allocations costs a tenth of its time and tens of milliseconds at the worst moment.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, 20, 100)
+
+
 async def until_stopped(stopping: asyncio.Event, *failures: Coroutine[Any, Any, NoReturn]) -> None:
-    """Wait for the signal; raises what one of the failures raises before it."""
+    """All is started: wait for the signal; raises what one of the failures raises before it."""
+    spare_the_collector()
     waits = [asyncio.ensure_future(stopping.wait()), *map(asyncio.ensure_future, failures)]
     try:
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
