@@ -10,15 +10,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from skyrocket.client.backtracking import QueueMove, ResetPreview
 from skyrocket.client.credentials import Acl
 from skyrocket.client.dead_letters import DeadLetterFilter, DeadLetters
 from skyrocket.client.errors import AlreadyStarted, BrokerRefused, ClientError, NoRoute, NotRunning, WrongUse
 from skyrocket.client.instance import ClientInstance
-from skyrocket.client.lifecycle import State
+from skyrocket.client.lifecycle import Startable, State
 from skyrocket.client.message import ReceivedMessage, decode_messages
 from skyrocket.client.names import TEMPLATE_TOPIC, check_creatable, check_group, retry_topic, unwrap, wrap
 from skyrocket.client.receipt import SendReceipt
@@ -96,7 +95,7 @@ class QueueLag:
         return self.broker_offset - self.consumer_offset
 
 
-class Admin:
+class Admin(Startable):
     """Operations on a cluster."""
 
     def __init__(
@@ -115,15 +114,6 @@ class Admin:
 
     def __repr__(self) -> str:
         return "admin"
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def start(self) -> None:
         """Raises AlreadyStarted or NoNameServer."""

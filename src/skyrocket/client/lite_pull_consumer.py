@@ -14,15 +14,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from skyrocket.client.allocation import AllocationStrategy, Averagely
 from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import AlreadyStarted, ClientError, IllegalSubscription, NoRoute, WrongUse
 from skyrocket.client.filter_check import check_filters
 from skyrocket.client.instance import ClientInstance
-from skyrocket.client.lifecycle import State, not_running
+from skyrocket.client.lifecycle import Startable, State, not_running
 from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.names import check_group, check_topic, unwrap, wrap
 from skyrocket.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets, default_directory
@@ -90,7 +89,7 @@ class _Held:
         self.consumed: int | None = None  # the offset after what was polled
 
 
-class LitePullConsumer:
+class LitePullConsumer(Startable):
     """One member of a consumer group, or a reader of chosen queues."""
 
     def __init__(
@@ -130,15 +129,6 @@ class LitePullConsumer:
         return f"lite pull consumer {self.group}"
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def start(self) -> None:
         """Raises AlreadyStarted, GroupInUse or NoNameServer."""

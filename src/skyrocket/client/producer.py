@@ -14,8 +14,7 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from skyrocket.client.accumulator import Accumulator, PendingSend, member_receipt
 from skyrocket.client.batches import batch, check_together, encoded_element, split
@@ -25,7 +24,7 @@ from skyrocket.client.errors import AlreadyStarted, BrokerAbsent, RequestTimeout
 from skyrocket.client.hooks import SendHook, prepared, preparing
 from skyrocket.client.in_flight import InFlight
 from skyrocket.client.instance import ClientInstance
-from skyrocket.client.lifecycle import State, not_running
+from skyrocket.client.lifecycle import Startable, State, not_running
 from skyrocket.client.members import TransactionCheck
 from skyrocket.client.message import (
     CLUSTER,
@@ -92,7 +91,7 @@ class ProducerSettings:
             raise WrongUse("idempotent and auto_batch exclude each other: messages of a batch have no numbers")
 
 
-class Producer:
+class Producer(Startable):
     """Sends for one producer group."""
 
     def __init__(
@@ -133,15 +132,6 @@ class Producer:
         return f"producer {self.group}"
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def start(self) -> None:
         """Join the client; brokers are met by the first send. Raises AlreadyStarted, GroupInUse or NoNameServer."""

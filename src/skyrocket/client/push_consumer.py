@@ -18,8 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from skyrocket.client.assigned_queues import AssignedQueues
 from skyrocket.client.consumer_settings import PushConsumerSettings
@@ -31,7 +30,7 @@ from skyrocket.client.filter_check import check_filters
 from skyrocket.client.handlers import Handler, current_group
 from skyrocket.client.hooks import ConsumeHook
 from skyrocket.client.instance import ClientInstance
-from skyrocket.client.lifecycle import State, not_running
+from skyrocket.client.lifecycle import Startable, State, not_running
 from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.names import check_group, check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets, default_directory
@@ -60,7 +59,7 @@ _logger = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class PushConsumer:
+class PushConsumer(Startable):
     """One member of a consumer group."""
 
     def __init__(
@@ -165,15 +164,6 @@ class PushConsumer:
         return self._subscriptions.get(topic)
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def start(self) -> None:
         """Join the group and begin; raises AlreadyStarted, GroupInUse, IllegalSubscription, NoNameServer, …."""

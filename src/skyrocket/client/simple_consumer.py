@@ -17,8 +17,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from skyrocket.client.credentials import Acl
 from skyrocket.client.errors import (
@@ -34,7 +33,7 @@ from skyrocket.client.errors import (
 )
 from skyrocket.client.filter_check import check_filters
 from skyrocket.client.instance import ClientInstance
-from skyrocket.client.lifecycle import State, not_running
+from skyrocket.client.lifecycle import Startable, State, not_running
 from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.names import check_group, check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.pop_news import ANY_QUEUE, PopNews, PopPlace
@@ -97,7 +96,7 @@ class _Wish(NamedTuple):
     invisible_seconds: float
 
 
-class SimpleConsumer:
+class SimpleConsumer(Startable):
     """One of any number of consumers of a group."""
 
     def __init__(
@@ -135,15 +134,6 @@ class SimpleConsumer:
         return f"simple consumer {self.group}"
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def start(self) -> None:
         """Raises AlreadyStarted, GroupInUse, NoNameServer, or BrokerRefused for a filter that a broker cannot read."""

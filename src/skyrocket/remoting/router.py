@@ -73,10 +73,6 @@ class Router:
         yield from self._routes.values()
         yield self._default
 
-    def class_of(self, code: int) -> RequestClass:
-        """The class that requests of a code belong to."""
-        return self._routes.get(code, self._default).request_class
-
     def without(self, codes: Collection[int]) -> "Router":
         """The same handlers and counters, but these codes are not supported."""
         fewer = Router(self._checks)

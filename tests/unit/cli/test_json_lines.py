@@ -10,38 +10,12 @@ from hypothesis import strategies as st
 
 from skyrocket.cli.terminal.formats import json_line, table_heading, table_row, text_line, visible
 from skyrocket.cli.terminal.json_lines import Template
-from skyrocket.client.message import Message, ReceivedMessage, decode_messages, property_text
+from skyrocket.client.message import Message
 from skyrocket.errors import ConfigError
-from skyrocket.format.record import encode_record
-from skyrocket.model.message import Host, StoredMessage
 from skyrocket.model.property_names import RESERVED
+from tests.exactly_once.received import received
 
 TEMPLATE = Template("Orders")
-
-
-def stored(message: Message) -> ReceivedMessage:
-    """As a consumer gets it."""
-    host = Host(bytes([127, 0, 0, 1]), 10911)
-    record = StoredMessage(
-        topic=message.topic,
-        queue_id=3,
-        queue_offset=17,
-        physical_offset=4711,
-        record_size=0,
-        flag=0,
-        sys_flag=0,
-        born_timestamp=1_700_000_000_000,
-        born_host=host,
-        store_timestamp=1_700_000_000_123,
-        store_host=host,
-        reconsume_times=0,
-        prepared_transaction_offset=0,
-        body_crc=0,
-        body=message.body,
-    )
-    properties = property_text(message, "C0A8000100002A").encode()
-    (received,) = decode_messages(encode_record(record, properties), "broker-a")
-    return received
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=12)
@@ -58,7 +32,7 @@ messages = st.builds(
 
 @given(messages)
 def test_what_consume_writes_produce_reads(message: Message) -> None:
-    again = TEMPLATE.message_of_line(json_line(stored(message)).encode())
+    again = TEMPLATE.message_of_line(json_line(received(message)).encode())
     assert (again.body, again.tags, list(again.keys)) == (message.body, message.tags, list(message.keys))
     assert (again.properties, again.sharding_key) == (message.properties, message.sharding_key)
 
@@ -69,12 +43,12 @@ def test_nothing_that_commands_a_terminal_is_shown(body: bytes) -> None:
 
 
 def test_lines_for_people_say_where_and_what() -> None:
-    message = stored(Message("Orders", "paid ✓\x1b[2J".encode(), tags="TagA", keys=["o-1", "c-7"]))
+    message = received(Message("Orders", "paid ✓\x1b[2J".encode(), tags="TagA", keys=["o-1", "c-7"]))
     assert text_line(message).endswith(r" broker-a:3@17 [TagA] (o-1 c-7) paid ✓\x1b[2J")
     row, heading = table_row(message, 140), table_heading(140)
     assert row.index("broker-a:3") == heading.index("queue")
     assert row.index("paid") == heading.index("body")
-    assert len(table_row(stored(Message("Orders", b"x" * 1000)), 140)) <= 140
+    assert len(table_row(received(Message("Orders", b"x" * 1000)), 140)) <= 140
 
 
 def test_options_hold_for_every_line_unless_it_says_otherwise() -> None:

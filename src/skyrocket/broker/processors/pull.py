@@ -29,7 +29,6 @@ from skyrocket.store.results import GetResult, GetStatus
 COMMIT_OFFSET: Final = 0x1  # bits of a pull's sysFlag
 SUSPEND: Final = 0x2
 SUBSCRIPTION: Final = 0x4
-CLASS_FILTER: Final = 0x8
 
 _HEADERS: Final[dict[int, type[PullMessage]]] = {
     RequestCode.PULL_MESSAGE: PullMessage,

@@ -12,13 +12,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from skyrocket.client.errors import AlreadyStarted, ClientError, WrongUse
 from skyrocket.client.exactly_once.databases import Source, transaction
 from skyrocket.client.exactly_once.outbox import Outbox, PendingMessage
-from skyrocket.client.lifecycle import State
+from skyrocket.client.lifecycle import Startable, State
 from skyrocket.client.producer import Producer
 from skyrocket.client.send_number import SendNumber
 from skyrocket.errors import SkyrocketError
@@ -32,7 +31,7 @@ R = TypeVar("R")
 _LONGEST_PAUSE: Final = 30.0
 
 
-class OutboxRelay:
+class OutboxRelay(Startable):
     """One per outbox: two would send everything twice. The producer must run as long as the relay."""
 
     def __init__(
@@ -64,15 +63,6 @@ class OutboxRelay:
         return f"relay of outbox {self._outbox.name}"
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def start(self) -> None:
         """Begin with what an earlier relay has left."""
