@@ -33,14 +33,14 @@ ARROWS: dict[str, set[str]] = {
     "proxy": {"client", "model"},
     "admin": {"client", "model"},
     "dashboard": {"admin", "model"},
-    "pipeline": {"client", "protocol", "format", "model"},
+    "pipeline": {"client", "protocol", "format", "filtering", "model"},
     PACKAGE: {"client", "model"},  # skyrocket/__init__.py: what applications import
     "__main__": {"cli"},
 }
 MAY_IMPORT_EVERYTHING = {"cli", "testing"}  # but not each other, and nobody imports them
 
 # Library ▸ the only parts that may import it.
-ONLY_IN = {"pyspark": {"pipeline"}, "grpc": {"proxy"}, "opentelemetry": {"client"}}
+ONLY_IN = {"pyspark": {"pipeline"}, "pyarrow": {"pipeline"}, "grpc": {"proxy"}, "opentelemetry": {"client"}}
 # These wait for nobody: no event loop, no network.
 NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "format", "protocol"}}
 
