@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest
+# Neighbours stay with one worker, for what they share; a worker that has finished takes tests of the other.
+PARALLEL := -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers clean
@@ -28,7 +30,7 @@ inspect: $(STAMP) ## inspect a sample store, or STORE=directory
 	@$(BIN)/skyrocket inspect $${STORE:-var/sample-store} $(ARGS)
 
 test: $(STAMP) check ## every test but the long modes (a few minutes)
-	$(PYTEST) -n $(JOBS) -m "not slow"
+	$(PYTEST) $(PARALLEL) -m "not slow"
 
 check: $(STAMP) ## format, lint, strict types, import arrows
 	$(BIN)/ruff format --check .
@@ -43,8 +45,8 @@ format: $(STAMP) ## rewrite the code in the common style
 requirements: $(STAMP) ## which requirement is shown by which test
 	@$(BIN)/python -m tests.requirements
 
-faults: $(STAMP) ## the long fault suite: every write, byte and bit; kill -9 in a loop
-	$(PYTEST) -n $(JOBS) tests/faults
+faults: $(STAMP) ## the long fault suite: every write, byte and bit; kill -9 in a loop; many more random examples
+	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough tests/faults tests/format tests/protocol tests/integration/test_bench_runs.py
 
 interop: $(STAMP) ## RocketMQ's clients, tools and stores with ours (needs Java, Maven, Go, Node)
 	$(PYTEST) tests/interop; status=$$?; $(BIN)/python -m tests.interop.matrix; exit $$status

@@ -2,19 +2,24 @@
 
     python -m bench.timers                 a million
     python -m bench.timers --count 100000
+    python -m bench.timers --count 0       only what senders see
 
-In one process, without network: what `python -m bench.load --start send timer` shows with it.
+First as senders see it: sends and timers take turns on one server, over sockets (`bench.load`). Then in one process,
+without network, protocol and checks of a send: there a plain message costs so little that the ratio is another.
 """
 
 import argparse
 import resource
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
+from bench.load.measure import Timing, measure
+from bench.load.own_server import own_server
+from bench.load.scenario import SEND, Scenario
 from skyrocket.broker.state.timer_counts import TimerCountTable
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
@@ -30,6 +35,7 @@ from skyrocket.testing.clock import FakeClock
 WORK = Path(__file__).parent.parent / "var" / "bench"  # on a disk: /tmp may live in memory
 GROUP = 64  # messages of one turn of an event loop
 SPREAD_SECONDS = 2 * 86_400 - 120
+ROUNDS = 5
 
 
 class Timed:
@@ -67,11 +73,11 @@ class Timed:
 
     def _message(self, number: int, is_timer: bool) -> PutMessage:
         key = b"UNIQ_KEY\x017F0000010001000000000000%08X\x02WAIT\x01true\x02" % number
-        message = PutMessage("Orders", number % 8, b"x" * 128, key)
-        if is_timer:
-            seconds = 60 + number * 7919 % SPREAD_SECONDS
-            message = replace(message, properties=key + b"TIMER_DELAY_SEC\x01%d\x02" % seconds)
-            self.rules.apply(message)
+        if not is_timer:
+            return PutMessage("Orders", number % 8, b"x" * 128, key)
+        seconds = 60 + number * 7919 % SPREAD_SECONDS
+        message = PutMessage("Orders", number % 8, b"x" * 128, key + b"TIMER_DELAY_SEC\x01%d\x02" % seconds)
+        self.rules.apply(message)
         return message
 
     def stop(self) -> None:
@@ -83,12 +89,58 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.timers", description=__doc__)
     parser.add_argument("--count", type=int, default=1_000_000, help="timers")
     count = parser.parse_args().count
+    _measure_senders()
+    if not count:
+        return
     WORK.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=WORK, prefix="timers-"))
     try:
         _measure(folder, count)
     finally:
         shutil.rmtree(folder)
+
+
+def _measure_senders() -> None:
+    """Rates and the server's processor time, medians of rounds that take turns; ratios of neighbouring rounds."""
+    timing = Timing(0.5, 2.0)
+    rates: list[tuple[float, float]] = []
+    costs: list[tuple[float, float]] = []
+    with own_server() as server:
+        for window in (1, 16):
+            rates.clear()
+            costs.clear()
+            for _ in range(ROUNDS):
+                plain, timers = (
+                    measure(_sends(server.broker, window, seconds), timing, 1, [server.pid]) for seconds in (0, 3600)
+                )
+                rates.append((plain.rate, timers.rate))
+                costs.append((plain.server_cpu_us or 0.0, timers.server_cpu_us or 0.0))
+            plain_rate, timer_rate = (statistics.median(column) for column in zip(*rates, strict=True))
+            plain_us, timer_us = (statistics.median(column) for column in zip(*costs, strict=True))
+            ratio = statistics.median(timer / plain for plain, timer in rates)
+            print(f"over sockets, 64 connections, {window} in flight on each")
+            print(f"  plain messages sent                 {plain_rate:>12,.0f} /s   {plain_us:.1f} µs of the server")
+            print(
+                f"  timers sent                         {timer_rate:>12,.0f} /s   {timer_us:.1f} µs of the server"
+                f"   {ratio:.2f} of plain"
+            )
+
+
+def _sends(address: tuple[str, int], window: int, timer_seconds: int) -> Scenario:
+    return Scenario(
+        kind=SEND,
+        address=address,
+        topic="Orders",
+        connections=64,
+        window=window,
+        rate=None,
+        body_size=128,
+        batch=1,
+        queues=8,
+        tag="",
+        pull_at_most=32,
+        timer_seconds=timer_seconds,
+    )
 
 
 def _measure(folder: Path, count: int) -> None:

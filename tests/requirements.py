@@ -81,14 +81,14 @@ def state_of(requirement: Requirement, tests: Mapping[str, Sequence[str]]) -> St
 
 def collect_marks(tests: Path) -> Collected:
     """Let pytest collect a folder and note the marks of every test."""
-    listener = _MarkListener()
+    listener = MarkListener()
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "-m", "", str(tests)], plugins=[listener])
     return Collected({number: sorted(names) for number, names in listener.tests.items()}, listener.errors)
 
 
-class _MarkListener:
+class MarkListener:
     """A pytest plugin that only looks."""
 
     def __init__(self) -> None:

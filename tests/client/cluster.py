@@ -62,7 +62,7 @@ async def cluster(folder: Path, *brokers: str, config: BrokerConfig | None = Non
                 await given.stop_broker(name)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something to become true."""
     deadline = asyncio.get_running_loop().time() + seconds
     while not condition():

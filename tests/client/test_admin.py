@@ -21,7 +21,7 @@ TOPIC, GROUP = "Orders", "Billing"
 
 async def soon(admin: Admin, topic: str, count: int) -> None:
     """Brokers register a new topic a moment after it was made."""
-    for _ in range(200):
+    for _ in range(2000):
         try:
             if len(await admin.queues(topic)) == count:
                 return

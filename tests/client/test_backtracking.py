@@ -49,7 +49,7 @@ def test_a_preview_counts_what_the_reset_then_skips_or_repeats(tmp_path: Path) -
                 moved = await admin.reset_offsets(GROUP, TOPIC, moment)
                 assert moved == {move.queue: move.target for move in preview.moves}
 
-    run_bounded(main(), 40)
+    run_bounded(main())
 
 
 def test_a_group_goes_on_where_another_one_is(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_group_goes_on_where_another_one_is(tmp_path: Path) -> None:
             assert [await admin.committed("Audit", queue) for queue in (first, second)] == [3, 5]
             assert [await admin.committed(GROUP, queue) for queue in (first, second)] == [3, 5]
 
-    run_bounded(main(), 40)
+    run_bounded(main())
 
 
 @for_all(st.data())

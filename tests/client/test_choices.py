@@ -20,7 +20,6 @@ from skyrocket.client.handlers import ConsumeStatus, DeadLetter, Handler, Recons
 from skyrocket.client.message import Message, property_text
 from skyrocket.client.name_servers import lookup_url
 from skyrocket.client.names import check_creatable, check_group, check_sendable, check_topic, unwrap, wrap
-from skyrocket.client.producer import recalled_broker
 from skyrocket.client.queue_selector import (
     Rotation,
     SelectByMachineRoom,
@@ -33,6 +32,7 @@ from skyrocket.client.settings import ClientSettings
 from skyrocket.client.start_position import timestamp_ms
 from skyrocket.client.subscription import SqlFilter, differences, subscription_of
 from skyrocket.client.subscription_check import contradictions
+from skyrocket.client.waiting_messages import recalled_place
 from skyrocket.errors import MessageRefused
 from skyrocket.format.properties import decode_properties
 from skyrocket.model.message_queue import MessageQueue
@@ -408,12 +408,12 @@ def test_outcomes_of_handlers_decide_over_the_message(is_async: bool) -> None:
     assert judged(ConsumeStatus.SUCCESS) is None
 
 
-def test_a_recall_handle_names_its_broker() -> None:
+def test_a_recall_handle_names_its_topic_and_broker() -> None:
     handle = "djEgVG9waWNUZXN0IGJyb2tlci1hIDE3MDAwMDAwMDAwMDAgN0YwMDAwMDEwMDAxMThCNEFBQzIwMDAwMDAwMTAwMDA="
-    assert recalled_broker(handle) == "broker-a"
+    assert recalled_place(handle) == ("TopicTest", "broker-a")
     for wrong in ("", "nonsense", "djEgVG9waWM=", "ü"):
         with pytest.raises(WrongUse, match="is no recall handle: take it from the receipt of a delayed message"):
-            recalled_broker(wrong)
+            recalled_place(wrong)
 
 
 def test_rotation_begins_somewhere_at_random() -> None:

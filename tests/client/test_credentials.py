@@ -73,7 +73,7 @@ def test_a_client_with_an_account_may_do_what_the_account_may(tmp_path: Path, ki
                 with pytest.raises(BrokerRefused, match="creating topic Secret was refused"):
                     await admin.create_topic("Secret")
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 def test_every_request_is_signed_last_and_the_token_is_signed_too() -> None:
@@ -98,7 +98,7 @@ def test_one_client_has_one_account() -> None:
             with pytest.raises(CredentialsDiffer):
                 await Admin(client=replace(first, credentials=None)).start()
 
-    run_bounded(main(), 30)
+    run_bounded(main())
 
 
 def test_wrong_credentials_are_named_without_the_secret() -> None:

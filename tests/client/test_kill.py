@@ -71,7 +71,7 @@ class Load:
     async def all_is_consumed(self) -> None:
         self._is_over = True
         await asyncio.gather(*self._workers)
-        await until(lambda: self.confirmed <= set(self.got), 60)
+        await until(lambda: self.confirmed <= set(self.got))
 
     async def _handle(self, message: ReceivedMessage) -> None:
         self.got[message.body] += 1

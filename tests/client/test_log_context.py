@@ -67,7 +67,7 @@ def test_records_of_handlers_carry_the_message_in_every_kind_of_handler(tmp_path
             )
 
     try:
-        run_bounded(main(), 30)
+        run_bounded(main())
     finally:
         log.removeHandler(kept)
 

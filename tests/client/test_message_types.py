@@ -65,7 +65,7 @@ def test_a_priority_chooses_the_queue_and_pop_gives_the_highest_first(tmp_path: 
             assert await popped(given, 3) == [b"5", b"3", b"4"]
             assert [body for body in await popped(given, 32) if body != b"plain"] == [b"2", b"1", b"1", b"0"]
 
-    run_bounded(main(), 40)
+    run_bounded(main())
 
 
 def test_what_brokers_would_ignore_is_refused_by_the_client(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_brokers_would_ignore_is_refused_by_the_client(tmp_path: Path) -> N
                     async with halves.transaction(Message(TOPIC, b"x", priority=0)):
                         pass
 
-    run_bounded(main(), 40)
+    run_bounded(main())
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -147,7 +147,7 @@ def test_a_broker_that_checks_types_takes_only_those_of_the_topic(tmp_path: Path
                 assert remark is not None
                 assert "the expected type is FIFO, but actual type is NORMAL" in remark
 
-    run_bounded(main(), 40)
+    run_bounded(main())
 
 
 def test_like_rocketmqs_a_broker_checks_no_types_by_default(tmp_path: Path) -> None:
@@ -159,4 +159,4 @@ def test_like_rocketmqs_a_broker_checks_no_types_by_default(tmp_path: Path) -> N
                 await producer.send(Message(TOPIC, b"x", **fields))
             assert (await admin.topic_config(TOPIC)).message_type == "FIFO"
 
-    run_bounded(main(), 40)
+    run_bounded(main())

@@ -107,7 +107,7 @@ async def _queues_of(mixed: Mixed, admin: Admin, identity: str) -> set[int]:
 
 async def topic_with(admin: Admin, queues: int) -> None:
     await admin.create_topic(TOPIC, queues)
-    for _ in range(200):
+    for _ in range(1000):
         with contextlib.suppress(ClientError):
             if len(await admin.queues(TOPIC)) == queues:
                 return
@@ -163,7 +163,7 @@ def test_order_is_kept_when_queues_move_between_python_and_java(mixed: Mixed) ->
 
             await mixed.join("b-python", orderly=True)
             sending = asyncio.create_task(keep_sending())
-            await until(lambda: len(mixed.log) > 50, 40)
+            await until(lambda: len(mixed.log) > 50)
             await mixed.java_joins("a-java", orderly=True)
             await shares_are_as_computed(mixed, admin, 2)
             await moves_on(mixed, 50)

@@ -100,7 +100,7 @@ def test_a_trace_goes_from_the_sender_through_the_message_into_the_handler(tmp_p
         assert process.attributes["messaging.rocketmq.message.tag"] == "TagA"
         assert process.attributes["messaging.rocketmq.message.keys"] == ("o-1",)
 
-    run_bounded(main(), 30)
+    run_bounded(main())
 
 
 def test_each_message_of_a_batch_has_a_context_and_requests_are_linked_to_them(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_each_message_of_a_batch_has_a_context_and_requests_are_linked_to_them(t
             await asyncio.gather(*[await producer.enqueue(Message(TOPIC, b"q")) for _ in range(2)])
             assert len(recorded.named(f"create {TOPIC}")) == 5
 
-    run_bounded(main(), 30)
+    run_bounded(main())
 
 
 def test_what_fails_is_marked_with_its_error(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_what_fails_is_marked_with_its_error(tmp_path: Path) -> None:
         kinds = {span.attributes["error.type"] for span in recorded.named(f"process {TOPIC}") if span.attributes}
         assert kinds == {"LookupError", "FAILED"}
 
-    run_bounded(main(), 40)
+    run_bounded(main())
 
 
 def test_a_hook_that_fails_to_prepare_does_not_keep_the_message_from_being_sent(tmp_path: Path) -> None:
@@ -177,4 +177,4 @@ def test_a_hook_that_fails_to_prepare_does_not_keep_the_message_from_being_sent(
         async with cluster(tmp_path) as given, Producer("Shop", given.names, hooks=[Broken()]) as producer:
             assert (await producer.send(Message(TOPIC, b"x"))).is_durable
 
-    run_bounded(main(), 30)
+    run_bounded(main())

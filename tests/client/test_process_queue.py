@@ -97,6 +97,14 @@ class InOrder(RuleBasedStateMachine):
         self.waiting = self.taken + self.waiting
         self.taken = []
 
+    @rule(data=st.data())
+    def put_back(self, data: st.DataObject) -> None:
+        count = data.draw(st.integers(0, len(self.taken)))
+        piece = self.taken[len(self.taken) - count :]
+        self.real.put_back([message(offset) for offset in piece])
+        self.waiting = piece + self.waiting
+        del self.taken[len(self.taken) - count :]
+
     @invariant()
     def nothing_is_lost(self) -> None:
         assert self.real.count == len(self.waiting) + len(self.taken)

@@ -63,7 +63,7 @@ def names(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             return
         apache = apache_or_skip(request.param)
         address = stack.enter_context(running_broker(apache, folder, StoreConfig())).name_server
-        run_bounded(registered(address), 60)
+        run_bounded(registered(address))
         yield address
 
 
@@ -118,7 +118,7 @@ def test_every_way_to_send(names: str) -> None:
         assert single.message_id == receipt.message_id
         assert single.offset_message_id == receipt.offset_message_id
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 async def everything(names: str, group: str, topic: str, total: int) -> list[ReceivedMessage]:
@@ -148,9 +148,9 @@ def test_push_consumers_get_everything_once_and_commit(names: str, orderly: bool
                 got.append((message.queue_id, message.queue_offset))
 
             async with consumer:
-                await until(lambda: len(got) >= 100, 30)
+                await until(lambda: len(got) >= 100)
                 await asyncio.gather(*(producer.send(Message(topic, b"%d" % i)) for i in range(100)))
-                await until(lambda: len(got) >= 200, 30)
+                await until(lambda: len(got) >= 200)
             assert len(set(got)) == len(got) == 200
             if orderly:
                 for queue_id in range(4):
@@ -159,7 +159,7 @@ def test_push_consumers_get_everything_once_and_commit(names: str, orderly: bool
             queues = await admin.queues(topic)
             assert sum([await admin.committed(group, queue) or 0 for queue in queues]) == 200
 
-    run_bounded(main(), 90)
+    run_bounded(main())
 
 
 def test_failed_messages_come_again_and_dead_letters_stay(names: str) -> None:
@@ -181,7 +181,7 @@ def test_failed_messages_come_again_and_dead_letters_stay(names: str) -> None:
             async with consumer:
                 for body in (b"again", b"good", b"poison"):
                     await producer.send(Message(topic, body))
-                await until(lambda: (b"again", 1, topic) in seen, 40)
+                await until(lambda: (b"again", 1, topic) in seen)
             assert Counter(body for body, _, _ in seen) == {b"again": 2, b"good": 1, b"poison": 1}
             for _ in range(100):
                 with contextlib.suppress(NoRoute):
@@ -192,7 +192,7 @@ def test_failed_messages_come_again_and_dead_letters_stay(names: str) -> None:
             else:
                 raise AssertionError("no dead letter")
 
-    run_bounded(main(), 90)
+    run_bounded(main())
 
 
 def test_tags_and_broadcasting(names: str, tmp_path: Path) -> None:
@@ -217,10 +217,10 @@ def test_tags_and_broadcasting(names: str, tmp_path: Path) -> None:
             async with contextlib.AsyncExitStack() as stack:
                 for consumer in consumers:
                     await stack.enter_async_context(consumer)
-                await until(lambda: all(counts.total() >= 10 for counts in got.values()), 30)
+                await until(lambda: all(counts.total() >= 10 for counts in got.values()))
             assert all(counts == {"A": 5, "C": 5} for counts in got.values())
 
-    run_bounded(main(), 90)
+    run_bounded(main())
 
 
 def test_a_group_grows_from_one_to_three_and_shrinks_again_without_loss(names: str) -> None:
@@ -248,7 +248,7 @@ def test_a_group_grows_from_one_to_three_and_shrinks_again_without_loss(names: s
             before = sent
             for step in steps:
                 await step
-            await until(lambda: shares() == share, 60)
+            await until(lambda: shares() == share)
             may_come_twice += sent - before + round(2 * PERSIST_SECONDS / SEND_SECONDS) + 100
 
         def shares() -> list[int]:
@@ -265,7 +265,7 @@ def test_a_group_grows_from_one_to_three_and_shrinks_again_without_loss(names: s
 
             await join()
             sending = asyncio.create_task(keep_sending())
-            await until(lambda: shares() == [8], 30)
+            await until(lambda: shares() == [8])
             await change(join(), join(), share=[2, 3, 3])
             await asyncio.sleep(0.5)
             await change(members.pop(0).stop(), share=[4, 4])
@@ -273,7 +273,7 @@ def test_a_group_grows_from_one_to_three_and_shrinks_again_without_loss(names: s
             await change(members.pop().stop(), share=[8])
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-            await until(lambda: {b"%d" % i for i in range(sent)} <= set(got), 30)
+            await until(lambda: {b"%d" % i for i in range(sent)} <= set(got))
             await members.pop().stop()
             got.pop(b"%d" % sent, None)  # was under way when sending ended
             assert set(got) == {b"%d" % i for i in range(sent)}
@@ -305,7 +305,7 @@ def test_lite_pull_seeks_and_commits(names: str) -> None:
         async with Admin(names) as admin:
             assert await admin.committed(group, queue) == 16
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 def test_queries_find_messages(names: str) -> None:
@@ -324,7 +324,7 @@ def test_queries_find_messages(names: str) -> None:
             assert topic in await admin.topics()
             assert len(await admin.topic_offsets(topic)) == 4
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 def test_offsets_are_reset_while_consuming(names: str) -> None:
@@ -338,13 +338,13 @@ def test_offsets_are_reset_while_consuming(names: str) -> None:
             async with consumer:
                 for i in range(5):
                     await producer.send(Message(topic, b"%d" % i))
-                await until(lambda: got.total() >= 5, 30)
+                await until(lambda: got.total() >= 5)
                 await asyncio.sleep(0.5)
                 await admin.reset_offsets(group, topic, 0.0)
                 await producer.send(Message(topic, b"new"))
-                await until(lambda: all(got[b"%d" % i] >= 2 for i in range(5)) and got[b"new"] >= 1, 40)
+                await until(lambda: all(got[b"%d" % i] >= 2 for i in range(5)) and got[b"new"] >= 1)
 
-    run_bounded(main(), 90)
+    run_bounded(main())
 
 
 def test_transactions_are_seen_when_committed(names: str) -> None:
@@ -368,11 +368,11 @@ def test_transactions_are_seen_when_committed(names: str) -> None:
                     raise ValueError("local")
             async with producer.transaction(Message(topic, b"committed too")):
                 pass
-            await until(lambda: len(got) == 2, 30)
+            await until(lambda: len(got) == 2)
             await asyncio.sleep(0.5)
         assert sorted(got) == [b"committed", b"committed too"]
 
-    run_bounded(main(), 90)
+    run_bounded(main())
 
 
 def test_a_request_gets_its_reply(names: str) -> None:
@@ -388,7 +388,7 @@ def test_a_request_gets_its_reply(names: str) -> None:
                     await replier.reply(message, b"re: " + message.body)
 
             async with consumer:
-                await until(lambda: len(consumer.assignment) >= 4, 30)
+                await until(lambda: len(consumer.assignment) >= 4)
                 reply = await producer.request(Message(topic, b"ping"), timeout=15)
                 assert reply.body == b"re: ping"
                 more = await asyncio.gather(
@@ -400,7 +400,7 @@ def test_a_request_gets_its_reply(names: str) -> None:
                 with pytest.raises(WrongUse, match="asks for no reply: it was not sent with"):
                     await replier.reply(reply, b"x")
 
-    run_bounded(main(), 90)
+    run_bounded(main())
 
 
 def test_delayed_messages_come_later(names: str) -> None:
@@ -414,11 +414,11 @@ def test_delayed_messages_come_later(names: str) -> None:
             sent = time.monotonic()
             await producer.send(Message(topic, b"in a second", delay_level=1))
             await producer.send(Message(topic, b"now"))
-            await until(lambda: len(got) == 2, 30)
+            await until(lambda: len(got) == 2)
         assert got[b"now"] - sent < got[b"in a second"] - sent
         assert got[b"in a second"] - sent >= 0.9
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 def test_receive_acknowledge_hide_and_give_up(names: str, request: pytest.FixtureRequest) -> None:

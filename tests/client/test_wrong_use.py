@@ -92,7 +92,7 @@ def test_a_group_that_may_not_consume(tmp_path: Path, caplog: pytest.LogCaptureF
             consumer = PushConsumer("Closed", given.names)
             consumer.subscribe("Orders", lambda message: None)
             async with consumer:
-                await until(lambda: any(CLOSED in record.getMessage() for record in caplog.records), 20)
+                await until(lambda: any(CLOSED in record.getMessage() for record in caplog.records))
 
     run_bounded(main())
 
@@ -161,7 +161,7 @@ def test_two_consumers_of_a_group_that_subscribe_to_different_things(
             one.subscribe("Orders", lambda message: None, "TagA")
             two.subscribe("Orders", lambda message: None, "TagB")
             async with one, two:
-                await until(lambda: bool(warnings()), 20)  # by itself, while both are running
+                await until(lambda: bool(warnings()))  # by itself, while both are running
 
     def warnings() -> list[str]:
         return [each.getMessage() for each in caplog.records if "subscribe to different things" in each.getMessage()]

@@ -35,8 +35,8 @@ def test_time_goes_on_by_itself_and_by_moves() -> None:
         before_ms, before = clock.now_ms(), clock.monotonic()
         await asyncio.sleep(0.02)
         await clock.move_to(clock.now_ms() + HOUR_MS)
-        assert HOUR_MS + 20 <= clock.now_ms() - before_ms < HOUR_MS + 5000
-        assert 3600.02 <= clock.monotonic() - before < 3605
+        assert HOUR_MS + 20 <= clock.now_ms() - before_ms < HOUR_MS + 60_000
+        assert 3600.02 <= clock.monotonic() - before < 3660
 
     asyncio.run(main())
 
@@ -66,7 +66,7 @@ def test_a_pause_ends_by_itself_in_real_time() -> None:
         began = time.monotonic()
         await clock.sleep(0.05)
         await clock.sleep_until(clock.now_ms() + 50, 10)
-        assert 0.09 < time.monotonic() - began < 5
+        assert time.monotonic() - began > 0.09
 
     asyncio.run(main())
 

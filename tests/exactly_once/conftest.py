@@ -50,7 +50,7 @@ def postgres() -> Iterator[str]:
             user=user, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         address = f"host={folder} user=test dbname=postgres"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while True:
             try:
                 psycopg.connect(address).close()

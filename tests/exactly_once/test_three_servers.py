@@ -39,7 +39,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             return
         apache = apache_or_skip(request.param)
         address = stack.enter_context(running_broker(apache, folder, StoreConfig())).name_server
-        run_bounded(registered(address), 60)
+        run_bounded(registered(address))
         yield request.param, address
 
 
@@ -81,10 +81,10 @@ def test_a_dead_letter_tells_its_cause_and_comes_again(server: tuple[str, str], 
             is_broken = False
             count = len(calls)
             await admin.resend_dead_letters(group, to_topic=orderly)
-            await until(lambda: len(calls) > count, 30)
+            await until(lambda: len(calls) > count)
             assert calls[-1] == 0
 
-    run_bounded(main(), 90)
+    run_bounded(main())
 
 
 def test_numbers_are_stored_and_only_our_broker_minds_them(server: tuple[str, str]) -> None:
@@ -99,7 +99,7 @@ def test_numbers_are_stored_and_only_our_broker_minds_them(server: tuple[str, st
             ends = [await admin.max_offset(queue) for queue in await admin.queues(topic)]
         assert sum(ends) == (1 if kind == OURS else 2)
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 def test_from_outbox_to_once(server: tuple[str, str], tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_from_outbox_to_once(server: tuple[str, str], tmp_path: Path) -> None:
             connection.execute("INSERT INTO paid VALUES (?)", message.keys)
 
         async with Producer("Shop", names) as producer, OutboxRelay(outbox, connect, producer) as relay, consumer:
-            await until(lambda: once.called + once.repeated == 20, 40)
+            await until(lambda: once.called + once.repeated == 20)
             assert relay.sent == 20
         with contextlib.closing(connect()) as connection:
             paid = connection.execute("SELECT what FROM paid ORDER BY what").fetchall()
         assert paid == [(f"o-{number}",) for number in range(10)]
 
-    run_bounded(main(), 90)
+    run_bounded(main())

@@ -125,12 +125,12 @@ def flips(store: FlippedStore, below: str, step: int) -> Iterator[tuple[Path, in
 
 
 KINDS = {  # step in the short mode, step in the long mode
-    "commitlog": (401, 23),
-    "consumequeue": (41, 3),
-    "batchconsumequeue": (37, 3),
-    "index": (199, 13),
-    "checkpoint": (97, 11),
-    "skyrocket.manifest": (61, 5),
+    "commitlog": (1009, 23),
+    "consumequeue": (113, 3),
+    "batchconsumequeue": (101, 3),
+    "index": (499, 13),
+    "checkpoint": (211, 11),
+    "skyrocket.manifest": (127, 5),
     "abort": (3, 1),
     "lock": (3, 1),
 }
@@ -172,5 +172,5 @@ def test_the_sign_of_every_offset_in_a_queue_may_flip(directory: Path, kind: str
     store = FlippedStore(directory, PLAIN, clean=clean)
     size = 20 if kind == "consumequeue" else 46
     for file in store.files(kind):
-        for position in range(0, len(file.read_bytes().rstrip(b"\0")), size * 3):
+        for position in range(0, len(file.read_bytes().rstrip(b"\0")), size * 9):
             store.flip(file, position, 7)

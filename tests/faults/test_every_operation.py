@@ -166,7 +166,7 @@ def every_crash(directory: Path, name: str, step: int, first: int = 1) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_crash_at_any_operation_loses_nothing_that_was_promised(directory: Path, name: str) -> None:
-    every_crash(directory, name, step=23)
+    every_crash(directory, name, step=53)
 
 
 @pytest.mark.slow
@@ -195,7 +195,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("operation", "error"), FAILURES)
 def test_an_error_of_any_operation_loses_nothing(directory: Path, operation: Operation, error: int) -> None:
-    every_failure(directory, "sync", operation, error, step=13)
+    every_failure(directory, "sync", operation, error, step=31)
 
 
 @pytest.mark.slow

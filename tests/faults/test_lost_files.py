@@ -1,8 +1,9 @@
 """Files that are gone: queues, index, checkpoint and manifest are rebuilt from the log, a gap in the log is refused."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -15,11 +16,13 @@ from tests.faults.harness import (
     Survives,
     abandon,
     check_refusal,
+    copy_store,
     new_clock,
     open_store,
     reopen_and_check,
     small_config,
 )
+from tests.faults.test_every_operation import copy_clock, copy_ledger
 
 CONFIG = small_config(max_mapped_index_files=3)
 
@@ -54,11 +57,40 @@ class Store:
             driver.store.queues.write_out()
             abandon(driver.store)
 
+    def copied_to(self, root: Path) -> Self:
+        """The same store somewhere else, with a ledger and a clock of its own."""
+        copy = type(self).__new__(type(self))
+        copy.root = copy_store(self.root, root)
+        copy.clock, copy.ledger = copy_clock(self.clock), copy_ledger(self.ledger)
+        return copy
+
     def files(self, below: str) -> list[Path]:
         return sorted(file for file in (self.root / below).rglob("*") if file.is_file())
 
     def check(self) -> None:
         reopen_and_check(self.root, self.ledger, CONFIG, self.clock, Survives.ACKNOWLEDGED)
+
+
+Copies = Callable[[bool, bool], Store]
+_made: dict[tuple[bool, bool], Store] = {}
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    yield tmp_path_factory.mktemp("lost-files")
+    _made.clear()
+
+
+@pytest.fixture
+def copy_of(templates: Path, directory: Path) -> Copies:
+    """Stores that may be damaged; each kind is made once and copied."""
+
+    def copy(clean: bool, retention: bool) -> Store:
+        if (clean, retention) not in _made:
+            _made[clean, retention] = Store(templates / f"{clean}-{retention}", clean=clean, retention=retention)
+        return _made[clean, retention].copied_to(directory / "store")
+
+    return copy
 
 
 def nth(below: str, which: Callable[[int], int]) -> Callable[[Store], None]:
@@ -121,19 +153,26 @@ VICTIMS = {
 }
 
 
+def both_ways() -> Iterator[object]:
+    """Each victim after a clean close and after a kill; the short mode has one of the two, by turns."""
+    for number, victim in enumerate(VICTIMS):
+        for clean, name in ((True, "clean"), (False, "killed")):
+            marks = [pytest.mark.slow] if clean is (number % 2 == 0) else []
+            yield pytest.param(victim, clean, id=f"{victim}-{name}", marks=marks)
+
+
 @pytest.mark.requirement("A017", "B025", "C156", "C158")
-@pytest.mark.parametrize("clean", [True, False], ids=["clean", "killed"])
-@pytest.mark.parametrize("victim", VICTIMS)
-def test_what_is_gone_is_rebuilt_from_the_log(directory: Path, victim: str, clean: bool) -> None:
-    store = Store(directory / "store", clean=clean)
+@pytest.mark.parametrize(("victim", "clean"), both_ways())
+def test_what_is_gone_is_rebuilt_from_the_log(copy_of: Copies, victim: str, clean: bool) -> None:
+    store = copy_of(clean, False)
     VICTIMS[victim](store)
     store.check()
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "killed"])
 @pytest.mark.parametrize("victim", ["a queue", "all queues", "the first file of a queue", "the last file of a queue"])
-def test_queues_are_rebuilt_although_the_log_begins_later(directory: Path, victim: str, clean: bool) -> None:
-    store = Store(directory / "store", clean=clean, retention=True)
+def test_queues_are_rebuilt_although_the_log_begins_later(copy_of: Copies, victim: str, clean: bool) -> None:
+    store = copy_of(clean, True)
     VICTIMS[victim](store)
     store.check()
 

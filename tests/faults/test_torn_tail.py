@@ -73,13 +73,13 @@ SEALED = small_config(append_record_crc=True, verify_record_crc=True)
 
 @pytest.mark.requirement("C156", "C158")
 def test_zeros_from_any_byte_on_end_the_log_before_the_torn_record(directory: Path) -> None:
-    TornLog(directory, small_config()).cut_everywhere(7, garbage=False)
+    TornLog(directory, small_config()).cut_everywhere(19, garbage=False)
 
 
 @pytest.mark.requirement("C156", "C158")
 def test_garbage_from_any_byte_on_ends_the_log_before_the_torn_record(directory: Path) -> None:
     # Garbage in a property text is only seen by the checksum of the whole record.
-    TornLog(directory, SEALED).cut_everywhere(11, garbage=True)
+    TornLog(directory, SEALED).cut_everywhere(31, garbage=True)
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def port_with_vip_port() -> int:
                 return port
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something that happens soon."""
     deadline = time.monotonic() + seconds
     while not condition():

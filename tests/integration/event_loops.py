@@ -9,7 +9,7 @@ from skyrocket.remoting.event_loop import loop_factory
 T = TypeVar("T")
 
 
-def run_bounded(main: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
+def run_bounded(main: Coroutine[Any, Any, T], seconds: float = 100.0) -> T:
     """Run to the end, but not for ever."""
 
     async def bounded() -> T:

@@ -16,10 +16,10 @@ from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.event_loop import loop_factory
 
 T = TypeVar("T")
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 60.0
 
 
-def run_bounded(main: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
+def run_bounded(main: Coroutine[Any, Any, T], seconds: float = 100.0) -> T:
     """Run to the end, but not for ever."""
 
     async def bounded() -> T:

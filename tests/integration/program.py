@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 SMALL_FILES = ("mappedFileSizeCommitLog=4194304", "maxHashSlotNum=1000", "maxIndexNum=4000")
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 class Program:
@@ -63,7 +63,7 @@ class Program:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20.0) -> int:
+    def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 60.0) -> int:
         """As an operator does; the exit code."""
         self.process.send_signal(number)
         code = self.process.wait(seconds)

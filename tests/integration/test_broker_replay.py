@@ -175,7 +175,7 @@ def outcome(name: str) -> Outcome:
             return Outcome(player.served, len(heard), left_out, tuple(different))
 
     with tempfile.TemporaryDirectory() as folder:
-        return run_bounded(main(folder), 60)
+        return run_bounded(main(folder))
 
 
 @pytest.mark.parametrize("name", conversations())

@@ -32,15 +32,28 @@ def open_golden(golden: GoldenStore, directory: Path) -> MessageStore:
     return store
 
 
-@pytest.fixture(params=GOLDEN_STORES, ids=str)
+@pytest.fixture(scope="module", params=GOLDEN_STORES, ids=str)
 def golden(request: pytest.FixtureRequest) -> GoldenStore:
     store: GoldenStore = request.param
     return store
 
 
-@pytest.fixture
-def store(golden: GoldenStore, tmp_path: Path) -> Iterator[MessageStore]:
-    opened = open_golden(golden, golden.extract(tmp_path / "store"))
+@pytest.fixture(scope="module")
+def unpacked(golden: GoldenStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store as RocketMQ left it, until the first test of it opens it."""
+    return golden.extract(tmp_path_factory.mktemp("golden") / "store")
+
+
+@pytest.fixture(scope="module")
+def untouched_checkpoint(unpacked: Path) -> bytes:
+    return (unpacked / "checkpoint").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def store(golden: GoldenStore, unpacked: Path, untouched_checkpoint: bytes) -> Iterator[MessageStore]:
+    """Opened once for all questions about it: none of them writes."""
+    assert untouched_checkpoint
+    opened = open_golden(golden, unpacked)
     yield opened
     opened.close()
 
@@ -175,10 +188,12 @@ def test_every_queue_can_be_read_from_its_first_to_its_last_message(golden: Gold
 
 
 @pytest.mark.requirement("A023", "C098")
-def test_the_checkpoint_reads_as_rocketmq_reads_it(golden: GoldenStore, tmp_path: Path) -> None:
-    directory = golden.extract(tmp_path / "store")
+def test_the_checkpoint_reads_as_rocketmq_reads_it(
+    golden: GoldenStore, untouched_checkpoint: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "checkpoint").write_bytes(untouched_checkpoint)
     expected = golden.json("checkpoint")
-    store = MessageStore(directory, golden.config_of_broker())
+    store = MessageStore(tmp_path, golden.config_of_broker())
     assert store.checkpoint.load()
     current = store.checkpoint.current
     assert current.physic_timestamp == expected["physicMsgTimestamp"]

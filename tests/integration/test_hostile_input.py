@@ -159,7 +159,7 @@ def test_captured_bad_input_has_the_effect_it_has_on_the_real_broker(tmp_path: P
         assert different == []
         assert compared >= (15 if name == "badinput54-bk.jsonl" else 55)
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 def test_captured_bad_input_of_4_9_gets_the_same_codes_where_5_4_did_not_change_them(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_captured_bad_input_of_4_9_gets_the_same_codes_where_5_4_did_not_change_
         assert different == []
         assert compared >= 40
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 # ── 100,000 frames to a running program ──────────────────────────────────────────────────────────────────────────────
@@ -375,10 +375,10 @@ def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(tmp_pat
         report = f"{FRAMES} frames in {seconds:.1f} s, {before:.0f} → {after:.0f} MB, {count} honest rounds"
         print(f"\n{report}, slowest {slowest * 1000:.0f} ms")  # noqa: T201
         assert after - before < MAX_GROWTH_MB, report
-        assert slowest < 5.0, report
+        assert slowest < 10.0, report  # the time-out of their calls
         assert "Traceback" not in (tmp_path / "log").read_text()
 
     with socket.create_server(("127.0.0.1", 0)) as probe:
         metrics_port = int(probe.getsockname()[1])
     with program(tmp_path, "metricsExporterType=PROM", f"metricsPromExporterPort={metrics_port}") as running:
-        run_bounded(main(running), 120)
+        run_bounded(main(running))

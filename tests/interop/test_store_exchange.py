@@ -121,6 +121,7 @@ def test_a_store_whose_writer_was_killed_opens_in_rocketmq_with_all_that_was_ack
             assert found_lines(read_everything(store)) == found
 
 
+@pytest.mark.slow
 def test_a_writer_killed_while_it_makes_a_file_leaves_none_that_rocketmq_refuses(path: Path) -> None:
     """4.9 does not start on a file of another length than the configured one, not even on an empty newest file."""
     for attempt in range(12):

@@ -120,13 +120,15 @@ def test_a_peer_that_announces_much_costs_nothing_until_it_sends_it() -> None:
 def test_a_dripping_peer_costs_no_more_than_its_frame() -> None:
     body = b"x" * 20_000
     frame = frames.encode(RemotingCommand(310, body=body))
-    tracemalloc.start()
-    reader = FrameReader()
-    commands = [c for at in range(len(frame)) for c in reader.receive(frame[at : at + 1])]
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert [c.body for c in commands] == [body]
-    assert peak < 2 * len(frame) + 20_000
+    most, peaks = 2 * len(frame) + 20_000, list[int]()
+    while not peaks or (peaks[-1] >= most and len(peaks) < 5):  # another thread may allocate meanwhile
+        tracemalloc.start()
+        reader = FrameReader()
+        commands = [c for at in range(len(frame)) for c in reader.receive(frame[at : at + 1])]
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert [c.body for c in commands] == [body]
+    assert peaks[-1] < most
 
 
 def test_parts_are_the_frame_in_pieces() -> None:

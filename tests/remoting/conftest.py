@@ -9,7 +9,7 @@ import pytest
 
 from skyrocket.remoting.event_loop import loop_factory
 
-_SECONDS = 20.0
+_SECONDS = 100.0
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

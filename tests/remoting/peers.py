@@ -68,7 +68,7 @@ class RawPeer:
     def send(self, data: bytes) -> None:
         self.writer.write(data)
 
-    async def command(self, seconds: float = 5.0) -> RemotingCommand:
+    async def command(self, seconds: float = 60.0) -> RemotingCommand:
         """The next frame that comes."""
         while not self._received:
             data = await asyncio.wait_for(self.reader.read(1 << 18), seconds)
@@ -83,7 +83,7 @@ class RawPeer:
         self.send(data)
         return await self.command()
 
-    async def is_closed(self, seconds: float = 5.0) -> bool:
+    async def is_closed(self, seconds: float = 60.0) -> bool:
         """Whether the other side closes; what it sends before is not looked at."""
         try:
             while await asyncio.wait_for(self.reader.read(1 << 18), seconds):
@@ -103,7 +103,7 @@ class RawPeer:
         return False
 
 
-async def until(condition: object, seconds: float = 5.0) -> None:
+async def until(condition: object, seconds: float = 60.0) -> None:
     """Wait until a condition is true."""
     assert callable(condition)
     deadline = asyncio.get_running_loop().time() + seconds

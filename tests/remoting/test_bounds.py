@@ -100,16 +100,21 @@ async def test_unanswered_requests_are_bounded() -> None:
 
 
 async def test_a_connection_without_a_sound_is_closed() -> None:
-    async with serving(settings=ServerSettings(idle_seconds=0.2)) as (server, address):
+    clock = FakeClock()
+    async with serving(settings=ServerSettings(idle_seconds=10), clock=clock) as (server, address):
         reasons: list[CloseReason] = []
         server.on_close(lambda _, reason: reasons.append(reason))
         async with RawPeer.connected(address) as silent, RawPeer.connected(address) as busy:
-            for _ in range(8):
+            await until(lambda: server.connection_count == 2)
+            for _ in range(2):
+                clock.advance(seconds=6)
                 await busy.asks(request())
-                await asyncio.sleep(0.05)
-            assert await silent.is_closed(0.2)
+            server.sweep()
+            assert await silent.is_closed()
             assert (await busy.asks(request(opaque=1))).opaque == 1
-            assert await busy.is_closed(1)
+            clock.advance(seconds=11)
+            server.sweep()
+            assert await busy.is_closed()
         assert reasons == [CloseReason.IDLE]  # the silent one had never said what it was
         assert server.counters.closed[CloseReason.IDLE] == 2
 

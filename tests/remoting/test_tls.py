@@ -232,7 +232,7 @@ async def test_clients_show_certificates(tmp_path: Path, auth: ClientAuth, shows
         try:
             async with RawPeer.connected(address, client_context(settings)) as peer:
                 peer.send(request(opaque=1))
-                answered = not await peer.is_quiet(1.0) and not peer.reader.at_eof()
+                answered = not await peer.is_quiet(20.0) and not peer.reader.at_eof()
         except (ssl.SSLError, ConnectionError):
             pass
         assert answered is welcome

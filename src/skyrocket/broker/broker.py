@@ -33,6 +33,7 @@ from skyrocket.broker.processors.clients import ClientProcessor
 from skyrocket.broker.processors.duplicate_window import DuplicateWindow
 from skyrocket.broker.processors.locks import LockProcessor
 from skyrocket.broker.processors.offsets import OffsetProcessor
+from skyrocket.broker.processors.operators import OperatorProcessor
 from skyrocket.broker.processors.pull import PullProcessor, no_lite_pulls
 from skyrocket.broker.processors.put_rules import PutRules, delays_of_levels
 from skyrocket.broker.processors.query import QueryProcessor
@@ -218,7 +219,7 @@ class Broker:
         send = SendProcessor(
             store, self.topics, self.groups, self.locks, self.identity, clock, dispatch, rules, self.duplicates
         )
-        subscriptions = Subscriptions(by_property=config.property_filter)
+        subscriptions = Subscriptions(by_property=config.property_filter, of_retries=config.filter_retries)
         self.inquiries = Inquiries(
             store,
             self.topics,
@@ -306,6 +307,8 @@ class Broker:
         self.timers.follow(self.settings)
         self.transactions.register(router, classes)
         self.transactions.follow(self.settings)
+        operators = OperatorProcessor(self.transactions, self.timers, is_master=config.broker_id == 0)
+        operators.register(router, classes.admin)
         router.register(RequestCode.PULL_MESSAGE, pull.pull, classes.pull)
         lite_pull = pull.pull if config.lite_pulls else no_lite_pulls(self.identity.address.host)
         router.register(RequestCode.LITE_PULL_MESSAGE, lite_pull, classes.lite_pull)

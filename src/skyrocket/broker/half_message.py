@@ -58,6 +58,10 @@ class HalfMessage:
         return _text(find_property(self.message.properties, b"PGROUP"))
 
     @property
+    def keys(self) -> str:
+        return _text(find_property(self.message.properties, b"KEYS"))
+
+    @property
     def checks(self) -> int:
         """How often it was passed over, with or without a question; RocketMQ counts both."""
         return _number(find_property(self.message.properties, _CHECKS)) or 0

@@ -74,6 +74,14 @@ class OpenTransaction(NamedTuple):
     born_ms: int
     age_ms: int
     checks: int
+    keys: str = ""
+
+
+class OpenPage(NamedTuple):
+    """Some open transactions, and where to go on; None behind the last."""
+
+    transactions: list[OpenTransaction]
+    next_offset: int | None
 
 
 class _Ended(NamedTuple):
@@ -253,14 +261,35 @@ class TransactionLog:
                 found.append(_listed(half, now_ms))
         return found
 
+    def open_page(self, begin: int, most_read: int) -> OpenPage:
+        """Those among the next halves from an offset on: a bounded part of what there is to list."""
+        self._store.dispatch()
+        now_ms, end = self._clock.now_ms(), self.half_end
+        begin = max(begin, self.half_offset)
+        stop = min(begin + most_read, end)
+        found = [_listed(half, now_ms) for _, half in self._halves(begin, stop) if self.is_open(half)]
+        return OpenPage(found, stop if stop < end else None)
+
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def end_by_operator(self, queue_offset: int, decision: Decision) -> None:
-        """End an open transaction at an operator's word; raises SystemFailure when there is none, PutRefused."""
+    def end_by_operator(self, queue_offset: int, decision: Decision, transaction_id: str = "") -> None:
+        """End an open transaction at an operator's word; raises SystemFailure when there is none, PutRefused.
+
+        With its id any copy will do: checks make new ones while operators think.
+        """
+        self._store.dispatch()
         half = self.half_at(queue_offset)
-        if half is None or queue_offset < self.half_offset or not self.is_open(half):
-            raise SystemFailure(f"no open transaction has its half at offset {queue_offset}: list the open ones again")
-        _logger.info("an operator ends a transaction offset=%d decision=%s", queue_offset, decision.name)
+        if half is not None and transaction_id:
+            newest = self._newest.get(half.unique_key, queue_offset)
+            is_meant = half.unique_key == transaction_id.encode()
+            half = None if not is_meant else half if newest == queue_offset else self.half_at(newest)
+        if half is None or half.queue_offset < self.half_offset or not self.is_open(half):
+            named = f" {transaction_id}" if transaction_id else ""
+            raise SystemFailure(
+                f"no open transaction{named} has its half at offset {queue_offset}: it has ended, or was never there; "
+                "list the open ones again"
+            )
+        _logger.info("an operator ends a transaction offset=%d decision=%s", half.queue_offset, decision.name)
         self.end(half, decision)
 
     def end(self, half: HalfMessage, decision: Decision) -> None:
@@ -420,6 +449,7 @@ def _listed(half: HalfMessage, now_ms: int) -> OpenTransaction:
         born_ms,
         now_ms - born_ms,
         half.checks,
+        half.keys,
     )
 
 

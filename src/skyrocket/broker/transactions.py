@@ -19,7 +19,7 @@ from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.broker.state.transaction_counts import TransactionCountTable
-from skyrocket.broker.transaction_log import Decision, OpenTransaction, PutRefused, TransactionLog
+from skyrocket.broker.transaction_log import Decision, OpenPage, OpenTransaction, PutRefused, TransactionLog
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.config_files import transaction_metrics
@@ -89,10 +89,14 @@ class Transactions:
         """Those that wait for their end, oldest place first."""
         return self.log.open_transactions(limit)
 
-    def end(self, half_offset: int, decision: Decision) -> None:
-        """End an open transaction, given by the queue offset of its half; raises SystemFailure."""
+    def open_page(self, begin: int, most_read: int) -> OpenPage:
+        """The same among the next halves from an offset on."""
+        return self.log.open_page(begin, most_read)
+
+    def end(self, half_offset: int, decision: Decision, transaction_id: str = "") -> None:
+        """End an open transaction, given by the queue offset of its half and its id; raises SystemFailure."""
         try:
-            self.log.end_by_operator(half_offset, decision)
+            self.log.end_by_operator(half_offset, decision, transaction_id)
         except PutRefused as error:
             raise SystemFailure(
                 f"the transaction is still open, the store did not take its message: {error}"

@@ -1,12 +1,13 @@
 """What a subscription wants: tags are compared by their code at the queue's entry, properties at the record."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from skyrocket.filtering.sql92 import SqlError, compile_filter
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
 from skyrocket.format.record import record_properties
+from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.subscription import ALL_TAGS, SubscriptionData
 from skyrocket.protocol.errors import FilterDataNotExist, SubscriptionParseFailed, SystemFailure
 
@@ -31,10 +32,11 @@ EVERYTHING: Final = Wanted()
 
 
 class Subscriptions:
-    """Reads subscriptions; `by_property` is RocketMQ's `enablePropertyFilter`."""
+    """Reads subscriptions; `by_property` is RocketMQ's `enablePropertyFilter`, `of_retries` `filterSupportRetry`."""
 
-    def __init__(self, *, by_property: bool = False) -> None:
+    def __init__(self, *, by_property: bool = False, of_retries: bool = False) -> None:
         self.by_property = by_property
+        self._of_retries = of_retries
 
     def of_request(self, topic: str, expression: str | None, kind: str | None) -> SubscriptionData:
         """What a pull itself says it wants; raises SubscriptionParseFailed."""
@@ -67,6 +69,26 @@ class Subscriptions:
         if subscription.is_class_filter or subscription.expression in ("", ALL_TAGS):
             return EVERYTHING
         return Wanted(frozenset(subscription.tag_codes))
+
+    def of_retries(self, wanted: Wanted, topic: str, by_topic: Mapping[str, SubscriptionData]) -> Wanted:
+        """With `filterSupportRetry` a retry topic that is filtered by properties takes the filters of its messages' own
+        topics: those that the group subscribes to. RocketMQ: a retry topic subscribed by tags passes everything, and
+        so do messages of a topic without such a filter.
+        """
+        if not self._of_retries or wanted.properties is None or not topic.startswith(RETRY_PREFIX):
+            return wanted
+
+        def test(properties: bytes) -> bool:
+            origin = (find_property(properties, b"RETRY_TOPIC") or b"").decode("utf-8", "replace")
+            subscription = by_topic.get(origin)
+            if subscription is None or subscription.expression_type in _TAG_KINDS:
+                return True
+            try:
+                return property_test(subscription.expression)(properties)
+            except SqlError:
+                return True
+
+        return Wanted(properties=test)
 
     def check(self, subscription: SubscriptionData) -> None:
         """CHECK_CLIENT_CONFIG; raises SystemFailure, or SubscriptionParseFailed with what is wrong."""

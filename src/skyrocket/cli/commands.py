@@ -1,4 +1,4 @@
-"""`skyrocket inspect | namesrv | broker | standalone | produce | consume | dlq`: the commands, as --help lists them."""
+"""The commands, as `skyrocket --help` lists them."""
 
 import sys
 from typing import Annotated
@@ -11,8 +11,12 @@ from skyrocket.cli.consume import consume
 from skyrocket.cli.dlq import dlq
 from skyrocket.cli.inspect import inspect
 from skyrocket.cli.namesrv import namesrv
+from skyrocket.cli.pipeline import pipeline
 from skyrocket.cli.produce import produce
+from skyrocket.cli.reset import reset
 from skyrocket.cli.standalone import standalone
+from skyrocket.cli.timers import timers
+from skyrocket.cli.transactions import transactions
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -32,9 +36,12 @@ def skyrocket(
     """Skyrocket: RocketMQ in Python."""
 
 
-for _command in (inspect, namesrv, broker, standalone, produce, consume):
+for _command in (inspect, namesrv, broker, standalone, produce, consume, reset):
     app.command()(_command)
 app.add_typer(dlq, name="dlq")
+app.add_typer(pipeline, name="pipeline")
+app.add_typer(transactions, name="transactions")
+app.add_typer(timers, name="timers")
 
 
 def main() -> None:

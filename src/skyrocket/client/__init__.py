@@ -45,6 +45,7 @@ from skyrocket.client.errors import (
     NoNameServer,
     NoRoute,
     NotDeadLetter,
+    NotOffered,
     NotRunning,
     NotWritable,
     PopNotOffered,
@@ -77,6 +78,7 @@ from skyrocket.client.simple_consumer import SimpleConsumer, SimpleConsumerSetti
 from skyrocket.client.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.subscription import SqlFilter
 from skyrocket.client.transaction import Transaction, TransactionProducer, TransactionState
+from skyrocket.client.waiting_messages import OpenTransaction, PendingTimer
 from skyrocket.model.message_queue import MessageQueue
 
 __all__ = [
@@ -115,11 +117,14 @@ __all__ = [
     "NoNameServer",
     "NoRoute",
     "NotDeadLetter",
+    "NotOffered",
     "NotRunning",
     "NotWritable",
     "Once",
+    "OpenTransaction",
     "Outbox",
     "OutboxRelay",
+    "PendingTimer",
     "PopNotOffered",
     "PoppedMessage",
     "Producer",

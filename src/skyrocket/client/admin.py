@@ -7,6 +7,7 @@ Each call asks name servers and brokers anew; nothing is remembered. Changes go 
 """
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,6 +26,7 @@ from skyrocket.client.routes import MASTER_ID, Route
 from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.start_position import max_offset, min_offset, offset_at
 from skyrocket.client.trace import TRACE_TOPIC, events_of
+from skyrocket.client.waiting_messages import OpenTransaction, PendingTimer, WaitingMessages, recalled_place
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import host_text, parse_offset_message_id
 from skyrocket.format.trace import TraceEvent
@@ -77,6 +79,7 @@ A = TypeVar("A", bound=Header)
 
 _QUERY_WINDOW_MS: Final = 3 * 24 * 3600 * 1000
 _TO_THE_END: Final = -1
+_MESSAGE_ID: Final = re.compile("[0-9A-Fa-f]{32,64}")
 ALL_DEAD_LETTERS: Final = DeadLetterFilter()
 
 
@@ -140,17 +143,20 @@ class Admin(Startable):
         return await self._instance.route(self._full(topic), fresh=True)
 
     async def _masters(self, cluster: str | None, broker: str | None = None) -> list[str]:
+        return list((await self._named_masters(cluster, broker)).values())
+
+    async def _named_masters(self, cluster: str | None, broker: str | None = None) -> dict[str, str]:
         info = await self.cluster()
         if cluster is not None and cluster not in info.clusters:
             raise WrongUse(f"cluster {cluster} is not known; there are {', '.join(sorted(info.clusters)) or 'none'}")
         wanted = set(info.brokers) if cluster is None else set(info.clusters[cluster])
         if broker is not None:
             wanted &= {broker}
-        masters = [
-            data.addresses[MASTER_ID]
+        masters = {
+            name: data.addresses[MASTER_ID]
             for name, data in sorted(info.brokers.items())
             if name in wanted and MASTER_ID in data.addresses
-        ]
+        }
         if not masters:
             raise ClientError(
                 f"no broker with a master is registered at {self._instance.names}"
@@ -488,6 +494,57 @@ class Admin(Startable):
         """
         letters = DeadLetters(self._instance_of(), wrap(self._namespace, group), self._timeout)
         return await letters.resend(await letters.read(wanted, most), to_topic=to_topic)
+
+    # ── messages that wait ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open_transactions(
+        self,
+        topic: str | None = None,
+        *,
+        producer_group: str | None = None,
+        transaction_id: str | None = None,
+        cluster: str | None = None,
+        most: int = 1000,
+    ) -> list[OpenTransaction]:
+        """Transactions that wait for their end, oldest first; raises NotOffered at brokers of Apache RocketMQ."""
+        waiting = await self._waiting(cluster)
+        return await waiting.open_transactions(topic, producer_group, transaction_id, most)
+
+    async def end_transaction(self, transaction: OpenTransaction, *, commit: bool) -> None:
+        """An operator's word in place of the producer's; raises BrokerRefused when it has ended meanwhile."""
+        await (await self._waiting(None)).end_transaction(transaction, commit=commit)
+
+    async def pending_timers(
+        self,
+        topic: str | None = None,
+        *,
+        due_from: datetime | float = 0.0,
+        cluster: str | None = None,
+        most: int = 1000,
+    ) -> list[PendingTimer]:
+        """Messages that wait for their time, soonest first; raises NotOffered at brokers of Apache RocketMQ."""
+        return await (await self._waiting(cluster)).pending_timers(topic, _ms(due_from), most)
+
+    async def timer_counts(self, *, cluster: str | None = None) -> dict[str, int]:
+        """How many messages of each topic wait for their time."""
+        return await (await self._waiting(cluster)).timer_counts()
+
+    async def recall(self, timer: PendingTimer | str) -> str:
+        """Take back a message that waits, given by its message id or its recall handle; returns the message id.
+
+        Raises ClientError when none waits or the broker takes nothing back (recallMessageEnable), BrokerRefused when it
+        is too late.
+        """
+        waiting = await self._waiting(None)
+        if isinstance(timer, str) and not _MESSAGE_ID.fullmatch(timer):
+            topic, broker_name = recalled_place(timer)
+            return await waiting.recall_by_handle(topic, broker_name, timer)
+        found = await waiting.find_timer(timer) if isinstance(timer, str) else timer
+        await waiting.recall(found)
+        return found.message_id
+
+    async def _waiting(self, cluster: str | None) -> WaitingMessages:
+        return WaitingMessages(self._instance_of(), await self._named_masters(cluster), self._timeout)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

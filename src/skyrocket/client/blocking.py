@@ -400,3 +400,8 @@ class Admin(_Running[_admin.Admin]):
     resend_dead_letters = _waits(_admin.Admin.resend_dead_letters)
     query_by_key = _waits(_admin.Admin.query_by_key)
     query_by_unique_key = _waits(_admin.Admin.query_by_unique_key)
+    open_transactions = _waits(_admin.Admin.open_transactions)
+    end_transaction = _waits(_admin.Admin.end_transaction)
+    pending_timers = _waits(_admin.Admin.pending_timers)
+    timer_counts = _waits(_admin.Admin.timer_counts)
+    recall = _waits(_admin.Admin.recall)

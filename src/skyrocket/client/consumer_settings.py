@@ -25,6 +25,7 @@ class PushConsumerSettings:
 
     message_model: MessageModel = MessageModel.CLUSTERING
     orderly: bool = False
+    auto_commit: bool = True  # in order; False: the handler returns COMMIT or ROLLBACK when it is time
     consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     consume_timestamp: datetime | str | None = None  # for CONSUME_FROM_TIMESTAMP; None: half an hour ago
     new_group_from_zero: bool = True  # RocketMQ: a new group gets all of a young topic, whatever consume_from says
@@ -55,5 +56,12 @@ class PushConsumerSettings:
             value = getattr(self, name)
             if value != -1 and not 1 <= value <= high:
                 raise WrongUse(f"{name}={value} is out of range: it must be -1 or between 1 and {high}")
+        if self.orderly and self.message_model is MessageModel.BROADCASTING:
+            raise WrongUse(
+                "orderly=True and BROADCASTING exclude each other: no lock protects the order if all members get all; "
+                "use CLUSTERING, with a group for each member if each must see everything"
+            )
+        if not self.auto_commit and not self.orderly:
+            raise WrongUse("auto_commit=False is for orderly=True: else what is committed is the lowest unfinished")
         if self.consume_timestamp is not None:
             timestamp_ms(self.consume_timestamp)

@@ -141,7 +141,7 @@ class ConcurrentConsumption:
         run_hooks((hook.before_consume for hook in self._hooks), context)
         began = self._monotonic()
         outcome = await handler.call(piece)
-        context.succeeded = outcome is None
+        context.succeeded = outcome is None or outcome.succeeded
         context.error = None if outcome is None else outcome.error
         context.status = "SUCCESS" if outcome is None else outcome.status
         if self._monotonic() - began >= self._timeout:

@@ -8,7 +8,8 @@ ClientError
 │   └── NotWritable   they know some, but none that may be written to
 ├── BrokerAbsent      a queue's broker has no address that would do
 ├── BrokerRefused     a broker answered with an error code
-│   └── PopNotOffered it is too old to know pop
+│   ├── PopNotOffered it is too old to know pop
+│   └── NotOffered    it is no Skyrocket broker, and was asked what only those know
 ├── ReceiptExpired    a popped message was held too long; NotDeadLetter when it could not be buried
 └── SendFailed        all attempts of a send; SendTimeout when the time was up, TooManyInFlight when it never left
 """
@@ -152,6 +153,17 @@ class PopNotOffered(BrokerRefused):
         self.args = (
             f"broker {address} does not know pop ({described(error)}), which RocketMQ has since 5.0: "
             "use PushConsumer or LitePullConsumer with this cluster",
+        )
+
+
+class NotOffered(BrokerRefused):
+    """A broker that does not know a request of Skyrocket's own."""
+
+    def __init__(self, address: str, error: RequestError, doing: str, instead: str) -> None:
+        super().__init__(address, error, doing)
+        self.args = (
+            f"{doing} is not offered by broker {address} ({described(error)}): only Skyrocket's brokers know it; "
+            f"{instead}",
         )
 
 

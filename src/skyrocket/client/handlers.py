@@ -5,6 +5,7 @@ return RECONSUME_LATER, any exception  again later, with a delay that grows (con
 raise ReconsumeLater(delay_level=5)    the same with a delay of one's own choice
 raise DeadLetter("why")                never again: to the group's dead-letter topic
 raise SuspendCurrentQueue(seconds=2)   in order: the same message again after a while
+return COMMIT or ROLLBACK              in order, auto_commit=False: all since the last commit is done, or comes again
 """
 
 import asyncio
@@ -37,6 +38,8 @@ class ConsumeStatus(Enum):
     RECONSUME_LATER = "RECONSUME_LATER"
     SUCCESS = "SUCCESS"
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
 
 
 class ReconsumeLater(Exception):
@@ -73,14 +76,28 @@ class Outcome:
     error: Exception | None = None
     status: str = "SUCCESS"
     cause: Exception | None = None  # what was raised, also when it only asked to have the message again
+    decision: ConsumeStatus | None = None  # COMMIT or ROLLBACK of a handler that commits itself
+
+    @property
+    def succeeded(self) -> bool:
+        """A commit is the only outcome without failure."""
+        return self.decision is ConsumeStatus.COMMIT
 
 
 class Handler:
     """One application function with what is needed to call it."""
 
-    def __init__(self, function: Callable[[Any], Any], executor: Callable[[], Executor], *, takes_list: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        executor: Callable[[], Executor],
+        *,
+        takes_list: bool,
+        commits: bool = False,
+    ) -> None:
         self.function = function
         self.takes_list = takes_list
+        self._commits = commits  # itself, by COMMIT and ROLLBACK
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
@@ -91,13 +108,13 @@ class Handler:
         try:
             if self.takes_list:
                 current_message.set(messages[0])
-                return judged(await self._run(list(messages)))
+                return _behind(judged(await self._run(list(messages)), commits=self._commits), len(messages))
             for number, message in enumerate(messages):
                 current_message.set(message)
-                outcome = judged(await self._run(message))
+                outcome = judged(await self._run(message), commits=self._commits)
                 if outcome is not None:
                     outcome.first_failed = number
-                    return outcome
+                    return _behind(outcome, number + 1)
         except Exception as error:  # noqa: BLE001 - the application's; it decides over the message's fate
             failed = outcome_of(error)
             if not self.takes_list:
@@ -113,13 +130,27 @@ class Handler:
         return asyncio.get_running_loop().run_in_executor(self._executor(), context.run, self.function, argument)
 
 
-def judged(result: Any) -> Outcome | None:
+def _behind(outcome: Outcome | None, next_number: int) -> Outcome | None:
+    """A commit counts for what came before it, and for the message that brought it."""
+    if outcome is not None and outcome.succeeded:
+        outcome.first_failed = next_number
+    return outcome
+
+
+def judged(result: Any, *, commits: bool = False) -> Outcome | None:
     """What a returned value means."""
+    if commits and result in (ConsumeStatus.COMMIT, ConsumeStatus.ROLLBACK):
+        return Outcome(0, status="SUCCESS" if result is ConsumeStatus.COMMIT else "FAILED", decision=result)
     if result is None or result in (ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.SUCCESS):
         return None
     if result is ConsumeStatus.RECONSUME_LATER or result is ConsumeStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
         return Outcome(0, status="FAILED")
-    error = TypeError(f"a handler returned {result!r}: return None or a ConsumeStatus, or raise ReconsumeLater")
+    if result in (ConsumeStatus.COMMIT, ConsumeStatus.ROLLBACK):
+        error = TypeError(
+            f"a handler returned {result}: only one that consumes in order with auto_commit=False commits itself"
+        )
+    else:
+        error = TypeError(f"a handler returned {result!r}: return None or a ConsumeStatus, or raise ReconsumeLater")
     _logger.error("%s", error)
     return Outcome(0, error=error, status="FAILED", cause=error)
 

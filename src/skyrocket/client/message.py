@@ -116,6 +116,10 @@ def _timing(message: Message) -> str:
     given = [message.delay_level != 0, message.delay is not None, message.deliver_at is not None]
     if sum(given) > 1:
         raise MessageRefused("delay_level, delay and deliver_at exclude each other: give one of them")
+    if message.sharding_key is not None:
+        raise MessageRefused(
+            "a message with a sharding key cannot be delayed, it would be delivered out of order: leave out one of them"
+        )
     if message.delay_level:
         return f"{names.DELAY_LEVEL}\x01{message.delay_level}\x02"
     if message.delay is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skyrocket.client.consumption import ConcurrentConsumption
-from skyrocket.client.handlers import TO_DEAD_LETTERS, Outcome, current_group
+from skyrocket.client.handlers import TO_DEAD_LETTERS, ConsumeStatus, Outcome, current_group
 from skyrocket.client.message import ReceivedMessage
 from skyrocket.client.offset_store import OffsetStore
 from skyrocket.client.process_queue import ProcessQueue
@@ -31,6 +31,7 @@ class OrderlyConsumption:
         send_back: SendBack | None,
         *,
         needs_lock: bool,
+        auto_commit: bool,
         at_once: int,
         batch_size: int,
         suspend_seconds: float,
@@ -41,6 +42,7 @@ class OrderlyConsumption:
         self._offsets = offsets
         self._send_back = send_back
         self._needs_lock = needs_lock
+        self._auto_commit = auto_commit
         self._slots = asyncio.Semaphore(at_once)
         self._batch_size = batch_size
         self._suspend_seconds = suspend_seconds
@@ -94,7 +96,7 @@ class OrderlyConsumption:
                     pause = await self._one(process_queue, piece)
             except Exception:
                 _logger.exception("consumption in order failed queue=%s", process_queue.queue)
-                process_queue.roll_back()
+                process_queue.roll_back()  # all that is not committed: nobody knows how far this one came
                 pause = self._suspend_seconds
             if pause:
                 await self._rest(process_queue, pause)
@@ -105,15 +107,29 @@ class OrderlyConsumption:
         process_queue.last_consumed = self._monotonic()
         if outcome is None:
             self._calls.succeeded += len(piece)
-        elif await self._must_repeat(piece, outcome):
+        elif outcome.succeeded:
+            process_queue.put_back(piece[outcome.first_failed :])  # it has not seen them
+            self._calls.succeeded += outcome.first_failed
+        elif outcome.decision is ConsumeStatus.ROLLBACK:
             self._calls.failed += len(piece)
             process_queue.roll_back()
-            pause = outcome.suspend_seconds if outcome.suspend_seconds is not None else self._suspend_seconds
-            return min(max(pause, _SHORTEST_SUSPENSION), _LONGEST_SUSPENSION)
+            return self._pause(outcome)
+        elif await self._must_repeat(piece, outcome):
+            self._calls.failed += len(piece)
+            process_queue.put_back(piece)
+            return self._pause(outcome)
+        if self._auto_commit or (outcome is not None and outcome.succeeded):
+            self._commit(process_queue)
+        return 0.0
+
+    def _pause(self, outcome: Outcome) -> float:
+        pause = outcome.suspend_seconds if outcome.suspend_seconds is not None else self._suspend_seconds
+        return min(max(pause, _SHORTEST_SUSPENSION), _LONGEST_SUSPENSION)
+
+    def _commit(self, process_queue: ProcessQueue) -> None:
         offset = process_queue.commit()
         if offset is not None and not process_queue.is_dropped:
             self._offsets.update(process_queue.queue, offset, increase_only=False)
-        return 0.0
 
     async def _must_repeat(self, piece: list[ReceivedMessage], outcome: Outcome) -> bool:
         """Messages that failed too often leave the queue; whether some are left that must be consumed."""

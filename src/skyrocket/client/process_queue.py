@@ -174,6 +174,11 @@ class ProcessQueue:
         self._ready.extendleft(reversed(self._taken))
         self._taken = []
 
+    def put_back(self, piece: Sequence[ReceivedMessage]) -> None:
+        """The last ones that were taken are to be taken again; those before them stay taken."""
+        del self._taken[len(self._taken) - len(piece) :]
+        self._ready.extendleft(reversed(piece))
+
     def may_consume(self, now: float) -> bool:
         """Whether the broker's lock is ours, as far as we know."""
         return self.is_locked and now - self.locked_at < LOCK_TRUSTED

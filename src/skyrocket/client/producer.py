@@ -9,7 +9,6 @@ come together travel together.
 """
 
 import asyncio
-import base64
 import logging
 import uuid
 from collections.abc import Sequence
@@ -46,6 +45,7 @@ from skyrocket.client.send_number import SendNumber, SendNumbers
 from skyrocket.client.sender import RETRYABLE_CODES, Sender, SendRules
 from skyrocket.client.settings import ClientSettings, settings_of
 from skyrocket.client.trace import PRODUCE, Tracer, tracer_of
+from skyrocket.client.waiting_messages import recalled_place
 from skyrocket.format.compression import CompressionType
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.errors import RequestError
@@ -377,7 +377,7 @@ class Producer(Startable):
         if self._state is not State.RUNNING:
             raise self._not_running()
         full = self._topic(topic)
-        broker_name = recalled_broker(recall_handle)
+        _, broker_name = recalled_place(recall_handle)
         request = RecallMessage(
             topic=full, recall_handle=recall_handle, producer_group=self.group, broker_name=broker_name
         )
@@ -521,17 +521,6 @@ class Producer(Startable):
         if chosen not in shown:
             raise WrongUse(f"the selector chose {chosen!r}, which is none of the {len(shown)} queues it was given")
         return chosen._replace(topic=topic)
-
-
-def recalled_broker(recall_handle: str) -> str:
-    """The broker that has the message of a handle (`v1 topic broker time id` in base64); raises WrongUse."""
-    try:
-        parts = base64.urlsafe_b64decode(recall_handle).decode().split(" ")
-    except ValueError:
-        parts = []
-    if len(parts) < 5 or parts[0] != "v1":
-        raise WrongUse(f"{recall_handle!r} is no recall handle: take it from the receipt of a delayed message")
-    return parts[2]
 
 
 def _may_wait(message: Message) -> bool:

@@ -141,7 +141,8 @@ class PushConsumer(Startable):
         full = wrap(self._namespace, topic)
         version = (self._instance.clock if self._state is State.RUNNING else SystemClock()).now_ms()
         self._subscriptions[full] = subscription_of(full, wanted, version)
-        self._handlers[topic] = Handler(handler, self._executor, takes_list=batch)
+        commits = not self.settings.auto_commit
+        self._handlers[topic] = Handler(handler, self._executor, takes_list=batch, commits=commits)
         if self._state is State.RUNNING:
             self._tasks.start(self._announce(), "announce a subscription")
 
@@ -220,6 +221,7 @@ class PushConsumer(Startable):
                 self._offsets,
                 send_back,
                 needs_lock=self.is_clustering,
+                auto_commit=settings.auto_commit,
                 at_once=settings.max_concurrency,
                 batch_size=settings.consume_message_batch_max_size,
                 suspend_seconds=settings.suspend_current_queue,
@@ -445,12 +447,13 @@ class PushConsumer(Startable):
         began = self._instance.clock.monotonic()
         outcome = await self._calls.call([message])
         spent = round((self._instance.clock.monotonic() - began) * 1000)
-        orderly = self.settings.orderly
+        orderly, auto_commit = self.settings.orderly, self.settings.auto_commit
         if outcome is None:
-            return DirectConsumption("CR_SUCCESS", orderly, True, spent)
+            return DirectConsumption("CR_SUCCESS", orderly, auto_commit, spent)
         if outcome.error is not None:
-            return DirectConsumption("CR_THROW_EXCEPTION", orderly, True, spent, repr(outcome.error))
-        return DirectConsumption("CR_LATER", orderly, True, spent)
+            return DirectConsumption("CR_THROW_EXCEPTION", orderly, auto_commit, spent, repr(outcome.error))
+        result = "CR_LATER" if outcome.decision is None else f"CR_{outcome.decision.value}"
+        return DirectConsumption(result, orderly, auto_commit, spent)
 
     def _executor(self) -> Executor:
         if self._threads is None:

@@ -367,6 +367,11 @@ class SimpleConsumer(Startable):
                     return  # brokers take the message back without it, and bury it themselves
             await asyncio.sleep(_ASK_AGAIN)
 
+    @property
+    def dropped_traces(self) -> int:
+        """Receives of which no trace was left."""
+        return 0 if self._tracer is None else self._tracer.dispatcher.dropped
+
     # ── what brokers ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
     @property

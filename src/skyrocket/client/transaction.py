@@ -104,6 +104,10 @@ class TransactionProducer(Producer):
     async def _send_half(self, message: Message, timeout: float | None) -> SendReceipt:
         if message.delay_level or message.delay is not None or message.deliver_at is not None:
             raise MessageRefused("a transactional message cannot be delayed: leave out delay and delay_level")
+        if message.sharding_key is not None:
+            raise MessageRefused(
+                "a transactional message cannot have a sharding key, commits decide over the order: leave it out"
+            )
         if message.priority is not None:
             raise MessageRefused("a transactional message cannot have a priority: leave it out")
         seconds = self.settings.send_timeout if timeout is None else timeout

@@ -443,6 +443,11 @@ class BrokerConfig:
     property_filter: bool = setting(
         False, key="enablePropertyFilter", help="let consumers choose messages by SQL92 over their properties"
     )
+    filter_retries: bool = setting(
+        False,
+        key="filterSupportRetry",
+        help="a consumer that pulls its retry topic by SQL92 gets what its filter of the message's own topic lets pass",
+    )
     clear_retry_topics: bool = setting(
         True, key="clearRetryTopicWhenDeleteTopic", help="pop's retry topics are deleted with their topic"
     )

@@ -24,6 +24,8 @@ class Manifest:
     queues: dict[str, list[int]] = field(default_factory=dict)  # "topic/queue id" → first byte of its files, max offset
     index_files: list[str] = field(default_factory=list)
     removed: dict[str, int] = field(default_factory=dict)  # deleted queues → where the log ended then
+    seal: int | None = None  # of a clean close: `store.seal`
+    last_timestamp: int = 0  # store time of the newest record then
 
     def missing_queues(self, queues: Iterable[TopicQueue]) -> list[str]:
         """Queues that are gone or shorter than they were."""
@@ -51,6 +53,8 @@ def save_manifest(disk: Disk, path: str, manifest: Manifest) -> None:
         "queues": manifest.queues,
         "indexFiles": manifest.index_files,
         "removed": manifest.removed,
+        "seal": manifest.seal,
+        "lastTimestamp": manifest.last_timestamp,
     }
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
     disk.replace_file(path, b"%d\n%s\n" % (checksum(text), text))
@@ -67,5 +71,11 @@ def load_manifest(disk: Disk, path: str) -> Manifest | None:
         return None
     content = json.loads(text)
     return Manifest(
-        content["logEnd"], content["clean"], content["queues"], content["indexFiles"], content.get("removed", {})
+        content["logEnd"],
+        content["clean"],
+        content["queues"],
+        content["indexFiles"],
+        content.get("removed", {}),
+        content.get("seal"),
+        content.get("lastTimestamp", 0),
     )

@@ -37,6 +37,7 @@ from skyrocket.store.reader import EntryFilter, Reader, RecordFilter
 from skyrocket.store.recovery import Recovery, RecoveryReport
 from skyrocket.store.results import BatchPutResult, Boundary, Durability, GetResult, PutResult, PutStatus
 from skyrocket.store.retention import Cleaner, CleanReport
+from skyrocket.store.seal import seal_of
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
@@ -511,7 +512,12 @@ class MessageStore:
                 names = names[:-1]  # the newest does not survive an unclean stop anyhow
             oldest = self.commit_log.min_offset
             removed = {key: offset for key, offset in self.queues.removed.items() if offset > oldest}
-            manifest = Manifest(self.commit_log.flushed_offset, clean, queues, names, removed)
+            log_end = self.commit_log.flushed_offset
+            seal = None
+            if clean:
+                seal = seal_of(self._disk, self.commit_log.files, log_end, self.queues, self.index, self.config)
+            last_timestamp = self.commit_log.last_store_timestamp
+            manifest = Manifest(log_end, clean, queues, names, removed, seal, last_timestamp)
             save_manifest(self._disk, self.paths.manifest, manifest)
 
     def remove_topic(self, topic: str) -> int:

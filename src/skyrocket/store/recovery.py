@@ -1,7 +1,8 @@
 """Where the log ends after a stop, and what must be rebuilt from it.
 
     1. Each queue finds the end of its entries; index files that were not complete are dropped (unclean stop).
-    2. A start is chosen: the newest place from which everything that may be missing is seen again.
+    2. A start is chosen: the newest place from which everything that may be missing is seen again. After our own clean
+       stop that is the log's end, if every byte that 3 would look at is still the same (`store.seal`).
     3. The log is walked from there with checksums. Each record is dispatched: what queues and index already have is
        compared and, where it differs, mended. A gap in a queue means lost files: then 3 begins again at the oldest
        record.
@@ -30,6 +31,7 @@ from skyrocket.store.index import Index
 from skyrocket.store.manifest import Manifest
 from skyrocket.store.mapped_file_queue import MappedFile
 from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.seal import seal_of
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +108,10 @@ class Recovery:
         if lost:
             log.warning("queues are missing or too short, rebuilding from the log queues=%s", ", ".join(lost[:10]))
         whole = damaged or bool(lost) or rebuild_index or self._must_adopt(clean, manifest)
+        if not whole and manifest is not None and self._is_as_it_was_left(clean, checkpoint, manifest):
+            end = _LogEnd(manifest.log_end, "", manifest.last_timestamp, 0)
+            self._resume(end)
+            return RecoveryReport(clean, end.offset, end.offset, 0, False, False, time.monotonic() - began)
         start = oldest if whole else self._choose_start(clean, checkpoint)
         end = self._walk(start)
         if self._reset(damaged_only=start == oldest):
@@ -152,6 +158,18 @@ class Recovery:
             self._log.files.directory,
         )
         return False
+
+    def _is_as_it_was_left(self, clean: bool, checkpoint: Checkpoint, manifest: Manifest) -> bool:
+        """Whether our own clean stop left the store, and nobody has changed what a walk would see."""
+        log_end = manifest.log_end
+        if not clean or not manifest.clean or manifest.seal is None or checkpoint.flushed_offset != log_end:
+            return False
+        if not self._ends_at(log_end):
+            return False
+        seal = seal_of(self._disk, self._log.files, log_end, self._queues, self._index, self._config)
+        if seal != manifest.seal:
+            log.warning("the store is not as it was left, the newest records are compared end=%d", log_end)
+        return seal == manifest.seal
 
     def _ends_at(self, offset: int) -> bool:
         """Whether no record follows an offset."""

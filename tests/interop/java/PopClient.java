@@ -37,6 +37,7 @@ public class PopClient {
                 line.put("topic", message.getTopic());
                 line.put("reconsumeTimes", message.getReconsumeTimes());
                 line.put("isPopped", message.getProperty("POP_CK") != null);
+                line.put("receipt", message.getProperty("POP_CK"));
                 if (body.startsWith("fail") && failed.putIfAbsent(body, true) == null) {
                     status = ConsumeConcurrentlyStatus.RECONSUME_LATER;
                     line.put("status", "later");

@@ -208,5 +208,5 @@ class TransactionsAgainstAModel(RuleBasedStateMachine):
 
 TestTransactionsAgainstAModel = pytest.mark.requirement("A103", "A104", "B038")(TransactionsAgainstAModel.TestCase)
 TestTransactionsAgainstAModel.settings = settings(
-    max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=10, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

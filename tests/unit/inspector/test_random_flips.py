@@ -39,7 +39,7 @@ def flipper(request: pytest.FixtureRequest, unpacked: Unpacked, tmp_path_factory
 
 
 @pytest.mark.requirement("A025")
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(choice=st.data())
 def test_a_flip_in_a_protected_field_is_found(flipper: Flipper, choice: st.DataObject) -> None:
     head = choice.draw(st.sampled_from(flipper.records))

@@ -112,5 +112,5 @@ class Brokers(RuleBasedStateMachine):
             assert {data.broker_name for data in route.brokers} == expected if route else not expected
 
 
-Brokers.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True)
+Brokers.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None, derandomize=True)
 TestBrokers = Brokers.TestCase

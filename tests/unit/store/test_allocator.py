@@ -48,7 +48,7 @@ def allocator(disk: WatchedDisk) -> Iterator[FileAllocator]:
 
 
 def wait_until_ready(allocator: FileAllocator) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while allocator._ready is None and time.monotonic() < deadline:
         time.sleep(0.001)
     assert allocator._ready is not None

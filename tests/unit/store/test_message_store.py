@@ -277,7 +277,7 @@ def test_what_was_put_but_not_dispatched_is_there_after_a_kill(stores: Stores) -
 def test_a_prepared_file_left_by_a_kill_is_used(stores: Stores) -> None:
     store = stores.open()
     put(store)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     next_file = Path(store.commit_log.files.path_of(FILE_SIZE))
     while not next_file.exists() and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -353,7 +353,7 @@ def test_a_dispatcher_that_breaks_stops_the_intake_and_says_so(stores: Stores, m
 
     monkeypatch.setattr(store.index, "add", broken)
     put(store)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while store.failure is None and time.monotonic() < deadline:
         time.sleep(0.01)
     refused = store.put(message())

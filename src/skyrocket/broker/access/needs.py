@@ -288,6 +288,8 @@ _CLUSTER_READS: Final = frozenset(
         RequestCode.GET_COLD_DATA_FLOW_CTR_INFO,
         RequestCode.GET_TIMER_CHECK_POINT,
         RequestCode.GET_TIMER_METRICS,
+        RequestCode.LIST_OPEN_TRANSACTIONS,
+        RequestCode.LIST_PENDING_TIMERS,
         RequestCode.VIEW_BROKER_STATS_DATA,
         RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON,
         RequestCode.GET_BROKER_CLUSTER_ACL_INFO,

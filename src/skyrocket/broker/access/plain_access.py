@@ -30,7 +30,7 @@ _MAX_KNOWN_PEERS: Final = 10_000
 _TRACE: Final = Need(TOPIC, "RMQ_SYS_TRACE_TOPIC", TO_PUBLISH)
 _FIELDS: Final = ("whiteRemoteAddress", "admin", "defaultTopicPerm", "defaultGroupPerm", "topicPerms", "groupPerms")
 
-# Shown messages are read messages; and accounts are nobody's business but the administrators'.
+# Shown messages are read messages; accounts, and what waits in other people's topics, are the administrators' business.
 _READS: Final = frozenset({RequestCode.VIEW_MESSAGE_BY_ID})
 _FOR_ADMINS: Final = frozenset(
     {
@@ -39,6 +39,8 @@ _FOR_ADMINS: Final = frozenset(
         RequestCode.GET_BROKER_CLUSTER_ACL_INFO,
         RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
         RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG,
+        RequestCode.LIST_OPEN_TRANSACTIONS,
+        RequestCode.LIST_PENDING_TIMERS,
     }
 )
 

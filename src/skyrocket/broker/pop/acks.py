@@ -162,7 +162,9 @@ class AckProcessor:
         self._check_queue(peer, header.topic, header.queue_id)
         least, end = self._range(header.topic, header.queue_id)
         if not least <= header.offset < end:
-            raise NoMessage
+            raise NoMessage(
+                f"offset is illegal, key:{header.topic}@{header.queue_id}, change:{header.offset}, store:{least}~{end}"
+            )
         receipt = ReceiptHandle.parse(header.extra_info)
         now_ms = self._clock.now_ms()
         if receipt.is_orderly:

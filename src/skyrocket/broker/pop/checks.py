@@ -59,5 +59,7 @@ class PopChecks:
             subscription = self._subscriptions.of_request(topic, expression, kind)
             self._consumers.note_subscription(group, subscription)
             return self._subscriptions.wanted(subscription)
-        except (SqlError, RequestError):
+        except SqlError as error:  # RocketMQ: without what is wrong and where
+            raise SubscriptionParseFailed(f"parse the consumer's subscription failed: {error}") from None
+        except RequestError:
             raise SubscriptionParseFailed("parse the consumer's subscription failed") from None

@@ -166,6 +166,9 @@ class PullProcessor:
         except RequestError as error:
             error.ext_fields = {"forbiddenType": str(forbidden_by)} if isinstance(error, NoPermission) else {}
             raise
+        if wanted.properties is not None:
+            found = self._consumers.find_group(header.consumer_group)
+            wanted = self._subscriptions.of_retries(wanted, header.topic, {} if found is None else found.subscriptions)
         return _Allowed(topic, group, wanted)
 
     # ── reading and answering ────────────────────────────────────────────────────────────────────────────────────────

@@ -112,6 +112,8 @@ class PutRules:
         self.checks_types = False  # RocketMQ: only its gRPC proxy does
         self.on_half: Callable[[str], None] = lambda topic: None
         self.park: Callable[[PutMessage], None] = _refuse_timer  # of a broker without a timer
+        # The step that a timer's property (name, value) means, as `park` finds it; None when its time has passed.
+        self.timer_step: Callable[[bytes, bytes], int | None] | None = None
 
     def minds_type(self, topic: TopicConfig) -> bool:
         """Whether the topic takes only messages of its type."""

@@ -1,6 +1,7 @@
 """SEND_MESSAGE in its three forms: one message, the same with short names, a batch.
 
     plain message      a lane is known for it ─▶ one row ─┐
+    one that waits     the same; its row is for the queue in which delayed messages and timers wait
     end of the turn    all rows ─▶ one append ─▶ answers, which leave with the turn's write ─▶ dispatch
     all others         checked and put at once, after the rows that came before them
     SYNC_FLUSH         answers wait for the flusher; one callback for all of a turn
@@ -23,6 +24,7 @@ from skyrocket.broker.processors.duplicate_window import SEQUENCE, DuplicateWind
 from skyrocket.broker.processors.put_refusals import put_refusal
 from skyrocket.broker.processors.put_rules import PutRules, check_key, is_compacted, is_special, queue_by_priority
 from skyrocket.broker.processors.send_answers import SendAnswers, Stored
+from skyrocket.broker.processors.waiting_places import Destination, Postponed, WaitingPlaces
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
@@ -33,9 +35,10 @@ from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement, decode_batch
 from skyrocket.format.message_id import UniqueKeyGenerator
+from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.format.record import pack_host
-from skyrocket.model.topic import DLQ_PREFIX, MAX_TOPIC_BYTES, RETRY_PREFIX, TIMER_TOPIC
+from skyrocket.model.topic import DLQ_PREFIX, MAX_TOPIC_BYTES, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from skyrocket.model.topic_config import MULTI_TAG, TopicConfig
 from skyrocket.protocol.codes import RequestCode, Version
 from skyrocket.protocol.command import RemotingCommand
@@ -64,6 +67,7 @@ _V2: Final = RequestCode.SEND_MESSAGE_V2
 # What makes two messages look the same: all fields of the short form but time, properties and what only retries use.
 _shape: Final = itemgetter("a", "b", "c", "d", "e", "f", "h", "j", "k", "m")
 _MAX_LANES: Final = 20_000
+_WAITING_ROOMS: Final = (TIMER_TOPIC, SCHEDULE_TOPIC)
 _MAX_PLAIN_PROPERTIES: Final = 32_000  # with what the broker adds they still fit into a record
 
 
@@ -77,7 +81,7 @@ class _Origin(NamedTuple):
 class _Lane(NamedTuple):
     """What holds for all messages of one shape."""
 
-    key: tuple[str, int]  # topic and queue
+    destination: Destination
     flag: int
     sys_flag: int
     generation: int  # of the topic table for which this holds
@@ -123,6 +127,7 @@ class SendProcessor:
         self._rows: list[Row] = []
         self._rows_of = -1  # the generation of the topic table for which they hold
         self._senders: list[tuple[LaterAnswer, str]] = []  # of the rows; with the unique key
+        self._postponed: dict[int, Postponed] = {}  # by number of the row: those that wait for their time
         self._max_body = -1  # of a plain message
         self._waiting: list[Stored] = []  # in the log, to be confirmed when on disk
         self._waiting_end = 0
@@ -138,6 +143,7 @@ class SendProcessor:
                 (b"CLUSTER", identity.cluster_name),
             )
         )
+        self._places = WaitingPlaces(rules, identity.broker_name, self._added)
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -184,28 +190,39 @@ class SendProcessor:
             or len(text) > _MAX_PLAIN_PROPERTIES
             or not born.isdigit()
             or len(born) > 18
-            or b"DELAY" in text
             or b"MSG" in text  # TRAN_MSG, MSG_REGION
             or b"TRACE_ON" in text
             or b"POP_CK" in text
             or b"CLUSTER" in text
-            or b"TIMER_" in text
             or (self._waits and b"WAIT\1false" in text)
         ):
             return None
         body = request.body
         if not self._rows:
             self._max_body = self._store.max_plain_body
-        queue = self._store.queues.by_key.get(lane.key)
-        if not 0 < len(body) <= self._max_body or queue is None or not queue.simple:
+        if not 0 < len(body) <= self._max_body:
+            return None
+        key, properties = lane.destination.key, text + self._added
+        unique_key = text[at + 9 : end]
+        postponed = None
+        if b"DELAY" in text or b"TIMER_" in text:
+            try:
+                key, properties, postponed = self._places.find(lane.destination, text, unique_key)
+            except RequestError as error:
+                error.ext_fields = self._answers.refusal_fields
+                raise
+        queue = self._store.queues.by_key.get(key)
+        if queue is None or not queue.simple or len(properties) > MAX_PROPERTIES_BYTES:
             return None
         later = LaterAnswer(request)
-        self._senders.append((later, text[at + 9 : end].decode()))
+        if postponed is not None:
+            self._postponed[len(self._rows)] = postponed
+        self._senders.append((later, unique_key.decode()))
         self._rows.append(
             (
                 queue,
                 body if body.__class__ is bytes else bytes(body),
-                text + self._added,
+                properties,
                 lane.flag,
                 lane.sys_flag,
                 int(born),
@@ -226,16 +243,19 @@ class SendProcessor:
             or header.batch
             or header.reconsume_times
             or header.queue_id < 0
-            or kept.message.topic != header.topic  # delayed, or a dead letter
+            or (
+                kept.message.topic != header.topic and kept.message.topic not in _WAITING_ROOMS
+            )  # a half, a dead letter
             or header.topic.startswith(RETRY_PREFIX)
+            or header.topic in _WAITING_ROOMS
             or kept.message.sys_flag & (flags.TRANSACTION_MASK | flags.INNER_BATCH)
             or header.max_reconsume_times is not None
             or is_compacted(self._topics.topics[header.topic])  # each must have a key
             or self._rules.minds_type(self._topics.topics[header.topic])  # each must be of the type
         ):
             return
-        key = (header.topic, header.queue_id)
-        lane = _Lane(key, header.flag, kept.message.sys_flag, self._topics.generation)
+        destination = self._places.destination(header.topic, header.queue_id)
+        lane = _Lane(destination, header.flag, kept.message.sys_flag, self._topics.generation)
         if isinstance(request, ShapedSend):
             request.shape.memo = lane
             return
@@ -332,14 +352,14 @@ class SendProcessor:
     def _store_rows(self) -> None:
         if not self._rows:
             return
-        rows, senders = self._rows, self._senders
-        self._rows, self._senders = [], []
+        rows, senders, postponed = self._rows, self._senders, self._postponed
+        self._rows, self._senders, self._postponed = [], [], {}
         try:
             if self._rows_of != self._topics.generation:  # a topic was changed or deleted in this very turn
-                for row, (later, unique_key) in zip(rows, senders, strict=True):
-                    self._put(_kept_of(row, later, unique_key, self._waits))
+                for number, (row, (later, unique_key)) in enumerate(zip(rows, senders, strict=True)):
+                    self._put(_kept_of(row, later, unique_key, self._waits, postponed.get(number)))
                 return
-            self._put_rows(rows, senders)
+            self._put_rows(rows, senders, postponed)
         except Exception as error:
             _logger.exception("messages could not be stored count=%d", len(rows))
             for later, _ in senders:
@@ -348,14 +368,21 @@ class SendProcessor:
             return
         self._after_put()
 
-    def _put_rows(self, rows: list[Row], senders: list[tuple[LaterAnswer, str]]) -> None:
+    def _put_rows(
+        self, rows: list[Row], senders: list[tuple[LaterAnswer, str]], postponed: dict[int, Postponed]
+    ) -> None:
         items, refused = self._store.put_rows(rows)
         prefix, head = self._answers.id_prefix, self._answers.single_head
-        if self._waits:
-            for (later, unique_key), item in zip(senders, items, strict=False):
+        if self._waits or postponed:
+            for number, ((later, unique_key), item) in enumerate(zip(senders, items, strict=False)):
                 message_id = f"{prefix}{item[1]:016X}"
-                self._waiting.append(Stored(later, unique_key, item[0].queue_id, message_id, item[4]))
-                self._waiting_end = item[1] + item[2]
+                queue_id, handle = postponed.get(number) or (item[0].queue_id, "")
+                stored = Stored(later, unique_key, queue_id, message_id, item[4], handle)
+                if self._waits:
+                    self._waiting.append(stored)
+                    self._waiting_end = item[1] + item[2]
+                else:
+                    self._answers.confirm(stored)
         else:
             for (later, unique_key), (queue, start, _, _, offset, _, _) in zip(senders, items, strict=False):
                 message_id = f"{prefix}{start:016X}"
@@ -417,10 +444,11 @@ def batch_elements(topic: str, message: PutMessage) -> list[BatchElement]:
         raise MalformedBody(f"the batch is broken: {error}") from None
 
 
-def _kept_of(row: Row, later: LaterAnswer, unique_key: str, waits: bool) -> _Kept:
+def _kept_of(row: Row, later: LaterAnswer, unique_key: str, waits: bool, postponed: Postponed | None) -> _Kept:
     queue, body, properties, flag, sys_flag, born_timestamp, born_host, *_ = row
     message = PutMessage(queue.topic, queue.queue_id, body, properties, flag, sys_flag, born_timestamp, born_host)
-    return _Kept(later, message, None, queue.queue_id, unique_key, waits)
+    queue_id = queue.queue_id if postponed is None else postponed.queue_id
+    return _Kept(later, message, None, queue_id, unique_key, waits)
 
 
 def _sys_flag(header: SendMessage, topic: TopicConfig) -> int:

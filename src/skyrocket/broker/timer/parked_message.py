@@ -1,5 +1,6 @@
 """A timer's message in the log: what it waits for, and as what it is put again when it has waited."""
 
+import re
 import struct
 from typing import Final, NamedTuple
 
@@ -17,6 +18,10 @@ _ENQUEUED_MS: Final = b"TIMER_ENQUEUE_MS"
 _DEQUEUED_MS: Final = b"TIMER_DEQUEUE_MS"
 _ROLLS: Final = b"TIMER_ROLL_TIMES"
 _MOST_DIGITS: Final = 15
+# As the rules write it behind what the sender and the broker have said.
+_USUAL_END: Final = re.compile(
+    rb"\x02TIMER_OUT_MS\x01([0-9]{1,15})\x02REAL_TOPIC\x01([^\x01\x02]+)\x02REAL_QID\x01[0-9]+\x02\Z"
+)
 
 
 class Wish(NamedTuple):
@@ -38,6 +43,9 @@ def properties_of(record: memoryview) -> bytes:
 def wish_of(record: memoryview) -> Wish:
     """Raises DataError for a record that is no timer's."""
     properties = properties_of(record)
+    usual = _USUAL_END.match(properties, properties.rfind(b"\x02TIMER_OUT_MS\x01"))
+    if usual is not None and CANCELLED_KEY not in properties:
+        return Wish(int(usual[1]), usual[2], None)
     text = find_property(properties, OUT_MS)
     if text is None or not text.isdigit() or len(text) > _MOST_DIGITS:
         raise DataError(f"its property TIMER_OUT_MS is {text!r}")

@@ -124,9 +124,9 @@ class TimerParking:
         due_ms = wish.due_ms - wish.due_ms % self._precision_ms
         slot_time_ms, rolls = parking(due_ms, write_time_ms, self._window, self._precision_ms)
         if slot_time_ms not in self._steps:
-            stored = self._files.wheel.stored(slot_time_ms)
+            stored_ms = self._files.wheel.stored_time_ms(slot_time_ms)
             # Days after its time a message may still wait, when the broker was down: it goes first.
-            self.is_blocked = stored.time_ms != slot_time_ms and stored.time_ms in self._steps
+            self.is_blocked = stored_ms != slot_time_ms and stored_ms in self._steps
         topic = wish.real_topic
         topic_hash = self._hashes.get(topic)
         if topic_hash is None:

@@ -15,6 +15,7 @@ from skyrocket.format.properties import find_property
 from skyrocket.model.topic import RETRY_PREFIX
 
 _VERSION = "v1"
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class RecallHandle(NamedTuple):
@@ -37,6 +38,17 @@ def recall_handle(properties: bytes, broker_name: str, unique_key: str) -> str:
     if not topic or topic.startswith(RETRY_PREFIX) or not out_ms.isdigit():
         return ""
     return RecallHandle(topic, broker_name, str(int(out_ms) + 1), unique_key).encode()
+
+
+def handle_head(topic: str, broker_name: str) -> bytes:
+    """What the handles of all messages for a topic begin with; not for retry topics, see `recall_handle`."""
+    return f"{_VERSION} {topic} {broker_name} ".encode()
+
+
+def handle_from(head: bytes, out_ms: int, unique_key: bytes) -> str:
+    """The same as `recall_handle`, for a message of which these are known."""
+    text = b"%b%d %b" % (head, out_ms + 1, unique_key)
+    return binascii.b2a_base64(text, newline=False).translate(_URL_SAFE).decode()
 
 
 def decode_handle(text: str) -> RecallHandle:

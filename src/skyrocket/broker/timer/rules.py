@@ -27,6 +27,11 @@ _NO_LIMIT: Final = 2**31 - 1
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
+def real_place(topic: str, queue_id: int) -> bytes:
+    """The properties that say where a message belongs that waits elsewhere."""
+    return b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (topic.encode(), queue_id)
+
+
 class TimerRules:
     """`waiting_at` tells how many messages wait for the step of a time."""
 
@@ -51,25 +56,31 @@ class TimerRules:
                 break
         else:
             return
+        out_ms = self.step_for(asked, text)
+        if out_ms is None:
+            if find_property(properties, CANCELLED_KEY) is not None:
+                raise self._illegal()
+            return
+        for name in (OUT_MS, b"REAL_TOPIC", b"REAL_QID"):
+            if name in properties:
+                properties = without_property(properties, name)
+        properties = with_property(properties, OUT_MS, b"%d" % out_ms)
+        message.properties = properties + real_place(message.topic, message.queue_id)
+        message.topic, message.queue_id = TIMER_TOPIC, 0
+
+    def step_for(self, asked: bytes, text: bytes) -> int | None:
+        """The step (TIMER_OUT_MS) that a request means; None when its time has passed. Raises as `apply` does."""
         if not self._config.timer_wheel:
             raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
         now_ms = self._clock.now_ms()
         deliver_ms = self._deliver_ms(asked, text, now_ms)
         if deliver_ms <= now_ms:
-            if find_property(properties, CANCELLED_KEY) is not None:
-                raise self._illegal()
-            return
+            return None
         if deliver_ms - now_ms > self._config.timer_max_delay_seconds * 1000:
             raise self._illegal()
         out_ms = parked_time_ms(deliver_ms, self._config.timer_precision_ms)
         self._check_crowd(out_ms)
-        for name in (OUT_MS, b"REAL_TOPIC", b"REAL_QID"):
-            if name in properties:
-                properties = without_property(properties, name)
-        properties = with_property(properties, OUT_MS, b"%d" % out_ms)
-        place = message.topic.encode(), message.queue_id
-        message.properties = properties + b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % place
-        message.topic, message.queue_id = TIMER_TOPIC, 0
+        return out_ms
 
     def _deliver_ms(self, asked: bytes, text: bytes, now_ms: int) -> int:
         if _NUMBER.fullmatch(text) is None:

@@ -57,6 +57,13 @@ class PendingTimer(NamedTuple):
     cancels: bool  # it is the word that another one is not to be delivered
 
 
+class TimerPlace(NamedTuple):
+    """Where a list of pending messages goes on: in a step, at a unit of the timer log or (NO_POSITION) its newest."""
+
+    step_ms: int = 0
+    position: int = NO_POSITION
+
+
 class TimerService:
     """The timer; `after_put` is called when messages are in the log, so that they are dispatched."""
 
@@ -82,6 +89,7 @@ class TimerService:
         self._take_up(())
         self._must_dispatch: int | None = None  # physical offset, before the next step may be opened
         self._must_park: int | None = None  # and then this queue offset
+        self._asked_ms = 0  # the time at which that was found out
         self._rests_until = 0.0  # monotonic
         self._loaded = False
 
@@ -129,9 +137,10 @@ class TimerService:
     async def run(self) -> None:
         """Deliver until cancelled."""
         while True:
-            if self.fire_due(self._clock.now_ms()):
+            if self.fire_due(self._clock.now_ms()) and self._has_more_to_do:
                 await asyncio.sleep(0)
                 continue
+            # Senders wake nobody: what they put until the next look is parked as one group, which costs far less.
             await self._clock.sleep_until(self.next_due_ms(), LOOK_SECONDS)
 
     async def run_saves(self) -> None:
@@ -227,11 +236,15 @@ class TimerService:
         """Messages that were sent and are not on the wheel yet."""
         return self._parking.unparked
 
+    @property
+    def _has_more_to_do(self) -> bool:
+        return self._delivery.open_ms is not None or self.unparked > 0
+
     def next_due_ms(self) -> int | None:
         """When to look again at the latest; None when no message waits."""
         if self._rests:
             return None
-        if self._delivery.open_ms is not None or self.unparked:
+        if self._has_more_to_do:
             return self._clock.now_ms()
         first_ms = self._steps.first_ms
         return None if first_ms is None else first_ms + self._precision_ms
@@ -257,6 +270,27 @@ class TimerService:
                 if pending is not None:
                     found.append(pending)
         return found
+
+    def pending_page(self, place: TimerPlace, most: int) -> tuple[list[PendingTimer], TimerPlace | None]:
+        """At most so many from a place on, step by step, the newest of a step first; and the place of the next page.
+
+        Raises DataError for a place that was never told.
+        """
+        found: list[PendingTimer] = []
+        left = most
+        for time_ms in self._steps.soonest(place.step_ms, most + 1):
+            if left == 0:
+                return found, TimerPlace(time_ms)
+            goes_on = time_ms == place.step_ms and place.position != NO_POSITION
+            begin = place.position if goes_on else self._files.wheel.slot(time_ms).last_position
+            positions, magics = array("q"), bytearray()
+            rest = self._files.log.walk_back(begin, NO_POSITION, left, positions, magics)
+            left -= len(positions)
+            listed = (self._pending(self._files.log.unit(position)) for position in positions)
+            found += [pending for pending in listed if pending is not None]
+            if rest != NO_POSITION:
+                return found, TimerPlace(time_ms, rest)
+        return found, None
 
     def _pending(self, unit: TimerUnit) -> PendingTimer | None:
         record = self._store.by_physical_offset(unit.physical_offset)
@@ -316,25 +350,32 @@ class TimerService:
         try:
             done = self._parking.park_group(now_ms)
             if self._delivery.open_ms is None:
-                self._open_step(now_ms)
+                self._open_steps(now_ms)
             return done + self._delivery.advance(now_ms)
         except (StoreError, DataError, OSError):
             _logger.exception("the timer failed offset=%d time=%d", self._parking.next_offset, self.read_time_ms)
             self._rests_until = self._clock.monotonic() + REST_SECONDS
             return 0
 
-    def _open_step(self, now_ms: int) -> None:
-        """Begin with the first step that is over, when all that may concern it is on the wheel."""
-        first_ms = self._steps.first_ms
-        if first_ms is not None and first_ms + self._precision_ms <= now_ms and self._has_caught_up():
-            self._must_dispatch = self._must_park = None
+    def _open_steps(self, now_ms: int) -> None:
+        """Begin with the first steps that are over, when all that may concern them is on the wheel."""
+        if not self._is_over(now_ms) or not self._has_caught_up(now_ms):
+            return
+        self._must_dispatch = self._must_park = None
+        # What is over by now, but was not when it was first asked, may be concerned by something that is not parked.
+        while self._delivery.has_room and self._is_over(min(self._asked_ms, now_ms)):
             self._delivery.open(self._steps.take_up())
 
-    def _has_caught_up(self) -> bool:
+    def _is_over(self, now_ms: int) -> bool:
+        """Whether the first step that waits is."""
+        first_ms = self._steps.first_ms
+        return first_ms is not None and first_ms + self._precision_ms <= now_ms
+
+    def _has_caught_up(self, now_ms: int) -> bool:
         """Whether what had been put when this was first asked is on the wheel."""
         store = self._store
         if self._must_dispatch is None:
-            self._must_dispatch = store.commit_log.written_offset
+            self._must_dispatch, self._asked_ms = store.commit_log.written_offset, now_ms
         if store.dispatcher.dispatched_offset < self._must_dispatch and store.commit_log.pending:
             return False
         if self._must_park is None:

@@ -1,7 +1,8 @@
-"""Delivers what waits for one step after the other, when it is over.
+"""Delivers what waits for steps that are over, in their order.
 
 The chain of a step is read from its end; then its cancels are looked up; then its messages are put from the beginning,
-one group after the other. What is parked for the step in the meantime is read and put at its end.
+one group after the other. What is parked for the step in the meantime is read and put at its end. Steps with few
+messages are opened together and share a group: after hours without the broker many thousands are over.
 """
 
 import contextlib
@@ -30,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 # Of one step of work, so that the event loop is not held up.
 CHAIN_GROUP: Final = 4096
-GROUP_MESSAGES: Final = 256
+GROUP_MESSAGES: Final = 128
 GROUP_BYTES: Final = 1 << 20
 RETRY_SECONDS: Final = 0.1  # after a message was not taken
 
@@ -38,9 +39,9 @@ _SAME_FAILURE_SECONDS: Final = 60.0
 _NEVER_TAKEN: Final = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Step:
-    """The step that is being delivered; its chain is read from its end, and delivered from its beginning."""
+    """A step that is being delivered; its chain is read from its end, and delivered from its beginning."""
 
     time_ms: int
     unread: int  # where the chain is to be followed next; NO_POSITION when all is read
@@ -65,6 +66,7 @@ class _Fate(Enum):
 
 
 class _Passed(NamedTuple):
+    step: _Step
     left: int  # units of the step that come after it
     unit: TimerUnit
     topic: str
@@ -73,7 +75,7 @@ class _Passed(NamedTuple):
 
 
 class StepDelivery:
-    """At most one step is open; `after_put` is called when messages are in the log, so that they are dispatched."""
+    """`after_put` is called when messages are in the log, so that they are dispatched."""
 
     def __init__(
         self,
@@ -93,16 +95,22 @@ class StepDelivery:
         self._totals = totals
         self._clock = clock
         self._after_put = after_put
-        self._step: _Step | None = None
+        self._open: list[_Step] = []  # soonest first
+        self._expected = 0  # messages that wait for them, as the wheel counts
         # Steps that were delivered in part: before which position of the timer log. More than one only after the clock
-        # was set back.
+        # was set back, or when something is parked for steps that are being delivered.
         self._begun: dict[int, int] = {}
         self._silent_until = 0.0
 
     @property
     def open_ms(self) -> int | None:
-        """The time of the step that is being delivered."""
-        return None if self._step is None else self._step.time_ms
+        """The time of the first step that is being delivered."""
+        return self._open[0].time_ms if self._open else None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more step should be opened: those that are open do not make a whole group."""
+        return self._expected < GROUP_MESSAGES
 
     @property
     def begun(self) -> tuple[tuple[int, int], ...]:
@@ -114,76 +122,82 @@ class StepDelivery:
         self._begun = dict(begun)
 
     def open(self, time_ms: int) -> None:
-        """Begin with a step."""
-        assert self._step is None
+        """Begin with a step; it lies behind those that are open."""
+        assert not self._open or self._open[-1].time_ms < time_ms
         slot = self._files.wheel.slot(time_ms)
-        self._step = _Step(time_ms, slot.last_position, slot.last_position)
+        self._open.append(_Step(time_ms, slot.last_position, slot.last_position))
+        self._expected += max(slot.messages, 1)
 
     def advance(self, now_ms: int) -> int:
-        """Do a bounded part of the open step; 0 when nothing could be done."""
-        step = self._step
-        if step is None:
+        """Do a bounded part of the open steps; 0 when nothing could be done."""
+        if not self._open:
             return 0
-        if step.unread != NO_POSITION:
-            before = len(step.positions)
-            step.unread = self._files.log.walk_back(step.unread, step.known, CHAIN_GROUP, step.positions, step.magics)
-            return max(len(step.positions) - before, 1)
-        if step.cancels_read < len(step.magics):
-            return self._read_cancels(step)
-        if step.positions:
-            return self._deliver_group(step, now_ms)
-        return self._close_step(step)
+        return self._read_chains() or self._read_cancels() or self._deliver_group(now_ms)
 
-    def _close_step(self, step: _Step) -> int:
-        slot = self._files.wheel.slot(step.time_ms)
-        if slot.last_position != step.last:  # something was parked for it while it was delivered
-            step.known, step.unread, step.last = step.last, slot.last_position, slot.last_position
-            return 1
-        self._files.take_out(step.time_ms)
-        self._steps.finished(step.time_ms)
-        self._step = None
-        self._begun.pop(step.time_ms, None)
-        if self._steps.first_ms is None:
-            self._counts.none_waits()
-        return 1
+    def _read_chains(self) -> int:
+        """Find the units of the open steps; how many were found, or looked for in vain."""
+        left = CHAIN_GROUP
+        for step in self._open:
+            if step.unread != NO_POSITION:
+                before = len(step.positions)
+                step.unread = self._files.log.walk_back(step.unread, step.known, left, step.positions, step.magics)
+                left -= max(len(step.positions) - before, 1)
+                if left <= 0:
+                    break
+        return CHAIN_GROUP - left
 
-    def _read_cancels(self, step: _Step) -> int:
-        """Remember which messages are not to be delivered; of the units that were read since the last time."""
-        magics = step.magics
-        read = 0
-        while step.cancels_read < len(magics) and read < GROUP_MESSAGES:
-            number = step.cancels_read
-            if magics[number] & (MAGIC_DELETE | MAGIC_ROLL) == MAGIC_DELETE:
-                read += 1
-                unit = self._files.log.unit(step.positions[number])
-                record = self._store.by_physical_offset(unit.physical_offset)
-                if record is not None:
-                    with contextlib.suppress(DataError):  # reported when its turn comes
-                        step.cancelled.add(cancels_in(record))
-            step.cancels_read += 1
-        return 1
+    def _read_cancels(self) -> int:
+        """Remember which messages are not to be delivered; how many of the units read since the last time were seen."""
+        read = seen = 0
+        for step in self._open:
+            magics = step.magics
+            while step.cancels_read < len(magics) and read < GROUP_MESSAGES:
+                number = step.cancels_read
+                if magics[number] & (MAGIC_DELETE | MAGIC_ROLL) == MAGIC_DELETE:
+                    read += 1
+                    unit = self._files.log.unit(step.positions[number])
+                    record = self._store.by_physical_offset(unit.physical_offset)
+                    if record is not None:
+                        with contextlib.suppress(DataError):  # reported when its turn comes
+                            step.cancelled.add(cancels_in(record))
+                step.cancels_read += 1
+                seen += 1
+        return seen
 
-    def _deliver_group(self, step: _Step, now_ms: int) -> int:
-        before = self._begun.get(step.time_ms, 0)
+    def _deliver_group(self, now_ms: int) -> int:
+        """Put the next messages, of as many steps as make a group, and close the steps that have no more."""
         passed: list[_Passed] = []
         group: list[PutMessage] = []
-        left = len(step.positions)
+        reached: list[tuple[_Step, int]] = []  # how many units of a step come after this group
         size = 0
-        while left and len(passed) < GROUP_MESSAGES and size < GROUP_BYTES:
-            left -= 1
-            position = step.positions[left]
-            if position >= before and position not in step.delivered_ahead:
-                unit = self._files.log.unit(position)
-                each = self._fate_of(step, unit, left, now_ms)
-                passed.append(each)
-                if each.message is not None:
-                    group.append(each.message)
-                    size += unit.record_size
+        for step in self._open:
+            if len(passed) >= GROUP_MESSAGES or size >= GROUP_BYTES:
+                break
+            before = self._begun.get(step.time_ms, 0)
+            left = len(step.positions)
+            while left and len(passed) < GROUP_MESSAGES and size < GROUP_BYTES:
+                left -= 1
+                position = step.positions[left]
+                if position >= before and position not in step.delivered_ahead:
+                    unit = self._files.log.unit(position)
+                    each = self._fate_of(step, unit, left, now_ms)
+                    passed.append(each)
+                    if each.message is not None:
+                        group.append(each.message)
+                        size += unit.record_size
+            reached.append((step, left))
         statuses = iter([result.status for result in self._store.put_group(group)] if group else [])
-        return self._account(step, left, passed, statuses)
+        failed = self._account(passed, statuses)
+        done = 0
+        for step, left in reached:
+            if failed is not None and failed.step is step:
+                done += self._pass(step, failed.left + 1)
+                break
+            done += self._pass(step, left)
+        return done + self._close_delivered()
 
-    def _account(self, step: _Step, left: int, passed: Sequence[_Passed], statuses: Iterator[PutStatus]) -> int:
-        """Go on behind what was taken; the first that was not is tried again."""
+    def _account(self, passed: Sequence[_Passed], statuses: Iterator[PutStatus]) -> _Passed | None:
+        """Count what became of messages; the first that was not taken, which is tried again."""
         failed: _Passed | None = None
         totals = self._totals
         changes: Counter[str] = Counter()
@@ -195,28 +209,48 @@ class StepDelivery:
                 totals.rolled += each.unit.rolls
                 totals.delivered += not each.unit.rolls
                 if failed is not None:  # never twice: it is passed over when its turn comes
-                    step.delivered_ahead.add(step.positions[each.left])
+                    each.step.delivered_ahead.add(each.step.positions[each.left])
             elif failed is not None:
                 continue  # its turn comes again
             elif fate is _Fate.NOT_TAKEN:
                 failed = each
+                self.rests_until = self._clock.monotonic() + RETRY_SECONDS
                 continue
             totals.cancelled += fate is _Fate.CANCELLED
             totals.dropped += fate is _Fate.DROPPED
             changes[each.topic] += 1 if each.unit.deletes else -1
-        if failed is not None:
-            left = failed.left + 1
-            self.rests_until = self._clock.monotonic() + RETRY_SECONDS
+        self._counts.add_all(changes)
+        if puts:
+            self._after_put()
+        return failed
+
+    def _pass(self, step: _Step, left: int) -> int:
+        """Go on behind what was delivered; how many units that were."""
         done = len(step.positions) - left
         if done:
             self._begun[step.time_ms] = step.positions[left] + 1
             del step.positions[left:]
             del step.magics[left:]
             step.cancels_read = len(step.magics)
-        self._counts.add_all(changes)
-        if puts:
-            self._after_put()
         return done
+
+    def _close_delivered(self) -> int:
+        """Let go of steps that have no more messages; how many were looked at."""
+        delivered_steps = [step for step in self._open if not step.positions]
+        for step in delivered_steps:
+            slot = self._files.wheel.slot(step.time_ms)
+            if slot.last_position != step.last:  # something was parked for it while it was delivered
+                step.known, step.unread, step.last = step.last, slot.last_position, slot.last_position
+                continue
+            self._files.take_out(step.time_ms)
+            self._steps.finished(step.time_ms)
+            self._begun.pop(step.time_ms, None)
+            self._open.remove(step)
+        if not self._open:
+            self._expected = 0
+            if self._steps.first_ms is None:
+                self._counts.none_waits()
+        return len(delivered_steps)
 
     def _fate_of(self, step: _Step, unit: TimerUnit, left: int, now_ms: int) -> _Passed:
         """What becomes of a message whose step is over."""
@@ -228,13 +262,13 @@ class StepDelivery:
             properties = properties_of(record)
             topic = (find_property(properties, b"REAL_TOPIC") or b"").decode("utf-8", "replace")
             if unit.deletes and not unit.rolls:
-                return _Passed(left, unit, topic, _Fate.CANCEL)
+                return _Passed(step, left, unit, topic, _Fate.CANCEL)
             if step.cancelled and not unit.rolls and is_cancelled(properties, step.cancelled):
-                return _Passed(left, unit, topic, _Fate.CANCELLED)
-            return _Passed(left, unit, topic, _Fate.TAKEN, delivered(record, unit, now_ms))
+                return _Passed(step, left, unit, topic, _Fate.CANCELLED)
+            return _Passed(step, left, unit, topic, _Fate.TAKEN, delivered(record, unit, now_ms))
         except DataError as error:
             _logger.error("a timer message cannot be delivered time=%d reason=%s", step.time_ms, error)
-            return _Passed(left, unit, topic, _Fate.DROPPED)
+            return _Passed(step, left, unit, topic, _Fate.DROPPED)
 
     def _fate_of_put(self, each: _Passed, status: PutStatus, waits_anyhow: bool) -> _Fate:
         if status is PutStatus.PUT_OK:

@@ -18,7 +18,7 @@ from skyrocket.broker.state.topics import TopicTable
 from skyrocket.broker.timer.admin import TimerAdminProcessor
 from skyrocket.broker.timer.recall import RecallProcessor
 from skyrocket.broker.timer.rules import TimerRules
-from skyrocket.broker.timer.service import PendingTimer, TimerService
+from skyrocket.broker.timer.service import PendingTimer, TimerPlace, TimerService
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.config_files import timer_metrics
@@ -66,7 +66,7 @@ class Timers:
         self._admin = TimerAdminProcessor(files, self.counts)
         self._recall = RecallProcessor(store, topics, self._rules, identity, config, clock, after_put)
         self._clock = clock
-        rules.park = self._rules.apply
+        rules.park, rules.timer_step = self._rules.apply, self._rules.step_for
 
     def register(self, router: Router, classes: RequestClasses) -> None:
         """Answer the requests of producers, slaves and operators."""
@@ -97,6 +97,10 @@ class Timers:
     def pending(self, from_ms: int = 0, limit: int = 1000) -> list[PendingTimer]:
         """Messages that wait for a time from this one on, soonest first."""
         return [] if self.service is None else self.service.pending(from_ms, limit)
+
+    def pending_page(self, place: TimerPlace, most: int) -> tuple[list[PendingTimer], TimerPlace | None]:
+        """A bounded part of them, and where to go on; raises DataError for a place that was never told."""
+        return ([], None) if self.service is None else self.service.pending_page(place, most)
 
     def rows(self) -> dict[str, str]:
         """For runtime info, with RocketMQ's names."""

@@ -23,6 +23,10 @@ class WaitingSteps:
         """All, soonest first."""
         return sorted(self._times)
 
+    def soonest(self, from_ms: int, most: int) -> list[int]:
+        """The first ones from a time on, soonest first."""
+        return heapq.nsmallest(most, (time_ms for time_ms in self._times if time_ms >= from_ms))
+
     def add(self, time_ms: int) -> None:
         """Somebody waits for it."""
         if time_ms not in self._times:

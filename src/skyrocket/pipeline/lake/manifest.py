@@ -49,6 +49,7 @@ class Change:
     removed: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     topics: str | None = None  # the lake's choice of topics, said by the first change
+    last_record: tuple[int, int] | None = None  # physical offset and CRC-32 of the last record covered
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -66,6 +67,7 @@ class Change:
                 "added": tuple(LakeFile(**each) for each in given.get("added", ())),
                 "removed": tuple(given.get("removed", ())),
                 "gaps": tuple(Gap(**each) for each in given.get("gaps", ())),
+                "last_record": tuple(given["last_record"]) if given.get("last_record") else None,
             }
         )
 
@@ -80,6 +82,7 @@ class LakeState:
     archived_to: dict[str, int] = field(default_factory=dict)  # broker → next offset to archive
     gaps: list[Gap] = field(default_factory=list)
     topics: str | None = None
+    last_records: dict[str, tuple[int, int]] = field(default_factory=dict)  # broker → to know its log again by
 
     def apply(self, change: Change) -> None:
         """Add one change; it must go on exactly where the lake ended, or a record would be missing or doubled."""
@@ -102,6 +105,8 @@ class LakeState:
                 raise LakeDamaged(f"version {self.version + 1} adds {each.path} a second time")
             self.files[each.path] = each
         self.gaps.extend(change.gaps)
+        if change.last_record is not None:
+            self.last_records[change.broker] = change.last_record
         if self.topics is None:
             self.topics = change.topics
         self.version += 1
@@ -123,6 +128,7 @@ class LakeState:
             "archived_to": self.archived_to,
             "gaps": [asdict(each) for each in self.gaps],
             "topics": self.topics,
+            "last_records": self.last_records,
         }
 
     @classmethod
@@ -134,4 +140,5 @@ class LakeState:
             archived_to=dict(given["archived_to"]),
             gaps=[Gap(**each) for each in given["gaps"]],
             topics=given["topics"],
+            last_records={broker: (offset, crc) for broker, (offset, crc) in given["last_records"].items()},
         )

@@ -178,16 +178,21 @@ class TimerFiles:
         ends: dict[int, list[int]] = {}  # slot → first position, last position, messages
         opened: list[int] = []
         units: list[Placed] = []
-        log_end, wheel_slot, next_place = self.log.end, self.wheel.slot, self.log.next_place
+        log_end, chain_of, next_place = self.log.end, self.wheel.chain, self.log.next_place
+        file_end = log_end  # of the file that is written: units up to here need no look at their place
         for time_ms, write_time_ms, physical_offset, record_size, topic_hash, rolls, cancels in messages:
             slot = ends.get(time_ms)
             if slot is None:
-                _, *slot, _ = wheel_slot(time_ms)
-                ends[time_ms] = slot
+                slot = ends[time_ms] = chain_of(time_ms)
                 if slot[1] == NO_POSITION:
                     opened.append(time_ms)
-            position = next_place(log_end)
-            magic = MAGIC_DEFAULT | (MAGIC_ROLL if rolls else 0) | (MAGIC_DELETE if cancels else 0)
+            position = log_end
+            if position >= file_end:
+                position = next_place(position)
+                file_end = self.log.last_place(position)
+            magic = MAGIC_DEFAULT
+            if rolls or cancels:
+                magic |= (MAGIC_ROLL if rolls else 0) | (MAGIC_DELETE if cancels else 0)
             unit = _pack_unit(
                 UNIT_SIZE,
                 slot[1],
@@ -206,8 +211,9 @@ class TimerFiles:
             slot[2] += -1 if cancels else 1
             log_end = position + UNIT_SIZE
         self.log.append(units)
+        put_chain = self.wheel.put_chain
         for time_ms, (first, last, count) in ends.items():
-            self.wheel.put(Slot(time_ms, first, last, count))
+            put_chain(time_ms, first, last, count)
         return opened
 
     def take_out(self, time_ms: int) -> None:

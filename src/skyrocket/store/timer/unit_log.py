@@ -113,6 +113,10 @@ class TimerLog:
         """The position of the unit that follows a log which ends there."""
         return place_of_next(end, self.file_size)
 
+    def last_place(self, position: int) -> int:
+        """Where the last unit of the file begins in which a position is."""
+        return position - position % self.file_size + (units_per_file(self.file_size) - 1) * UNIT_SIZE
+
     def append(self, units: Sequence[Placed]) -> None:
         """Write units that were made for the places from `end` on; raises OSError, then the log is as it was."""
         first = 0

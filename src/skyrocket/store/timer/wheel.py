@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.errors import CorruptFile
+from skyrocket.format.timer_log import NO_POSITION
 from skyrocket.format.timer_wheel import (
     SLOT,
     SLOT_DTYPE,
@@ -25,6 +26,8 @@ Page = tuple[int, bytes]  # position in the file, content
 _PAGE = 4096
 _SLOTS_OF_PAGE = _PAGE // SLOT_SIZE
 _READ_AT_ONCE = 1 << 16
+_unpack_slot = SLOT.unpack_from
+_pack_slot_into = SLOT.pack_into
 
 
 class Wheel:
@@ -81,11 +84,28 @@ class Wheel:
         """What stands in the place of a time, of whatever round."""
         return decode_slot(self._data, slot_index(time_ms, self.precision_ms, WHEEL_SLOTS), self.precision_ms)
 
+    def stored_time_ms(self, time_ms: int) -> int:
+        """The time for which the slot stands that is in the place of a time."""
+        step: int = _unpack_slot(self._data, time_ms // self.precision_ms % WHEEL_SLOTS * SLOT_SIZE)[0]
+        return step * self.precision_ms
+
     def put(self, slot: Slot) -> None:
         """Change a slot."""
-        step = slot.time_ms // self.precision_ms
+        self.put_chain(slot.time_ms, slot.first_position, slot.last_position, slot.messages)
+
+    # The same without an object for each slot: every message that is parked comes here.
+
+    def chain(self, time_ms: int) -> list[int]:
+        """First and last position and number of messages of what waits for a step; a list of the caller's own."""
+        step = time_ms // self.precision_ms
+        stored_step, first, last, messages, _ = _unpack_slot(self._data, step % WHEEL_SLOTS * SLOT_SIZE)
+        return [first, last, messages] if stored_step == step else [NO_POSITION, NO_POSITION, 0]
+
+    def put_chain(self, time_ms: int, first_position: int, last_position: int, messages: int) -> None:
+        """Change the slot of a time."""
+        step = time_ms // self.precision_ms
         index = step % WHEEL_SLOTS
-        SLOT.pack_into(self._data, index * SLOT_SIZE, step, *slot[1:])
+        _pack_slot_into(self._data, index * SLOT_SIZE, step, first_position, last_position, messages, 0)
         self._dirty.add(index // _SLOTS_OF_PAGE)
         self._used.add(index // _SLOTS_OF_PAGE)
 

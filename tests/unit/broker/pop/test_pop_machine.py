@@ -160,6 +160,6 @@ class PopMachine(RuleBasedStateMachine):
 
 
 PopMachine.TestCase.settings = settings(
-    max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=10, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestPopMachine = PopMachine.TestCase

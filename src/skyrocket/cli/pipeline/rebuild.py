@@ -1,0 +1,74 @@
+"""`skyrocket pipeline rebuild`: consume queues and index files from the commit log alone."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from skyrocket.cli.options import VerboseOption
+from skyrocket.cli.pipeline.options import (
+    DEFAULT_MASTER,
+    MasterOption,
+    OutOption,
+    SparkConfOption,
+    spark_settings,
+)
+from skyrocket.cli.pipeline.running import finish, job_failures_shown
+
+
+def rebuild(
+    store: Annotated[Path, typer.Argument(help="The store directory of a broker that does not run, or a copy.")],
+    target: Annotated[
+        Path | None,
+        typer.Option("--target", help="Put them here instead of into the store.", show_default=False, file_okay=False),
+    ] = None,
+    conf: Annotated[
+        Path | None,
+        typer.Option("--conf", help="The broker's .conf: file sizes, delay levels, light queues.", show_default=False),
+    ] = None,
+    only: Annotated[
+        Literal["queues", "index"] | None, typer.Option("--only", help="One of the two.", show_default=False)
+    ] = None,
+    index_tags: Annotated[
+        bool, typer.Option("--index-tags/--no-index-tags", help="Tags in the index, as 5.4.0; 4.9 and 5.3 have none.")
+    ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace the queues and index files that are there.")] = False,
+    skip_damage: Annotated[
+        bool, typer.Option("--skip-damage", help="Leave out damaged regions of the log, and report them.")
+    ] = False,
+    verify_crc: Annotated[bool, typer.Option("--verify-crc", help="Compare the checksum of every message.")] = False,
+    split_mb: Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)] = 256,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do everything but publish, and leave no trace.")] = False,
+    master: MasterOption = DEFAULT_MASTER,
+    spark_conf: SparkConfOption = None,
+    out: OutOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Consume queues and index files from the commit log alone, byte for byte as the broker builds them.
+
+    Findings: damaged regions, queues with missing or repeated numbers, records that cannot have a queue.
+    Exit code 0: none, 1: it failed, 2: findings.
+    """
+    with job_failures_shown("rebuild", verbose):
+        from skyrocket.pipeline.jobs import rebuild as job
+        from skyrocket.pipeline.jobs.launch import job_session
+        from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules, rules_of_broker
+
+        rules = rules_of_broker(conf) if conf is not None else RebuildRules()
+        if not index_tags:
+            rules = replace(rules, index_tags=False)
+        with job_session("rebuild", master, spark_settings(spark_conf)) as spark:
+            report = job.run(
+                spark,
+                store,
+                target=target,
+                rules=rules,
+                parts=job.EVERYTHING if only is None else (only,),
+                force=force,
+                skip_damage=skip_damage,
+                verify_crc=verify_crc,
+                split_bytes=split_mb << 20,
+                dry_run=dry_run,
+            )
+        finish(report, out)

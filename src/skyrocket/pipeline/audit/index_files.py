@@ -1,0 +1,76 @@
+"""The index files of a store: which keys of which records they hold, as arrays."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyrocket.format.index_layout import ENTRY_DTYPE, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, decode_header
+from skyrocket.pipeline.columns_parts import Int64s
+
+INDEX = "index"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One file, and the log offsets between its first and its last entry."""
+
+    path: str
+    begin: int
+    end: int  # of the last record, inclusive
+    entries: int
+    first_entry_at: int
+
+
+def find_index_files(store: Path, slots: int) -> list[IndexFile]:
+    """Those that hold anything, in the order of the log; the number of slots is a setting of the broker."""
+    found = []
+    for path in (store / INDEX).glob("*") if (store / INDEX).is_dir() else ():
+        if not path.name.isdigit() or path.stat().st_size < HEADER_SIZE:
+            continue
+        with path.open("rb") as file:
+            header = decode_header(file.read(HEADER_SIZE))
+        if header.next_number > 1:
+            at = HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE
+            begin, end = header.begin_physical_offset, header.end_physical_offset
+            found.append(IndexFile(str(path), begin, end, header.next_number - 1, at))
+    return sorted(found, key=lambda each: each.begin)
+
+
+def indexed_pairs(files: list[IndexFile], begin: int, end: int) -> NDArray[np.int64]:
+    """Every (physical offset, hash) of records in [begin, end), as rows of two columns, sorted."""
+    pieces = [np.empty((0, 2), np.int64)]
+    for file in files:
+        if file.begin < end and file.end >= begin:
+            entries = np.memmap(file.path, ENTRY_DTYPE, "r", file.first_entry_at, (file.entries,))
+            offsets = entries["physical_offset"].astype(np.int64)
+            inside = (offsets >= begin) & (offsets < end)
+            pieces.append(np.column_stack([offsets[inside], entries["key_hash"][inside].astype(np.int64)]))
+    return sorted_pairs(np.concatenate(pieces))
+
+
+def sorted_pairs(pairs: Int64s) -> Int64s:
+    """In the order of offset and hash."""
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def missing_from(wanted: Int64s, held: Int64s) -> Int64s:
+    """Rows of `wanted` that `held` does not have (as often); both hold (offset, hash)."""
+    # One number per pair: hashes have 31 bits, offsets are counted from the smallest one.
+    if not len(wanted):
+        return wanted
+    base = min(int(wanted[:, 0].min()), int(held[:, 0].min()) if len(held) else 1 << 62)
+    ours, theirs = (_numbers(each, base) for each in (wanted, held))
+    values, first, counts = np.unique(ours, return_index=True, return_counts=True)
+    others, other_counts = np.unique(theirs, return_counts=True)
+    places = np.searchsorted(others, values)
+    held_counts = np.zeros(len(values), np.int64)
+    known = places < len(others)
+    known[known] = others[places[known]] == values[known]
+    held_counts[known] = other_counts[places[known]]
+    return wanted[first[counts > held_counts]]
+
+
+def _numbers(pairs: Int64s, base: int) -> Int64s:
+    return (pairs[:, 0] - base) << 31 | pairs[:, 1]

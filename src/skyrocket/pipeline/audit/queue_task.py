@@ -1,0 +1,85 @@
+"""Queue → log: does every entry of a queue file point to the record of its queue offset? Runs inside a Spark task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyrocket.format import record
+from skyrocket.model.topic import LMQ_PREFIX
+from skyrocket.pipeline.audit.findings import Finding, Findings
+from skyrocket.pipeline.audit.queue_files import QueueFile, is_real, read_entries
+from skyrocket.pipeline.columns_parts import LAYOUTS, Bools, Int64s, overlaid
+from skyrocket.pipeline.commit_log.log_files import LogFile
+from skyrocket.pipeline.commit_log.mapping import mapped
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTask:
+    """What a task is told."""
+
+    file: QueueFile
+    log: Sequence[LogFile]
+
+
+@dataclass(slots=True)
+class QueueOutcome:
+    """What a task answers."""
+
+    topic: str
+    queue_id: int
+    entries: int = 0
+    expired: int = 0  # point before the log's first record: deleted in due time
+    begin: int | None = None  # first and next queue offset whose record the log may still have
+    end: int | None = None
+    findings: Findings = field(default_factory=Findings)
+
+
+def audit_queue_file(task: QueueTask) -> QueueOutcome:
+    """Look at every record that the file points to."""
+    file = task.file
+    outcome = QueueOutcome(file.topic, file.queue_id)
+    entries = read_entries(file)
+    rows = np.flatnonzero(is_real(entries))
+    kept = rows[entries["physical_offset"][rows] >= task.log[0].base_offset]
+    outcome.entries, outcome.expired = len(rows), len(rows) - len(kept)
+    if not len(kept):
+        return outcome
+    entries = entries[kept]
+    counts = entries["messages"].astype(np.int64) if file.is_batch else np.ones(len(kept), np.int64)
+    queue_offsets = entries["base_offset"].astype(np.int64) if file.is_batch else kept + file.first_entry
+    outcome.begin, outcome.end = int(queue_offsets[0]), int(queue_offsets[-1] + counts[-1])
+    for row in np.flatnonzero(~_have_records(task, entries, queue_offsets)).tolist():
+        place = (file.topic, file.queue_id, int(queue_offsets[row]), int(entries["physical_offset"][row]))
+        outcome.findings.add(Finding("orphaned-entry", *place, f"{file.path}: no record of it stands there"))
+    return outcome
+
+
+def _have_records(task: QueueTask, entries: NDArray[np.void], queue_offsets: Int64s) -> Bools:
+    physical = entries["physical_offset"].astype(np.int64)
+    found = np.zeros(len(entries), np.bool_)
+    for log_file in task.log:
+        inside = np.flatnonzero((physical >= log_file.base_offset) & (physical < log_file.end_offset))
+        if len(inside):
+            found[inside] = _stand(
+                task.file, log_file, physical[inside], entries["size"][inside], queue_offsets[inside]
+            )
+    return found
+
+
+def _stand(
+    file: QueueFile, log_file: LogFile, physical: Int64s, sizes: NDArray[np.int32], queue_offsets: Int64s
+) -> Bools:
+    """The narrow head reads alike for all hosts up to the physical offset, and that is enough to know a record by."""
+    with mapped(log_file.path) as buffer:
+        heads = overlaid(buffer, LAYOUTS[0])
+        positions = physical - log_file.base_offset
+        found: Bools = positions < len(heads)
+        seen = heads[positions[found]]
+        same = (seen["magic"] == record.MAGIC_V1) | (seen["magic"] == record.MAGIC_V2)
+        same &= (seen["physical_offset"] == physical[found]) & (seen["size"] == sizes[found])
+        if not file.topic.startswith(LMQ_PREFIX):  # light queues point to records of other queues
+            same &= (seen["queue_id"] == file.queue_id) & (seen["queue_offset"] == queue_offsets[found])
+        found[found] = same
+        return found

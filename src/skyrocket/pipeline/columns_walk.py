@@ -1,0 +1,193 @@
+"""Where the records of a buffer begin: the chain of sizes, and the search for a record behind a break of the chain.
+
+Sizes are followed one by one, as they must be; that is not what decoding waits for. Everything else about a record is
+checked for many at once (`columns_parts.examine`). Where the chain breaks, or where a split begins in the middle of a
+file, the two magics of records are searched; a place counts only when the PHYSICALOFFSET stored there is its own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+
+from skyrocket.errors import CorruptRecord
+from skyrocket.format import record
+from skyrocket.format.record import Buffer, WalkEnd
+from skyrocket.pipeline.columns_parts import Bytes, Int64s, Parts, examine
+
+_SIZE_AND_MAGIC = Struct(">ii")
+_MAGIC_AT = 4
+_MAGICS = tuple(int.from_bytes(m.to_bytes(4, "big", signed=True), "little") for m in (record.MAGIC_V1, record.MAGIC_V2))
+_PHYSICAL_OFFSET = Struct(">q")
+_SEARCH_PIECE = 1 << 20
+
+BATCH_RECORDS = 8192  # more does not stay in the cache between the walk and the decoding
+BATCH_BYTES = 8 << 20
+
+
+class Damage(NamedTuple):
+    """A region of a buffer that holds no record; its end is the next record, or the end of the buffer."""
+
+    position: int
+    length: int
+    cause: str
+
+
+class Positions(NamedTuple):
+    """Where the records of a range begin, and what stands between them that is none."""
+
+    positions: Int64s
+    damage: list[Damage]
+    end: WalkEnd
+    stop: int  # where the walk stopped
+
+
+@dataclass(slots=True)
+class RecordWalk:
+    """Follows records through a range of a buffer, batch by batch; afterwards says where and why it stopped.
+
+    A record belongs to the range in which it starts. `base_offset` None: a pull answer, whose records lie elsewhere in
+    the log; there is no way to find a record behind damage then, and the rest of the buffer is lost.
+    """
+
+    buffer: Buffer
+    begin: int
+    limit: int
+    base_offset: int | None
+    batch_records: int = BATCH_RECORDS
+    batch_bytes: int = BATCH_BYTES
+    end: WalkEnd = WalkEnd.LIMIT
+    stop: int = 0
+
+    def __iter__(self) -> Iterator[Parts | Damage]:
+        buffer, position = self.buffer, self.begin
+        # Damage right behind the last record of the range is told here: whoever reads the next range searches its first
+        # record, and would pass over it in silence.
+        while position < self.limit or not self._is_met_by_next_range(position):
+            starts, following = _follow_sizes(buffer, position, self.limit, self.batch_records, self.batch_bytes)
+            if starts:
+                parts = examine(buffer, np.array(starts, dtype=np.int64), self.base_offset)
+                if not parts.fits.all():
+                    good = int(np.argmin(parts.fits))
+                    following = starts[good]
+                    parts = examine(buffer, parts.positions[:good], self.base_offset)
+                position = following
+                if len(parts):
+                    yield parts
+                    continue
+            self.end, cause = why(buffer, position, self.base_offset)
+            if self.end is WalkEnd.BLANK:
+                break
+            found = self._next_record(position + 1)
+            if found is None and self.end is WalkEnd.ZERO:
+                break
+            behind = len(buffer) if found is None else found
+            yield Damage(position, behind - position, cause)
+            position = behind
+            self.end = WalkEnd.LIMIT
+        self.stop = position
+
+    def _is_met_by_next_range(self, position: int) -> bool:
+        if self.base_offset is None or position >= len(self.buffer):
+            return True
+        return _stands_here(self.buffer, position, self.base_offset)
+
+    def _next_record(self, position: int) -> int | None:
+        if self.base_offset is None:
+            return None
+        return find_record(self.buffer, position, len(self.buffer), self.base_offset)
+
+
+def record_positions(buffer: Buffer, begin: int, end: int, base_offset: int | None) -> Positions:
+    """All records that start in [begin, end); `begin` must be the start of one (see `find_record`)."""
+    walk = RecordWalk(buffer, begin, end, base_offset)
+    found: list[Int64s] = [np.empty(0, dtype=np.int64)]
+    damage: list[Damage] = []
+    for item in walk:
+        if isinstance(item, Damage):
+            damage.append(item)
+        else:
+            found.append(item.positions)
+    return Positions(np.concatenate(found), damage, walk.end, walk.stop)
+
+
+def find_record(buffer: Buffer, begin: int, end: int, base_offset: int) -> int | None:
+    """The first position in [begin, end) where a whole record stands at its own physical offset."""
+    data = np.frombuffer(buffer, dtype=np.uint8)
+    piece = begin
+    while piece < end:
+        piece_end = min(piece + _SEARCH_PIECE, end)
+        for position in _magic_places(data, piece + _MAGIC_AT, piece_end + _MAGIC_AT):
+            start = position - _MAGIC_AT
+            if _stands_here(buffer, start, base_offset):
+                return start
+        piece = piece_end
+    return None
+
+
+def why(buffer: Buffer, position: int, base_offset: int | None) -> tuple[WalkEnd, str]:
+    """What stands at a position that is no record: a blank, nothing, or damage and its cause."""
+    if position + 4 <= len(buffer) and buffer[position : position + 4] == b"\0\0\0\0":
+        return WalkEnd.ZERO, "zeros where a record belongs"
+    if len(buffer) - position < record.SMALLEST_RECORD and base_offset is None:
+        return WalkEnd.DAMAGED, f"only {len(buffer) - position} bytes left"
+    if base_offset is None:
+        physical_offset = _PHYSICAL_OFFSET.unpack_from(buffer, position + record.PHYSICAL_OFFSET_AT)[0]
+    else:
+        physical_offset = base_offset + position
+    try:
+        head = record.read_head(buffer, position, physical_offset)
+    except CorruptRecord as damage:
+        return WalkEnd.DAMAGED, damage.reason
+    assert head is None, f"the record at byte {position} passes one check and fails the other"
+    return WalkEnd.BLANK, ""
+
+
+def _follow_sizes(buffer: Buffer, position: int, limit: int, most: int, most_bytes: int) -> tuple[list[int], int]:
+    """The starts of records back to back from a position, and where the next one would begin."""
+    starts: list[int] = []
+    append, unpack = starts.append, _SIZE_AND_MAGIC.unpack_from
+    length = len(buffer)
+    last = min(limit, length - record.SMALLEST_RECORD + 1, position + most_bytes)
+    v1, v2, smallest = record.MAGIC_V1, record.MAGIC_V2, record.SMALLEST_RECORD
+    while position < last and len(starts) < most:
+        size, magic = unpack(buffer, position)
+        if (magic != v1 and magic != v2) or size < smallest:
+            break
+        append(position)
+        position += size
+    if position > length:  # only the last of them can pass the end
+        position = starts.pop()
+    return starts, position
+
+
+def _magic_places(data: Bytes, begin: int, end: int) -> list[int]:
+    """Where one of the two magics begins, ascending, within [begin, end)."""
+    places: list[Int64s] = []
+    for shift in range(4):
+        start = begin + shift
+        words = (min(end + 3, len(data)) - start) // 4
+        if words <= 0:
+            continue
+        view = data[start : start + 4 * words].view("<u4")
+        for magic in _MAGICS:
+            found = np.flatnonzero(view == magic)
+            if len(found):
+                places.append(found * 4 + start)
+    if not places:
+        return []
+    joined = np.sort(np.concatenate(places))
+    return [int(place) for place in joined[joined < end]]
+
+
+def _stands_here(buffer: Buffer, position: int, base_offset: int) -> bool:
+    if position + record.SMALLEST_RECORD > len(buffer):
+        return False
+    if _PHYSICAL_OFFSET.unpack_from(buffer, position + record.PHYSICAL_OFFSET_AT)[0] != base_offset + position:
+        return False
+    try:
+        return record.read_head(buffer, position, base_offset + position) is not None
+    except CorruptRecord:
+        return False

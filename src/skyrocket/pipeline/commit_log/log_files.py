@@ -1,0 +1,109 @@
+"""The files of a commit log: found by name, in the order of their physical offsets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from skyrocket.errors import SkyrocketError
+from skyrocket.format.record import SMALLEST_RECORD, store_timestamp_at
+
+_NAME_DIGITS = 20
+COMMIT_LOG = "commitlog"
+
+
+class NotACommitLog(SkyrocketError):
+    """A path leads to no log files."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a log; its name is the physical offset of its first byte."""
+
+    path: str
+    base_offset: int
+    size: int
+    newest: bool  # the file that is written, or one prepared behind it: it may end in zeros instead of a blank
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Physical offsets between two files for which there is no file."""
+
+    path: str  # of the file that ends too early
+    base_offset: int
+    begin: int
+    end: int
+
+
+def find_log_files(place: str) -> list[LogFile]:
+    """The log files of a store root or of its directory `commitlog`; raises NotACommitLog with what to try instead."""
+    directory = _log_directory(place)
+    found = sorted(path for path in directory.iterdir() if _is_log_name(path.name) and path.is_file())
+    if not found:
+        raise NotACommitLog(f"{directory} holds no log files (names of {_NAME_DIGITS} digits); give another path")
+    written = [number for number, path in enumerate(found) if _begins_with_something(path)]
+    last_written = written[-1] if written else 0
+    return [
+        LogFile(str(path), int(path.name), path.stat().st_size, newest=number >= last_written)
+        for number, path in enumerate(found)
+    ]
+
+
+def gaps(files: Sequence[LogFile]) -> list[Gap]:
+    """Where a file is missing or too short."""
+    return [
+        Gap(file.path, file.base_offset, file.end_offset, following.base_offset)
+        for file, following in pairwise(files)
+        if file.end_offset < following.base_offset
+    ]
+
+
+def first_store_timestamp(file: LogFile) -> int | None:
+    """The store time of a file's first record; None when none can be read there."""
+    with open(file.path, "rb") as stream:
+        head = stream.read(SMALLEST_RECORD)
+    if len(head) < SMALLEST_RECORD or not any(head[:4]):
+        return None
+    return store_timestamp_at(head, 0)
+
+
+def local_path(place: str) -> Path:
+    """A path as tasks open it: plain, or with the scheme `file`."""
+    parts = urlsplit(place)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    if "://" in place:
+        raise NotACommitLog(
+            f"{place} is no path of a mounted file system; log files are mapped into memory: mount it or copy them"
+        )
+    return Path(place)
+
+
+def _log_directory(place: str) -> Path:
+    path = local_path(place)
+    if not path.exists():
+        raise NotACommitLog(f"{path} does not exist; give the directory that holds `{COMMIT_LOG}`: storePathRootDir")
+    if not path.is_dir():
+        raise NotACommitLog(f"{path} is a file; give the directory that holds `{COMMIT_LOG}`: storePathRootDir")
+    if (path / COMMIT_LOG).is_dir():
+        return path / COMMIT_LOG
+    if path.name == COMMIT_LOG or any(_is_log_name(inner.name) for inner in path.iterdir()):
+        return path
+    inner = sorted(path.glob(f"*/{COMMIT_LOG}"))
+    hint = f"did you mean {inner[0].parent}?" if inner else "give the directory that holds it: storePathRootDir"
+    raise NotACommitLog(f"{path} is no store: it has no directory `{COMMIT_LOG}`; {hint}")
+
+
+def _is_log_name(name: str) -> bool:
+    return len(name) == _NAME_DIGITS and name.isascii() and name.isdigit()
+
+
+def _begins_with_something(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return any(stream.read(8))

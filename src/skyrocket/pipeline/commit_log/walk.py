@@ -1,0 +1,93 @@
+"""One split → its records and its damaged regions, in the order of the log.
+
+Each region is reported by exactly one split: the one in which the chain of records breaks, even when it reaches over
+the split's end. A split that begins inside a record, or inside damage, starts at the first record that it finds.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from skyrocket.format.crc import checksum
+from skyrocket.format.record import CRC_PROPERTY, CRC_PROPERTY_BYTES, Buffer, WalkEnd, record_crc_property
+from skyrocket.pipeline.columns import Damage, Parts, RecordWalk, examine, find_record
+from skyrocket.pipeline.commit_log.damage import DamagedRegion, region
+from skyrocket.pipeline.commit_log.splits import Split
+from skyrocket.pipeline.commit_log.tail import became_whole, is_unfinished
+
+
+def walk_split(buffer: Buffer, split: Split, *, verify_crc: bool = False) -> Iterator[Parts | DamagedRegion]:
+    """The records that start in a split, in batches, and the regions between them that hold none."""
+    end = min(split.end, len(buffer))
+    begin: int | None = split.begin
+    if not split.at_record:
+        begin = find_record(buffer, split.begin, end, split.base_offset)
+    if begin is None:  # a record of the split before reaches over all of this one, or nothing follows
+        return
+    walk = RecordWalk(buffer, begin, end, split.base_offset)
+    for item in walk:
+        if isinstance(item, Damage):
+            if not _is_live_end(buffer, split, item):
+                yield region(split, *item)
+            continue
+        if split.newest:
+            item, torn = _without_torn_end(buffer, item)
+            if torn is not None and not _is_being_written(buffer, split, torn):
+                size = int.from_bytes(buffer[torn : torn + 4], "big")
+                yield region(split, torn, size, "the last record's body does not match its CRC")
+        if verify_crc:
+            item, bad = _without_bad_crc(buffer, item)
+            yield from (region(split, *damage) for damage in bad)
+        if len(item):
+            yield item
+    if walk.end is WalkEnd.ZERO and not split.newest:
+        cause = "zeros where a record, or the blank that ends a file, belongs"
+        yield region(split, walk.stop, len(buffer) - walk.stop, cause)
+
+
+def _is_live_end(buffer: Buffer, split: Split, damage: Damage) -> bool:
+    """Whether what is no record is only the place where the broker writes."""
+    if not split.newest or damage.position + damage.length < len(buffer):
+        return False
+    return _is_being_written(buffer, split, damage.position)
+
+
+def _is_being_written(buffer: Buffer, split: Split, position: int) -> bool:
+    return is_unfinished(buffer, position) or became_whole(buffer, position, split.base_offset)
+
+
+def _without_torn_end(buffer: Buffer, parts: Parts) -> tuple[Parts, int | None]:
+    """Leave out the log's last record when its lengths are there and its content is not; and where it stands."""
+    position, end = int(parts.positions[-1]), int(parts.ends[-1])
+    if end + 4 <= len(buffer) and any(buffer[end : end + 4]):
+        return parts, None  # another record follows
+    start, length = int(parts.body_starts[-1]), int(parts.body_lengths[-1])
+    crc = int(parts.heads["body_crc"][-1])
+    complete = int(parts.properties_lengths[-1]) == 0 or buffer[end - 1] != 0
+    if complete and (not length or checksum(buffer[start : start + length]) == crc):
+        return parts, None
+    return examine(buffer, parts.positions[:-1], None), position
+
+
+def _is_sealed(view: memoryview, end: int) -> bool:
+    start = end - CRC_PROPERTY_BYTES
+    return view[start : start + len(CRC_PROPERTY)] == CRC_PROPERTY
+
+
+def _without_bad_crc(buffer: Buffer, parts: Parts) -> tuple[Parts, list[Damage]]:
+    """Leave out records whose content does not match its checksums."""
+    view = memoryview(buffer)
+    good = np.ones(len(parts), dtype=np.bool_)
+    bad: list[Damage] = []
+    columns = (parts.positions, parts.ends, parts.body_starts, parts.body_lengths, parts.heads["body_crc"])
+    for row, (position, end, start, length, crc) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        cause = ""
+        if length and (actual := checksum(view[start : start + length])) != crc:
+            cause = f"body CRC {actual} differs from the stored {crc}"
+        elif _is_sealed(view, end) and record_crc_property(view[position:end]) != view[end - CRC_PROPERTY_BYTES : end]:
+            cause = "whole-record CRC differs"
+        if cause:
+            good[row] = False
+            bad.append(Damage(position, end - position, cause))
+    view.release()
+    return (parts, bad) if not bad else (examine(buffer, parts.positions[good], None), bad)

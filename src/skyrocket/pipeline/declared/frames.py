@@ -1,0 +1,283 @@
+"""A declared pipeline as DataFrames: every source and step by its name, and what is written by whom.
+
+Building them is the check: Spark analyses each statement against the real schemas, without a message being read. What
+it does not like becomes a problem with the line of its step; all that can be told at once is.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+
+from skyrocket.errors import SkyrocketError
+from skyrocket.pipeline.declared.places import Part, Places
+from skyrocket.pipeline.declared.plan import (
+    FILE_FORMATS,
+    INPUT,
+    ROCKETMQ,
+    Malformed,
+    Pipeline,
+    Sink,
+    Source,
+    Step,
+)
+from skyrocket.pipeline.declared.problems import PipelineFileError, Problem
+from skyrocket.pipeline.declared.spark_errors import is_about_table, problem_of, without_log
+from skyrocket.pipeline.declared.transforms import (
+    as_messages,
+    deduplicated,
+    malformed_messages,
+    well_formed,
+    with_watermark,
+)
+from skyrocket.pipeline.options import OptionError
+from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
+from skyrocket.pipeline.topic_sink.settings import sink_settings
+from skyrocket.pipeline.topic_source.settings import read_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPTION: Final = re.compile(r'option "([\w.]+)"')
+MALFORMED_SINK: Final = "malformed-"
+"""Before the source's name: the sink of what could not be decoded."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows on their way into one sink: a query, with a checkpoint of its own."""
+
+    sink: Sink
+    rows: "DataFrame"
+
+
+@dataclass
+class _Build:
+    spark: "SparkSession"
+    pipeline: Pipeline
+    places: Places
+    namesrv: str
+    group_ending: str
+    results: "dict[str, DataFrame]" = field(default_factory=dict)
+    raw: "dict[str, DataFrame]" = field(default_factory=dict)  # sources before they were decoded
+    failed: set[str] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def outputs(spark: "SparkSession", pipeline: Pipeline, places: Places, namesrv: str) -> list[Output]:
+    """What is to be written, by sink; raises PipelineFileError. `spark` gets views: give it a session of its own."""
+    found = _built(spark, pipeline, places, namesrv, "")
+    if len(found) == 1 or not any(_is_followed_topic(source) for source in pipeline.sources.values()):
+        return found
+    # Each sink comes forward at its own pace, so each is a consumer group of its own, with its own lag.
+    names = [output.sink.name for output in found]
+    return [_built(spark, pipeline, places, namesrv, f"-{name}")[index] for index, name in enumerate(names)]
+
+
+def _is_followed_topic(source: Source) -> bool:
+    return source.format == ROCKETMQ and source.is_stream
+
+
+def _built(spark: "SparkSession", pipeline: Pipeline, places: Places, namesrv: str, group_ending: str) -> list[Output]:
+    build = _Build(spark, pipeline, places, namesrv, group_ending)
+    with without_log():
+        for name, source in pipeline.sources.items():
+            _add(build, ("sources", name), name, lambda source=source, name=name: _read(build, name, source))  # type: ignore[misc]
+        _name_input(build, next(iter(pipeline.sources)) if len(pipeline.sources) == 1 else None)
+        for step in pipeline.steps:
+            _add(build, ("steps", step.name), step.name, lambda step=step: _stepped(build, step))  # type: ignore[misc]
+            _name_input(build, step.name)
+        found = [_output(build, sink) for sink in pipeline.sinks]
+        found += _malformed_outputs(build)
+    if build.problems:
+        raise PipelineFileError(build.problems)
+    return [output for output in found if output is not None]
+
+
+def _add(build: _Build, part: Part, name: str, make: "Callable[[], DataFrame]") -> None:
+    """One more result under its name; or one more problem."""
+    made = _blamed(build, part, name, make)
+    if made is not None:
+        build.results[name] = made
+        made.createOrReplaceTempView(name)
+
+
+def _blamed(build: _Build, part: Part, name: str, make: "Callable[[], DataFrame]") -> "DataFrame | None":
+    step = next((step for step in build.pipeline.steps if step.name == name), None)
+    is_sql = part[0] == "steps" and step is not None and step.sql is not None
+    try:
+        return make()
+    except PySparkException as error:
+        if not is_about_table(error, build.failed | ({INPUT} if build.failed else set())):
+            text = step.sql or "" if is_sql and step is not None else ""
+            where = (*part, "sql") if is_sql else part
+            build.problems.append(problem_of(error, where, text, build.places, [INPUT, *build.results]))
+    except _NotBuilt:
+        pass  # what it reads has its own problem
+    except SkyrocketError as error:
+        build.problems.append(_problem_of_ours(build, part, error))
+    build.failed.add(name)
+    return None
+
+
+def _problem_of_ours(build: _Build, part: Part, error: SkyrocketError) -> Problem:
+    """Our own checks name the option; the next step stands behind a semicolon or a colon."""
+    option = _OPTION.search(str(error))
+    cause, _, next_step = str(error).rpartition("; " if "; " in str(error) else ": ")
+    place = build.places.of((*part, option[1]) if option else part)
+    return Problem(place, cause, next_step) if cause else Problem(place, next_step, "see docs/spark-source-and-sink.md")
+
+
+class _NotBuilt(Exception):
+    """It reads a result that could not be made."""
+
+
+def _name_input(build: _Build, name: str | None) -> None:
+    if name in build.results:
+        build.results[name].createOrReplaceTempView(INPUT)
+    else:
+        build.spark.catalog.dropTempView(INPUT)
+
+
+# ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(build: _Build, name: str, source: Source) -> "DataFrame":
+    rows = _rows(build, name, source)
+    build.raw[name] = rows
+    if source.decode is not None and source.decode.format != "binary":
+        rows = well_formed(rows, source.decode, name, build.pipeline.on_error.malformed)
+    return with_watermark(rows, source.watermark)
+
+
+def _rows(build: _Build, name: str, source: Source) -> "DataFrame":
+    options = _options(build, name, source)
+    if source.format == ROCKETMQ:
+        read_settings(options, streaming=source.is_stream)  # raises OptionError: Spark would only when the query runs
+    reader = build.spark.readStream if source.is_stream else build.spark.read
+    reader = reader.format(source.format).options(**options)
+    if source.columns:
+        from skyrocket.pipeline.schema import spark_schema
+
+        reader = reader.schema(spark_schema(source.columns))
+    if source.format in FILE_FORMATS and source.is_stream:
+        # A stream of files does not look into them by itself.
+        given = source.schema or build.spark.read.format(source.format).options(**source.options).load().schema
+        reader = reader.schema(given)
+    elif source.schema is not None:
+        reader = reader.schema(source.schema)
+    return reader.load()
+
+
+def _options(build: _Build, name: str, source: Source) -> dict[str, str]:
+    if source.format != ROCKETMQ:
+        return dict(source.options)
+    pipeline = build.pipeline
+    usual = {"namesrvAddr": build.namesrv}
+    if source.is_stream:
+        if "://" not in pipeline.checkpoint_directory:
+            # One start for all sinks, kept before the first batch: each of them sees the same messages.
+            usual["initialOffsetsLocation"] = f"{pipeline.checkpoint_directory}/rocketmq-source/{name}.json"
+        usual |= pipeline.limits
+    given = usual | dict(source.options)
+    if source.is_stream:
+        given["consumerGroup"] = source.options.get("consumerGroup", pipeline.name) + build.group_ending
+    return given
+
+
+# ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _stepped(build: _Build, step: Step) -> "DataFrame":
+    if step.sql is not None:
+        return with_watermark(build.spark.sql(step.sql), step.watermark)
+    assert step.dedupe is not None
+    return with_watermark(deduplicated(_before(build, step), step.dedupe), step.watermark)
+
+
+def _before(build: _Build, step: Step) -> "DataFrame":
+    names = build.pipeline.results()
+    name = step.source or names[names.index(step.name) - 1]
+    if name not in build.results:
+        raise _NotBuilt
+    return build.results[name]
+
+
+# ── sinks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _output(build: _Build, sink: Sink) -> Output | None:
+    name = build.pipeline.written_by(sink)
+    if name not in build.results:
+        return None
+    rows = build.results[name]
+    part = ("sinks", sink.name)
+    if sink.format == ROCKETMQ:
+        before = len(build.problems)
+        _check_expressions(build, sink, rows)
+        if len(build.problems) > before:
+            return None
+        rows = as_messages(rows, sink.message)
+        _check_columns(build, sink, rows)
+    missing = [column for column in sink.partition_by if column not in rows.columns]
+    for column in missing:
+        build.problems.append(
+            Problem(
+                build.places.of((*part, "partitionBy")),
+                f"{name} has no column {column}",
+                f"it has {', '.join(rows.columns)}",
+            )
+        )
+    _check_output_mode(build, sink, rows)
+    return Output(sink, rows)
+
+
+def _check_expressions(build: _Build, sink: Sink, rows: "DataFrame") -> None:
+    for column, expression in sink.message.items():
+        try:
+            rows.selectExpr(expression)
+        except PySparkException as error:
+            part = ("sinks", sink.name, column)
+            build.problems.append(problem_of(error, part, expression, build.places, list(build.results)))
+
+
+def _check_columns(build: _Build, sink: Sink, rows: "DataFrame") -> None:
+    is_stream = build.pipeline.is_stream
+    checkpoint = {"checkpointLocation": "…"} if is_stream else {}
+    try:
+        sink_settings({"namesrvAddr": build.namesrv, **sink.options, **checkpoint}, is_stream=is_stream)
+        input_columns(rows.schema, sink.options["topic"])
+    except (InputError, OptionError) as error:
+        build.problems.append(_problem_of_ours(build, ("sinks", sink.name), error))
+
+
+def _check_output_mode(build: _Build, sink: Sink, rows: "DataFrame") -> None:
+    """Spark finds out only when the query starts whether a stream can be written in this way: ask it now."""
+    if not rows.isStreaming:
+        return
+    try:
+        check_streaming(rows, sink.output_mode)
+    except PySparkException as error:
+        build.problems.append(problem_of(error, ("sinks", sink.name), "", build.places, list(build.results)))
+
+
+def check_streaming(rows: "DataFrame", output_mode: str) -> None:
+    """Raises AnalysisException when a stream cannot be written in that mode."""
+    java: Any = rows.sparkSession._jvm
+    modes = java.org.apache.spark.sql.streaming.OutputMode
+    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[output_mode]()
+    checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), mode)
+
+
+def _malformed_outputs(build: _Build) -> list[Output]:
+    topic = build.pipeline.on_error.topic
+    if build.pipeline.on_error.malformed is not Malformed.DLQ or topic is None:
+        return []
+    return [
+        Output(Sink(f"{MALFORMED_SINK}{name}", options={"topic": topic}), malformed_messages(rows, decode))
+        for name, rows in build.raw.items()
+        if (decode := build.pipeline.sources[name].decode) is not None and decode.format != "binary"
+    ]

@@ -1,0 +1,77 @@
+"""A pipeline from its file, YAML or Python; raises PipelineFileError with every problem that the file itself shows."""
+
+import os
+import runpy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from skyrocket.pipeline.declared.places import PythonPlaces
+from skyrocket.pipeline.declared.plan import FILE_FORMATS, Pipeline
+from skyrocket.pipeline.declared.problems import PipelineFileError, Place, Problem
+from skyrocket.pipeline.declared.reading import Located, read_yaml
+from skyrocket.pipeline.declared.rules import check_rules
+
+
+def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Located:
+    """The pipeline of a file, checked as far as it can be without Spark and brokers. Paths in it are relative to it."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise PipelineFileError(
+            [Problem(Place(str(path), 1, 1), f"the file cannot be read: {why}", "check its path")]
+        ) from None
+    if file.suffix == ".py":
+        found = _from_python(file, text)
+    else:
+        found = read_yaml(str(path), text, os.environ if environment is None else environment)
+    check_rules(found.pipeline, found.places)
+    return Located(_beside(found.pipeline, file.resolve().parent), found.places)
+
+
+def _from_python(file: Path, text: str) -> Located:
+    try:
+        names = runpy.run_path(str(file), run_name="pipeline_file")
+    except SyntaxError as error:
+        place = Place(str(file), error.lineno or 1, error.offset or 1)
+        raise PipelineFileError([Problem(place, f"not Python: {error.msg}", "check this line")]) from None
+    except Exception as error:  # it is the user's own code, and may raise whatever it likes
+        raise PipelineFileError([_python_problem(file, error)]) from error
+    pipeline = names.get("pipeline")
+    if not isinstance(pipeline, Pipeline):
+        cause = "the file has no `pipeline`" if pipeline is None else f"`pipeline` is a {type(pipeline).__name__}"
+        raise PipelineFileError(
+            [Problem(Place(str(file), 1, 1), cause, "end it with `pipeline = Pipeline(name=…, sources=…, sinks=…)`")]
+        )
+    return Located(pipeline, PythonPlaces(str(file), text, pipeline))
+
+
+def _python_problem(file: Path, error: Exception) -> Problem:
+    line, trace = 1, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(file):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return Problem(Place(str(file), line, 1), f"{type(error).__name__}: {error}", "the file must run by itself")
+
+
+def _beside(pipeline: Pipeline, directory: Path) -> Pipeline:
+    """Relative paths are meant from the file: a service is started from anywhere."""
+    sources = {
+        name: replace(source, options=_absolute(source.options, directory)) for name, source in pipeline.sources.items()
+    }
+    sinks = [
+        replace(sink, options=_absolute(sink.options, directory)) if sink.format in FILE_FORMATS else sink
+        for sink in pipeline.sinks
+    ]
+    checkpoint = _absolute({"path": pipeline.checkpoint_directory}, directory)["path"]
+    return replace(pipeline, sources=sources, sinks=sinks, checkpoint=checkpoint)
+
+
+def _absolute(options: Mapping[str, str], directory: Path) -> dict[str, str]:
+    path = options.get("path")
+    if path is None or "://" in path or path.startswith("file:"):
+        return dict(options)
+    return {**options, "path": str(directory / path)}

@@ -1,0 +1,165 @@
+"""A pipeline as data: sources ▸ steps ▸ sinks. YAML files are read into these; Python files build them themselves.
+
+pipeline = Pipeline(
+    name="paid-orders",
+    sources={"orders": Source(options={"subscribe": "order"}, decode=Decode(schema="id string, amount double"))},
+    steps=[Step("paid", sql="SELECT id, amount FROM orders WHERE amount > 0")],
+    sinks=[Sink("order_paid", options={"topic": "order_paid"}, message={"keys": "id"})],
+)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+ROCKETMQ: Final = "rocketmq"
+COMMIT_LOG: Final = "rocketmq-commitlog"
+FILE_FORMATS: Final = ("parquet", "json", "csv", "orc")
+SOURCE_FORMATS: Final = (ROCKETMQ, COMMIT_LOG, *FILE_FORMATS, "rate")
+SINK_FORMATS: Final = (ROCKETMQ, *FILE_FORMATS, "console", "jdbc", "memory")
+DECODINGS: Final = ("json", "text", "binary")
+OUTPUT_MODES: Final = ("append", "update", "complete")
+MESSAGE_COLUMNS: Final = (
+    "body",
+    "keys",
+    "tags",
+    "properties",
+    "shardingKey",
+    "queueId",
+    "delayLevel",
+    "deliverTimestamp",
+    "messageId",
+)
+"""What a sink of messages can be given; each is an SQL expression over the columns of what it writes."""
+INPUT: Final = "input"
+"""The name, in a step's SQL, of what stands before it."""
+
+
+@dataclass(frozen=True)
+class Decode:
+    """How bodies become columns; the message's other columns are then fields of the column `message`."""
+
+    format: str = "json"
+    schema: str | None = None  # of json: DDL, as "id string, amount decimal(18,2)"
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """How late an event may come."""
+
+    column: str
+    delay: str  # as "10 minutes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Something that rows come from: a Spark format and its options."""
+
+    format: str = ROCKETMQ
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None  # of files; read from the first of them when missing
+    columns: Sequence[str] = ()  # of messages: only these are read; all when empty
+    decode: Decode | None = None
+    watermark: Watermark | None = None
+    static: bool = False  # read once, at the start: a table to join with, as customers or prices
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is followed; store files are not, they are read as they are."""
+        return not self.static and self.format != COMMIT_LOG
+
+
+@dataclass(frozen=True)
+class Dedupe:
+    """Of rows with the same keys within the watermark's delay only the first goes on."""
+
+    keys: Sequence[str]
+    watermark: Watermark
+
+
+@dataclass(frozen=True)
+class Step:
+    """A named result: SQL over sources and former steps, or one of them without its repetitions."""
+
+    name: str
+    sql: str | None = None
+    dedupe: Dedupe | None = None
+    source: str | None = None  # of dedupe: what it reads; what stands before it when missing
+    watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where rows go; `source` is what is written, the last step when missing."""
+
+    name: str
+    format: str = ROCKETMQ
+    source: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    message: Mapping[str, str] = field(default_factory=dict)  # of topics: MESSAGE_COLUMNS ▸ SQL expression
+    partition_by: Sequence[str] = ()  # of files
+    output_mode: str = "append"
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When the next batch begins: after so many seconds; None is once, with all that is there now."""
+
+    seconds: float | None = 1.0
+
+
+class Malformed(StrEnum):
+    """What happens to a body that cannot be decoded."""
+
+    COUNT = "count"  # it is left out, and counted
+    DLQ = "dlq"  # it goes to a topic as it came
+    FAIL = "fail"  # the pipeline stops before it
+
+
+@dataclass(frozen=True)
+class OnError:
+    malformed: Malformed = Malformed.COUNT
+    topic: str | None = None
+
+
+@dataclass(frozen=True)
+class Restart:
+    """How often a sink that fails is started again without a batch in between, and after which wait (it doubles)."""
+
+    attempts: int = 5
+    first_seconds: float = 1.0
+    longest_seconds: float = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    name: str
+    sources: Mapping[str, Source]
+    sinks: Sequence[Sink]
+    steps: Sequence[Step] = ()
+    on_error: OnError = OnError()
+    trigger: Trigger = Trigger()
+    limits: Mapping[str, str] = field(default_factory=dict)  # options of every topic source
+    restart: Restart = Restart()
+    namesrv: str | None = None  # NAMESRV_ADDR when missing
+    checkpoint: str | None = None  # a directory that outlives the pipeline; checkpoints/NAME when missing
+    create_topics: bool = False  # topics of sinks that do not exist
+    conf: Mapping[str, str] = field(default_factory=dict)  # of the Spark session
+
+    def results(self) -> list[str]:
+        """Names that a sink can write, in the order in which they come about."""
+        return [*self.sources, *(step.name for step in self.steps)]
+
+    def written_by(self, sink: Sink) -> str:
+        """What the sink writes."""
+        return sink.source or self.results()[-1]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it goes on when it has read what there is; else it is one batch, written once."""
+        return any(source.is_stream for source in self.sources.values())
+
+    @property
+    def checkpoint_directory(self) -> str:
+        return self.checkpoint or f"checkpoints/{self.name}"

@@ -1,0 +1,56 @@
+"""What is wrong in a pipeline file: `file.yml:LINE:COL: cause; next step`, all of it at once."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from skyrocket.errors import ConfigError
+
+
+class Place(NamedTuple):
+    """A character of a file; both numbers count from one."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class Problem(NamedTuple):
+    """One mistake, and what to do about it."""
+
+    place: Place
+    cause: str
+    next_step: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.cause}; {self.next_step}"
+
+
+class PipelineFileError(ConfigError):
+    """The file cannot be run; every problem that was found, in the order of its lines."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: Sequence[Problem] = sorted(problems, key=lambda problem: problem.place)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def nearest(wrong: str, right: Iterable[str]) -> str | None:
+    """The name that was probably meant; capitals and underscores do not count."""
+    by_form = {_form(name): name for name in right}
+    found = difflib.get_close_matches(_form(wrong), by_form, n=1, cutoff=0.6)
+    return by_form[found[0]] if found else None
+
+
+def _form(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def suggestion(wrong: str, right: Sequence[str]) -> str:
+    """A next step for a name that nobody knows."""
+    meant = nearest(wrong, right)
+    if meant is not None:
+        return f"did you mean {meant}?"
+    return f"known are {', '.join(right)}" if right else "none can stand here"

@@ -1,0 +1,194 @@
+"""What every pipeline must keep, from whatever file it comes; no Spark and no broker is asked."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from skyrocket.pipeline.declared.known_options import sink_options, source_options
+from skyrocket.pipeline.declared.places import KEY, Part, Places
+from skyrocket.pipeline.declared.plan import (
+    DECODINGS,
+    FILE_FORMATS,
+    INPUT,
+    MESSAGE_COLUMNS,
+    OUTPUT_MODES,
+    ROCKETMQ,
+    SINK_FORMATS,
+    SOURCE_FORMATS,
+    Decode,
+    Malformed,
+    Pipeline,
+    Sink,
+    Source,
+    Step,
+)
+from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, suggestion
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PATH_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
+
+Fault = tuple[Part, str, str]
+
+
+def check_rules(pipeline: Pipeline, places: Places) -> None:
+    """Raises PipelineFileError with all that is wrong."""
+    problems = [Problem(places.of(part), cause, step) for part, cause, step in _faults(pipeline)]
+    if problems:
+        raise PipelineFileError(problems)
+
+
+def _faults(pipeline: Pipeline) -> Iterator[Fault]:
+    if not _PATH_NAME.fullmatch(pipeline.name):
+        yield (
+            ("name",),
+            f"{pipeline.name!r} cannot be a pipeline's name",
+            "use letters, digits, dot, dash and underscore",
+        )
+    yield from _name_faults(pipeline)
+    for name, source in pipeline.sources.items():
+        yield from _source_faults(("sources", name), name, source)
+    for index, step in enumerate(pipeline.steps):
+        yield from _step_faults(step, [*pipeline.sources, *(former.name for former in pipeline.steps[:index])], index)
+    for sink in pipeline.sinks:
+        yield from _sink_faults(sink, pipeline)
+    yield from _error_faults(pipeline)
+
+
+def _name_faults(pipeline: Pipeline) -> Iterator[Fault]:
+    if not pipeline.sources:
+        yield (), "there is no source", "add one under `source:`"
+    if not pipeline.sinks:
+        yield (), "there is no sink", "add one under `sink:`"
+    for name in pipeline.results():
+        if not _NAME.fullmatch(name) or name.lower() == INPUT:
+            kind = "sources" if name in pipeline.sources else "steps"
+            why = "is what stands before a step" if name.lower() == INPUT else "cannot be a table's name"
+            yield (kind, name), f"{name!r} {why}", "use letters, digits and underscore"
+    for name in _repeated(result.lower() for result in pipeline.results()):
+        yield ("steps", name), f"{name} is the name of two results", "names of sources and steps must differ"
+    for name in _repeated(sink.name for sink in pipeline.sinks):
+        yield (
+            ("sinks", name),
+            f"{name} is the name of two sinks",
+            "give one of them a `name:`: checkpoints are kept by it",
+        )
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
+def _source_faults(part: Part, name: str, source: Source) -> Iterator[Fault]:
+    yield from _choice_faults((*part, "format"), source.format, SOURCE_FORMATS, f"source {name}")
+    if source.format == ROCKETMQ:
+        given = [option for option in _SUBSCRIPTIONS if option in source.options]
+        if len(given) != 1:
+            yield part, f"source {name} needs exactly one of {', '.join(_SUBSCRIPTIONS)}", "as `subscribe: orders`"
+    elif source.format != "rate" and "path" not in source.options:
+        yield (
+            part,
+            f"source {name} needs a path",
+            f"as `path: {'store' if source.format not in FILE_FORMATS else 'lake'}`",
+        )
+    yield from _option_faults(part, source.options, source_options(source.format), source.format)
+    yield from _decode_faults((*part, "decode"), name, source.decode)
+    if source.schema is not None and source.format not in FILE_FORMATS:
+        yield (
+            (*part, "schema"),
+            f"schema is for files, not for {source.format}",
+            "of messages say `columns:` or `decode:`",
+        )
+    if source.columns and source.format not in (ROCKETMQ, "rocketmq-commitlog"):
+        yield (*part, "columns"), "columns is for messages", "choose columns of files in a step's SQL"
+    if source.columns and source.decode is not None and "body" not in source.columns:
+        yield (*part, "columns"), "body is not among the columns, but is to be decoded", "add body"
+
+
+def _decode_faults(part: Part, name: str, decode: Decode | None) -> Iterator[Fault]:
+    if decode is None:
+        return
+    yield from _choice_faults((*part, "format"), decode.format, DECODINGS, f"decode of {name}")
+    if decode.format == "json" and not decode.schema:
+        yield part, f"decode of {name} has no schema", 'name the fields, as `schema: "id string, amount double"`'
+    if decode.format != "json" and decode.schema:
+        yield (*part, "schema"), f"a {decode.format} body has no schema", "take it away, or decode as json"
+
+
+def _step_faults(step: Step, former: Sequence[str], index: int) -> Iterator[Fault]:
+    part = ("steps", step.name)
+    if (step.sql is None) == (step.dedupe is None):
+        yield part, f"step {step.name} needs either sql or dedupe", "as `sql: SELECT … FROM input`"
+    if step.source is not None and step.sql is not None:
+        yield (*part, "from"), "from is for dedupe", "name the tables in the SQL itself"
+    if step.source is not None and step.source not in former:
+        yield (*part, "from"), f"{step.source} does not stand before step {step.name}", suggestion(step.source, former)
+    if step.dedupe is not None and step.source is None and index == 0 and len(former) > 1:
+        yield part, f"step {step.name} could read any of {', '.join(former)}", "say which with `from:`"
+
+
+def _sink_faults(sink: Sink, pipeline: Pipeline) -> Iterator[Fault]:
+    part = ("sinks", sink.name)
+    results = pipeline.results()
+    if not _PATH_NAME.fullmatch(sink.name):
+        yield (*part, "name"), f"{sink.name!r} cannot be a sink's name", "use letters, digits, dot, dash and underscore"
+    if sink.source is not None and sink.source not in results:
+        yield (*part, "from"), f"nothing is called {sink.source}", suggestion(sink.source, results)
+    yield from _choice_faults((*part, "format"), sink.format, SINK_FORMATS, f"sink {sink.name}")
+    yield from _choice_faults((*part, "outputMode"), sink.output_mode, OUTPUT_MODES, f"sink {sink.name}")
+    for needed in _needed(sink):
+        if needed not in sink.options:
+            yield part, f"sink {sink.name} needs {needed}", f"as `{needed}: {_NEEDED_EXAMPLES[needed]}`"
+    if sink.format in FILE_FORMATS and sink.output_mode != "append":
+        yield (*part, "outputMode"), f"files are only appended to, never in mode {sink.output_mode}", "write `append`"
+    if sink.partition_by and sink.format not in FILE_FORMATS:
+        yield (*part, "partitionBy"), "partitionBy is for files", "take it away"
+    for column in sink.message.keys() - set(MESSAGE_COLUMNS):
+        yield part, f"a message has no {column}", suggestion(column, MESSAGE_COLUMNS)
+    known = sink_options(sink.format)
+    shown = None if known is None else [*known, *(MESSAGE_COLUMNS if sink.format == ROCKETMQ else ())]
+    yield from _option_faults(part, sink.options, shown, sink.format)
+
+
+_NEEDED_EXAMPLES: Final = {"topic": "orders_paid", "path": "lake/orders", "url": "jdbc:…", "table": "orders"}
+
+
+def _needed(sink: Sink) -> tuple[str, ...]:
+    if sink.format == ROCKETMQ:
+        return ("topic",)
+    if sink.format == "jdbc":
+        return ("url", "table")
+    return ("path",) if sink.format in FILE_FORMATS else ()
+
+
+def _error_faults(pipeline: Pipeline) -> Iterator[Fault]:
+    if pipeline.on_error.malformed is Malformed.DLQ and not pipeline.on_error.topic:
+        yield ("onError",), "malformed: dlq needs a topic", "as `topic: orders_malformed`"
+    if pipeline.on_error.topic and pipeline.on_error.malformed is not Malformed.DLQ:
+        yield (
+            ("onError", "topic"),
+            "a topic for malformed bodies is given, but they do not go there",
+            "add `malformed: dlq`",
+        )
+    decoded = any(source.decode for source in pipeline.sources.values())
+    if pipeline.on_error.malformed is Malformed.DLQ and not decoded:
+        yield ("onError",), "no source is decoded, so nothing can be malformed", "add `decode:` or take onError away"
+    unreachable = [sink for sink in pipeline.sinks if sink.name.startswith("malformed-")]
+    for sink in unreachable:
+        yield ("sinks", sink.name), "names with malformed- are kept for dead letters", "choose another name"
+
+
+def _choice_faults(part: Part, value: str, choices: Sequence[str], whose: str) -> Iterator[Fault]:
+    if value not in choices:
+        yield part, f"{part[-1]} of {whose} cannot be {value}", suggestion(value, choices)
+
+
+def _option_faults(part: Part, options: Iterable[str], known: Sequence[str] | None, kind: str) -> Iterator[Fault]:
+    """None: the options of that format are Spark's, and it reads what it knows."""
+    if known is None:
+        return
+    by_case = {name.lower() for name in known}
+    for option in options:
+        if option.lower() not in by_case:
+            yield (*part, option, KEY), f"{option} is not known in format {kind}", suggestion(option, known)

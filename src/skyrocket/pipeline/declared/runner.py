@@ -1,0 +1,188 @@
+"""Keeps a declared pipeline going: a query per sink; one that fails is started again after a wait that doubles.
+
+Stopping waits for the batches that are at work, so that none has to be repeated; one that takes longer than the grace
+is cut off and repeated from its checkpoint at the next start.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from skyrocket.clock import Clock, SystemClock
+from skyrocket.errors import SkyrocketError
+from skyrocket.pipeline.declared.frames import Output
+from skyrocket.pipeline.declared.plan import Pipeline, Restart, Trigger
+from skyrocket.pipeline.declared.progress import BatchDone, batch_done
+from skyrocket.pipeline.declared.writing import start_query, write_once
+from skyrocket.pipeline.jobs.launch import cause_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 0.2
+_GRACE_SECONDS: Final = 60.0
+
+
+class PipelineFailed(SkyrocketError):
+    """A sink could not be kept going."""
+
+
+def wait_seconds(restart: Restart, failures: int) -> float | None:
+    """How long to wait after so many failures in a row; None when it was the last."""
+    if failures > restart.attempts:
+        return None
+    return min(restart.longest_seconds, restart.first_seconds * 2.0 ** (failures - 1))
+
+
+class _Writer:
+    """One sink's query, through all its restarts."""
+
+    def __init__(self, output: Output, start: "Callable[[], StreamingQuery]", restart: Restart) -> None:
+        self.name = output.sink.name
+        self.done = False
+        self.failure: str | None = None  # for good
+        self._start = start
+        self._restart = restart
+        self._query: StreamingQuery | None = None
+        self._failures = 0
+        self._start_at = 0.0
+        self._told: tuple[str, int] = ("", -1)  # run and batch
+
+    def look(self, now: float, tell: Callable[[str, BatchDone], None], pipeline: str) -> None:
+        """Start it when it is time, tell what it has done, see whether it has failed."""
+        if self._query is None:
+            if now >= self._start_at:
+                self._begin(now)
+            return
+        active = self._query.isActive  # before its batches are read: those of an ended query are then complete
+        self._tell_news(tell, pipeline)
+        if active:
+            return
+        error = self._query.exception()
+        if error is None:
+            self.done = True
+        else:
+            self._failed(now, cause_of(error))
+
+    def _begin(self, now: float) -> None:
+        try:
+            self._query = self._start()
+        except (PySparkException, Py4JError) as error:
+            self._failed(now, cause_of(error))
+
+    def _failed(self, now: float, cause: str) -> None:
+        self._query = None
+        self._failures += 1
+        wait = wait_seconds(self._restart, self._failures)
+        if wait is None:
+            self.failure = cause
+            return
+        _logger.warning(
+            "sink %s failed, starts again in %g s failures=%d cause=%s", self.name, wait, self._failures, cause
+        )
+        self._start_at = now + wait
+
+    def _tell_news(self, tell: Callable[[str, BatchDone], None], pipeline: str) -> None:
+        assert self._query is not None
+        run = str(self._query.runId)
+        told_run, told_batch = self._told
+        for progress in self._query.recentProgress:
+            done = batch_done(pipeline, self.name, progress)
+            if (run == told_run and done.batch <= told_batch) or not progress.get("durationMs", {}).get("addBatch"):
+                continue  # an idle look at the sources repeats the last number
+            self._told = told_run, told_batch = (run, done.batch)
+            self._failures = 0
+            tell(progress.json, done)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a batch is being written; a mere look for new messages is none."""
+        if self._query is None or not self._query.isActive:
+            return False
+        status = self._query.status
+        return bool(status["isTriggerActive"]) and bool(status["isDataAvailable"])
+
+    def stop(self) -> None:
+        query, self._query = self._query, None
+        if query is not None:
+            query.stop()
+
+
+class Runner:
+    """`run` returns when everything is written (once) or when `stop` was called; raises PipelineFailed."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        outputs: Sequence[Output],
+        namesrv: str,
+        *,
+        once: bool = False,
+        on_batch: Callable[[BatchDone], None] = lambda done: None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._outputs = outputs
+        self._namesrv = namesrv
+        self._trigger = Trigger(None) if once else pipeline.trigger
+        self._on_batch = on_batch
+        self._clock = clock or SystemClock()
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """From any thread or signal handler."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        if not self._pipeline.is_stream:
+            self._write_all()
+            return
+        writers = [self._writer(output) for output in self._outputs]
+        try:
+            while not self._stopping.is_set() and not all(writer.done for writer in writers):
+                self._look(writers)
+                self._stopping.wait(_LOOK_SECONDS)
+        finally:
+            self._end(writers)
+
+    def _writer(self, output: Output) -> _Writer:
+        def start() -> "StreamingQuery":
+            return start_query(self._pipeline, output, self._namesrv, self._trigger)
+
+        return _Writer(output, start, self._pipeline.restart)
+
+    def _look(self, writers: Sequence[_Writer]) -> None:
+        for writer in writers:
+            if not writer.done:
+                writer.look(self._clock.monotonic(), self._told, self._pipeline.name)
+            if writer.failure is not None:
+                raise PipelineFailed(
+                    f"pipeline {self._pipeline.name}, sink {writer.name}: given up after "
+                    f"{self._pipeline.restart.attempts} restarts without progress: {writer.failure}"
+                )
+
+    def _told(self, _json: str, done: BatchDone) -> None:
+        self._on_batch(done)
+
+    def _end(self, writers: Sequence[_Writer]) -> None:
+        deadline = self._clock.monotonic() + _GRACE_SECONDS
+        pause = threading.Event()
+        for writer in writers:
+            while writer.is_at_work and self._clock.monotonic() < deadline:
+                pause.wait(_LOOK_SECONDS / 4)
+            writer.stop()
+
+    def _write_all(self) -> None:
+        for output in self._outputs:
+            try:
+                write_once(output, self._namesrv)
+            except (PySparkException, Py4JError) as error:
+                raise PipelineFailed(
+                    f"pipeline {self._pipeline.name}, sink {output.sink.name}: {cause_of(error)}"
+                ) from error

@@ -1,0 +1,47 @@
+"""Whether the topics that a pipeline names exist: the one check that asks a name server."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from skyrocket.pipeline.declared.places import Part, Places
+from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline
+from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, nearest
+
+if TYPE_CHECKING:
+    from skyrocket.client.blocking import Admin
+
+
+def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: bool = True) -> None:
+    """Raises PipelineFileError for topics that do not exist; with `createTopics` those of sinks are made."""
+    existing = admin.topics()
+    missing = [(part, topic) for part, topic in read_topics(pipeline) if topic not in existing]
+    to_write = list(dict.fromkeys(topic for _, topic in written_topics(pipeline) if topic not in existing))
+    if pipeline.create_topics:
+        for topic in to_write if create and not missing else ():
+            admin.create_topic(topic)
+    else:
+        missing += [(part, topic) for part, topic in written_topics(pipeline) if topic in to_write]
+    if missing:
+        raise PipelineFileError([Problem(places.of(part), *_said(topic, existing, part)) for part, topic in missing])
+
+
+def _said(topic: str, existing: list[str], part: Part) -> tuple[str, str]:
+    meant = nearest(topic, existing)
+    make = "create it, or write `createTopics: true`" if part[0] != "sources" else "create it"
+    return f"topic {topic} does not exist", f"did you mean {meant}? Else {make}" if meant else make
+
+
+def read_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
+    for name, source in pipeline.sources.items():
+        if source.format == ROCKETMQ:
+            for topic in source.options.get("subscribe", "").split(","):
+                if topic.strip():
+                    yield ("sources", name, "subscribe"), topic.strip()
+
+
+def written_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
+    for sink in pipeline.sinks:
+        if sink.format == ROCKETMQ:
+            yield ("sinks", sink.name, "topic"), sink.options["topic"]
+    if pipeline.on_error.malformed is Malformed.DLQ and pipeline.on_error.topic:
+        yield ("onError", "topic"), pipeline.on_error.topic

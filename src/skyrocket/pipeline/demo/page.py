@@ -1,0 +1,59 @@
+"""The demo's page: a plot and a table of the last minutes; it loads itself again every other second."""
+
+import html
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skyrocket.pipeline.report.plot import Plot
+
+_SHOWN: Final = 60
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>Revenue per minute</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }}
+svg {{ width: 100%; height: auto }} table {{ border-collapse: collapse }} td, th {{ padding: .1rem 1rem; text-align: right }}
+</style></head><body>
+<h1>Revenue per minute</h1>
+<p>{sentence}</p>
+{plot}
+<table><tr><th>minute</th><th>orders</th><th>revenue</th></tr>
+{rows}
+</table></body></html>
+"""
+
+
+@dataclass(frozen=True, order=True)
+class Minute:
+    """One result of the pipeline."""
+
+    minute: str
+    orders: int
+    revenue: float
+
+    @classmethod
+    def of(cls, told: Mapping[str, object]) -> "Minute":
+        """From a message of the topic of results."""
+        return cls(str(told["minute"])[:16], int(str(told["orders"])), float(str(told["revenue"])))
+
+
+def page(minutes: Sequence[Minute], sent: int) -> str:
+    shown = minutes[-_SHOWN:]
+    labels = [each.minute[11:] for each in shown]
+    plot = Plot("revenue", "line", labels, {"revenue": [each.revenue for each in shown]}, "revenue")
+    rows = "\n".join(
+        f"<tr><td>{html.escape(each.minute)}</td><td>{each.orders}</td><td>{each.revenue:.2f}</td></tr>"
+        for each in reversed(shown[-10:])
+    )
+    sentence = f"{sent} orders sent, {len(minutes)} minutes finished; the watermark keeps the last ones open."
+    return _PAGE.format(sentence=sentence, plot=plot.svg() if shown else "", rows=rows)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Whole or not at all: a browser may be reading it."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text, encoding="utf-8")
+    os.replace(fresh, path)

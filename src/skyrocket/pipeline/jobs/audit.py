@@ -1,0 +1,186 @@
+"""`audit`: log ↔ queues ↔ index ↔ consumer offsets, and messages that are there twice. Reads only.
+
+    audit.run(spark, Path("store"))
+
+The log is compared with queues and index in both directions by tasks over parts of the files. A live store may be
+audited: what was stored in the last minute is not expected in the other files yet.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
+
+from skyrocket.clock import SystemClock
+from skyrocket.format.config_files import consumer_offsets
+from skyrocket.pipeline.audit.findings import KINDS, Finding, Findings, table
+from skyrocket.pipeline.audit.index_files import find_index_files
+from skyrocket.pipeline.audit.log_task import LogOutcome, LogTask, audit_split, step
+from skyrocket.pipeline.audit.offsets import QueueRange, compare_offsets
+from skyrocket.pipeline.audit.queue_files import find_queue_files
+from skyrocket.pipeline.audit.queue_task import QueueOutcome, QueueTask, audit_queue_file
+from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, gaps
+from skyrocket.pipeline.commit_log.splits import Bounds, plan
+from skyrocket.pipeline.jobs.business_key import columns_for, key_column
+from skyrocket.pipeline.jobs.rebuild_claims import QueueName
+from skyrocket.pipeline.jobs.rebuild_publish import removed_queues
+from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules, batch_topics_of
+from skyrocket.pipeline.report import Plot, Report
+from skyrocket.pipeline.schema import spark_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SPLIT_BYTES: Final = 256 << 20
+SETTLE_SECONDS: Final = 60
+MOST_REPEATED: Final = 1000
+UNIQUE_ID: Final = "uniqKey"
+
+
+@dataclass(frozen=True)
+class AuditRules:
+    """What the broker was told, and what counts as the same message."""
+
+    rebuild: RebuildRules = RebuildRules()
+    settle_seconds: int = SETTLE_SECONDS
+    business_key: str | None = None  # as `jobs/business_key` reads it
+
+
+USUAL: Final = AuditRules()
+
+
+def run(spark: "SparkSession", store: Path, rules: AuditRules = USUAL, split_bytes: int = SPLIT_BYTES) -> Report:
+    """Compare everything with everything; every difference is a finding."""
+    log = find_log_files(str(store))
+    findings = Findings()
+    splits = _audit_log(spark, store, log, rules, split_bytes)
+    queues = _audit_queues(spark, store, log)
+    for found in [*(each.findings for each in splits), *(each.findings for each in queues)]:
+        findings.merge(found)
+    for gap in gaps(log):
+        detail = f"{gap.end - gap.begin} bytes of the log are missing: there is no file for them"
+        findings.add(Finding("damaged", physical_offset=gap.begin, detail=detail))
+    _add_all(findings, steps_between(splits))
+    _add_all(findings, compare_offsets(_consumer_offsets(store), queue_ranges(queues)))
+    for kind, spec in (("same-id", UNIQUE_ID), ("same-key", rules.business_key)):
+        if spec is not None:
+            rows = repeated(_messages(spark, store, spec), spec).limit(MOST_REPEATED).collect()
+            _add_all(findings, (Finding(kind, row["topic"], detail=_repetition(row.asDict())) for row in rows))
+    return _report(store, findings, splits, queues, has_index=(store / "index").is_dir())
+
+
+def _audit_log(
+    spark: "SparkSession", store: Path, log: Sequence[LogFile], rules: AuditRules, split_bytes: int
+) -> list[LogOutcome]:
+    rebuild = replace(
+        rules.rebuild,
+        batch_topics=rules.rebuild.batch_topics | batch_topics_of(store),
+        removed_queues=removed_queues(store) | rules.rebuild.removed_queues,
+    )
+    settled_ms = SystemClock().now_ms() - rules.settle_seconds * 1000
+    index = find_index_files(store, rebuild.index_slots)
+    tasks = [
+        LogTask(str(store), split, rebuild, index, settled_ms) for split in plan(log, (), Bounds(), split_bytes, None)
+    ]
+    return spark.sparkContext.parallelize(tasks, len(tasks)).map(audit_split).collect()
+
+
+def _audit_queues(spark: "SparkSession", store: Path, log: Sequence[LogFile]) -> list[QueueOutcome]:
+    tasks = [QueueTask(file, log) for file in find_queue_files(store)]
+    if not tasks:
+        return []
+    # Most queue files are small: a task takes many of them.
+    parallel = min(len(tasks), 4 * spark.sparkContext.defaultParallelism)
+    return spark.sparkContext.parallelize(tasks, parallel).map(audit_queue_file).collect()
+
+
+def steps_between(splits: Sequence[LogOutcome]) -> Iterable[Finding]:
+    """The order of queue offsets from one split to the next, which no task sees."""
+    last: dict[QueueName, int] = {}
+    for outcome in splits:
+        for part in outcome.parts:
+            before = last.get(part.queue)
+            if before is not None and part.first != before + 1:
+                yield step(part.queue, before, part.first, part.first_physical)
+            last[part.queue] = part.last
+
+
+def queue_ranges(queues: Iterable[QueueOutcome]) -> dict[tuple[str, int], QueueRange]:
+    """What all files of a queue hold together."""
+    found: dict[tuple[str, int], QueueRange] = {}
+    for outcome in queues:
+        name = (outcome.topic, outcome.queue_id)
+        if outcome.begin is not None and outcome.end is not None:
+            known = found.get(name, QueueRange(outcome.begin, outcome.end))
+            found[name] = QueueRange(min(known.begin, outcome.begin), max(known.end, outcome.end))
+    return found
+
+
+def repeated(messages: "DataFrame", spec: str) -> "DataFrame":
+    """Keys that more than one message of a topic has, the most repeated first."""
+    return (
+        messages.withColumn("key", key_column(spec))
+        .where(fn.col("key").isNotNull())
+        .groupBy("topic", "key")
+        .agg(
+            fn.count("*").alias("messages"),
+            fn.min("commitLogOffset").alias("first"),
+            fn.max("commitLogOffset").alias("last"),
+        )
+        .where(fn.col("messages") > 1)
+        .orderBy(fn.desc("messages"), "topic", "key")
+    )
+
+
+def _messages(spark: "SparkSession", store: Path, spec: str) -> "DataFrame":
+    """Messages that consumers see for the first time: transactions and retries keep the id through several records."""
+    columns = list(dict.fromkeys(["topic", "commitLogOffset", "sysFlag", *columns_for(spec)]))
+    reader = spark.read.format("rocketmq-commitlog").option("onDamage", "report").schema(spark_ddl(columns))
+    internal = fn.col("topic").rlike("^(?i:rmq_sys_|%RETRY%|SCHEDULE_TOPIC_XXXX$|TRANS_CHECK_MAX_TIME_TOPIC$)")
+    return reader.load(str(store)).where((fn.col("sysFlag").bitwiseAND(4) == 0) & ~internal)
+
+
+def _repetition(row: Mapping[str, object]) -> str:
+    return f"{row['messages']} messages with {row['key']!r}, at physical offsets {row['first']} … {row['last']}"
+
+
+def _consumer_offsets(store: Path) -> Mapping[str, Mapping[int, int]]:
+    path = store / "config" / "consumerOffset.json"
+    return consumer_offsets.decode(path.read_bytes()).offsets if path.exists() else {}
+
+
+def _add_all(findings: Findings, found: Iterable[Finding]) -> None:
+    for finding in found:
+        findings.add(finding)
+
+
+def _report(
+    store: Path, findings: Findings, splits: Sequence[LogOutcome], queues: Sequence[QueueOutcome], *, has_index: bool
+) -> Report:
+    counts = [(kind, findings.counts[kind], KINDS[kind]) for kind in KINDS]
+    summary = {
+        "records": sum(each.records for each in splits),
+        "bytes": sum(each.size for each in splits),
+        "queues": len({(each.topic, each.queue_id) for each in queues}),
+        "entries": sum(each.entries for each in queues),
+        "expiredEntries": sum(each.expired for each in queues),
+        "findings": findings.total,
+    }
+    names = ("kind", "count", "meaning")
+    kinds = pa.Table.from_pylist([dict(zip(names, each, strict=True)) for each in counts])
+    shown = [each for each in counts if each[1]]
+    plots = [
+        Plot(
+            "Findings by kind", "bar", [each[0] for each in shown], {"findings": [float(each[1]) for each in shown]}, ""
+        )
+    ]
+    return Report(
+        f"Audit of {store}",
+        {"audit": pa.Table.from_pylist([summary]), "kinds": kinds, "findings": table(findings)},
+        plots if shown else [],
+        findings.total,
+        [] if has_index else ["the store has no index: it was not compared"],
+    )

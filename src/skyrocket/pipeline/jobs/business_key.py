@@ -1,0 +1,47 @@
+"""What makes two messages the same: a column, the message's keys, a property, or a place in its JSON body.
+
+    keys              the KEYS property as it stands            uniqKey    the client's message id (any column)
+    property:orderId  a property
+    json:$.order.id   in a body of JSON
+
+A message id is not enough for idempotence: an application that sends an order twice gives it two ids.
+"""
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as fn
+
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.schema import COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_JSON_PATH: Final = re.compile(r"\$(?:\.[\w-]+|\['[^']+'\]|\[\d+\])+")
+_NO_KEYS: Final = ("body", "properties")
+
+
+def key_column(spec: str) -> "Column":
+    """As text, null where a message has none; raises ConfigError."""
+    kind, colon, rest = spec.partition(":")
+    if kind == "property" and rest:
+        return fn.nullif(fn.col("properties")[rest], fn.lit(""))
+    if kind == "json" and colon:
+        if not _JSON_PATH.fullmatch(rest):
+            raise ConfigError(f"{spec!r} has no path into JSON: write it as json:$.order.id")
+        return fn.get_json_object(fn.col("body").cast("string"), rest)
+    if spec in COLUMNS and spec not in _NO_KEYS:
+        return fn.nullif(fn.col(spec).cast("string"), fn.lit(""))
+    offered = [name for name in COLUMNS if name not in _NO_KEYS]
+    near = [] if spec in _NO_KEYS else difflib.get_close_matches(spec, offered, n=1)
+    advice = f"did you mean {near[0]}?" if near else "write keys, uniqKey, property:NAME or json:$.path"
+    raise ConfigError(f"{spec!r} is no key of a message; {advice}")
+
+
+def columns_for(spec: str) -> tuple[str, ...]:
+    """The columns that the key is made of."""
+    if spec.startswith("property:"):
+        return ("properties",)
+    return ("body",) if spec.startswith("json:") else (spec,)

@@ -1,0 +1,79 @@
+"""`compact`: small Parquet files of a lake become large ones; the same rows, fewer files to open."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.jobs.archive import TableFormat
+from skyrocket.pipeline.lake import Change, Lake, LakeFile, lake_writer
+from skyrocket.pipeline.lake.compaction import files_to_join, joined
+from skyrocket.pipeline.lake.delta import mirror_to_delta
+from skyrocket.pipeline.lake.iceberg import mirror_to_iceberg
+from skyrocket.pipeline.report import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TARGET_BYTES: Final = 256 << 20
+_WRITER: Final = ".compaction"  # no broker is called so
+_SCHEMA: Final = pa.schema(
+    [("topic", pa.string()), ("date", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("bytes", pa.int64())]
+)
+
+
+class JoinTask(NamedTuple):
+    """What a task is told."""
+
+    root: str
+    staging: str
+    files: list[LakeFile]
+
+
+def run(
+    spark: "SparkSession",
+    lake_root: Path,
+    *,
+    target_bytes: int = TARGET_BYTES,
+    table: TableFormat = "parquet",
+    dry_run: bool = False,
+) -> Report:
+    """Join what is small; files that are gone afterwards are gone for readers that listed them before."""
+    lake = Lake(lake_root)
+    if not lake.books.is_dir():
+        raise ConfigError(f"{lake_root} is no lake: `skyrocket pipeline archive --lake {lake_root}` makes one")
+    notes: list[str] = []
+    groups = files_to_join(lake.state().files.values(), target_bytes)
+    if not dry_run and groups:
+        with lake_writer(lake, _WRITER) as books:
+            groups = files_to_join(lake.state().files.values(), target_bytes)
+            tasks = [JoinTask(str(lake.root), str(books.staging), group) for group in groups]
+            new = spark.sparkContext.parallelize(tasks, len(tasks)).map(_join).collect() if tasks else []
+            if new:
+                removed = tuple(each.path for group in groups for each in group)
+                books.publish(Change("compact", "", added=tuple(new), removed=removed))
+    if table != "parquet":
+        added, gone = (mirror_to_delta if table == "delta" else mirror_to_iceberg)(lake)
+        notes.append(f"{table} table: {added} files added, {gone} removed")
+    before = sum(len(group) for group in groups)
+    verb = "would become" if dry_run else "became"
+    rows = [
+        {
+            "topic": group[0].topic,
+            "date": group[0].date,
+            "files": len(group),
+            "rows": sum(each.rows for each in group),
+            "bytes": sum(each.size for each in group),
+        }
+        for group in groups
+    ]
+    return Report(
+        f"Compaction of {lake_root}",
+        {"joined": pa.Table.from_pylist(rows, schema=_SCHEMA)},
+        notes=[f"{before} files {verb} {len(groups)}", *notes],
+    )
+
+
+def _join(task: JoinTask) -> LakeFile:
+    return joined(Path(task.root), Path(task.staging), task.files)

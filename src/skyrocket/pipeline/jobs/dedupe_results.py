@@ -1,0 +1,116 @@
+"""Where clean records go: to Parquet, to a topic, once or as a stream."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as fn
+
+from skyrocket.errors import ConfigError
+from skyrocket.model import property_names as names
+from skyrocket.pipeline.jobs.business_key import columns_for, key_column
+from skyrocket.pipeline.jobs.dedupe import NEEDED_COLUMNS, PLACE, Keep, clean, first_within, keyed, ranked, run
+from skyrocket.pipeline.jobs.inputs import Input, Topics, Window, messages
+from skyrocket.pipeline.report import Report
+from skyrocket.pipeline.schema import COLUMNS, spark_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DROPPED: Final = sorted({*names.RESERVED, names.SHARDING_KEY})
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Where to; neither is a mere report."""
+
+    parquet: Path | None
+    topic: str | None
+    options: Mapping[str, str]  # of format("rocketmq"): which cluster
+
+    @property
+    def is_report_alone(self) -> bool:
+        return self.parquet is None and self.topic is None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How a stream runs."""
+
+    within: str
+    checkpoint: Path | None
+    once: bool
+
+
+def as_outgoing(records: "DataFrame") -> "DataFrame":
+    """Records as the sink takes them; each is the same message however often it is sent."""
+    kept = fn.map_filter(fn.coalesce("properties", fn.expr("map()")), lambda name, _: ~name.isin(_DROPPED))
+    return records.select(
+        "body",
+        fn.nullif(fn.trim("keys"), fn.lit("")).alias("keys"),
+        fn.nullif(fn.trim("tags"), fn.lit("")).alias("tags"),
+        fn.col("properties")[names.SHARDING_KEY].alias("shardingKey"),
+        kept.cast("map<string,string>").alias("properties"),
+        fn.concat_ws("/", *PLACE).alias("messageId"),
+    )
+
+
+def run_batch(
+    spark: "SparkSession", source: Input, topics: Sequence[str], window: Window, by: str, keep: Keep, goal: Goal
+) -> Report:
+    """Read, rank, write what stays, report what goes."""
+    key_column(by)  # a wrong key is said before anything is read
+    _check_target(topics, goal)
+    columns = NEEDED_COLUMNS if goal.is_report_alone else tuple(COLUMNS)
+    wanted = list(dict.fromkeys([*columns, *columns_for(by)]))
+    rows = ranked(keyed(messages(spark, source, topics, wanted, window), by), keep).cache()
+    try:
+        if goal.parquet is not None:
+            clean(rows).write.mode("overwrite").parquet(str(goal.parquet))
+        if goal.topic is not None:
+            writer = as_outgoing(clean(rows)).write.format("rocketmq").mode("append").options(**goal.options)
+            writer.option("topic", goal.topic).save()
+        return run(rows)
+    finally:
+        rows.unpersist()
+
+
+def check_stream(source: Input, window: Window, goal: Goal, flow: Flow) -> None:
+    """Raises ConfigError for what a stream needs or cannot do."""
+    if not isinstance(source, Topics):
+        raise ConfigError("--stream reads topics of a cluster: leave out --store and --archive")
+    if window.until_ms is not None or window.since_ms is not None:
+        raise ConfigError("--stream begins at the first message that is there: leave out --since and --until")
+    if (goal.parquet is None) == (goal.topic is None):
+        raise ConfigError("--stream writes to one place: give --to-parquet or --to-topic")
+    if flow.checkpoint is None:
+        raise ConfigError("--stream needs --checkpoint DIR, where it keeps its progress")
+
+
+def run_stream(spark: "SparkSession", source: Input, topics: Sequence[str], by: str, goal: Goal, flow: Flow) -> None:
+    """Until it is stopped, or (once) until all that is there is done."""
+    assert isinstance(source, Topics)
+    assert flow.checkpoint is not None
+    key_column(by)
+    _check_target(topics, goal)
+    reader = spark.readStream.format("rocketmq").schema(spark_ddl()).options(**source.options)
+    arriving = reader.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest").load()
+    records = first_within(arriving, by, flow.within)
+    if goal.topic is not None:
+        writer = as_outgoing(records).writeStream.format("rocketmq").options(**goal.options).option("topic", goal.topic)
+    else:
+        writer = records.writeStream.format("parquet").option("path", str(goal.parquet))
+    writer = writer.outputMode("append").option("checkpointLocation", str(flow.checkpoint))
+    query = (
+        writer.trigger(availableNow=True).start() if flow.once else writer.trigger(processingTime="1 second").start()
+    )
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def _check_target(topics: Sequence[str], goal: Goal) -> None:
+    if goal.topic is not None and goal.topic in topics:
+        raise ConfigError(f"--to-topic {goal.topic} is also read: clean records would become duplicates there")

@@ -1,0 +1,256 @@
+"""`skyrocket pipeline lag`: the backlog of groups in messages and in seconds, when it will be gone, and why not.
+
+    samples (who was where, when) ─┬─▶ with_waiting ─▶ backlog, per moment, group and topic
+    messages (store times) ────────┘                └─▶ progress, per queue ─▶ outlook, stuck and skewed queues, sizing
+
+The backlog in seconds is the time that the first waiting message of a queue has waited: sampling time less store time.
+
+A finding is a group over one of the limits, a stuck queue, or a skewed queue.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
+
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.jobs.lag_samples import Committed
+from skyrocket.pipeline.jobs.sizing import Handling, size
+from skyrocket.pipeline.jobs.skew import skewed
+from skyrocket.pipeline.jobs.tables import table
+from skyrocket.pipeline.report import Plot, Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MESSAGE_COLUMNS: Final = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+_QUEUE: Final = ["topic", "brokerName", "queueId"]
+_FLOW: Final = ["group", "topic"]
+_MOST_LINES: Final = 8
+
+
+@dataclass(frozen=True)
+class LagLimits:
+    """What is too much."""
+
+    messages: int = 100_000  # of a group in a topic
+    seconds: float | None = None
+    skew_factor: float = 2.0
+    skew_messages: int = 100
+
+    def __post_init__(self) -> None:
+        if self.skew_factor < 1:
+            raise ConfigError("the factor for skewed queues is at least 1")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the sizing is asked for."""
+
+    handling: Handling
+    peak_rate: float | None = None  # messages per second; None: as measured
+    drain_s: float | None = None
+    ordered: bool = False  # all groups; else those that are declared so
+
+
+# ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_waiting(samples: "DataFrame", messages: "DataFrame") -> "DataFrame":
+    """Samples with `lag` and `waitedMs`: of the first message at or behind the consumer's offset; null if unknown."""
+    stored = messages.select(*_QUEUE, "queueOffset", fn.unix_millis("storeTimestamp").alias("firstMs"))
+    least = stored.groupBy(*_QUEUE).agg(fn.min("queueOffset").alias("leastOffset"))
+    # Retention may have passed the consumer: then the first that is left waits. An equal join: a backlog is long.
+    stands = samples.join(least, _QUEUE).withColumn("queueOffset", fn.greatest("consumerOffset", "leastOffset"))
+    firsts = stands.join(stored, [*_QUEUE, "queueOffset"]).select("sampledMs", "group", *_QUEUE, "firstMs")
+    lag = fn.col("brokerOffset") - fn.col("consumerOffset")
+    # A clock that is behind the broker's has waited no negative time.
+    waited = fn.greatest(fn.col("sampledMs") - fn.col("firstMs"), fn.lit(0))
+    return (
+        samples.join(firsts, ["sampledMs", "group", *_QUEUE], "left")
+        .withColumn("lag", fn.greatest(lag, fn.lit(0)))
+        .withColumn("waitedMs", fn.when(fn.col("lag") == 0, 0).otherwise(waited))
+        .drop("firstMs")
+    )
+
+
+def backlog(waiting: "DataFrame") -> "DataFrame":
+    """Per moment, group and topic: messages that wait, and for how long the first of them."""
+    return (
+        waiting.groupBy(fn.timestamp_millis("sampledMs").alias("sampled"), *_FLOW)
+        .agg(
+            fn.sum("lag").alias("messages"),
+            (fn.max("waitedMs") / 1000).alias("seconds"),
+            fn.count("*").alias("queues"),
+        )
+        .orderBy("sampled", *_FLOW)
+    )
+
+
+def progress(waiting: "DataFrame") -> "DataFrame":
+    """Per group and queue: the last sample, and how fast both ends moved since the first (null with one sample)."""
+    seconds = (fn.max("sampledMs") - fn.min("sampledMs")) / 1000
+
+    def rate(column: str) -> Any:
+        moved = fn.max_by(column, "sampledMs") - fn.min_by(column, "sampledMs")
+        return fn.try_divide(moved, seconds)
+
+    return waiting.groupBy("group", *_QUEUE).agg(
+        *(fn.max_by(name, "sampledMs").alias(name) for name in ("brokerOffset", "consumerOffset", "lag")),
+        (fn.max_by("waitedMs", "sampledMs") / 1000).alias("seconds"),
+        rate("brokerOffset").alias("arriving"),
+        rate("consumerOffset").alias("consuming"),
+        fn.min("lag").alias("leastLag"),
+        fn.count("*").alias("samples"),
+    )
+
+
+def outlook(queues: "DataFrame") -> "DataFrame":
+    """Per group and topic: rates, and the seconds until it has caught up if they stay (null: never, or not known)."""
+    gain = fn.col("consuming") - fn.col("arriving")
+    catch_up = fn.when(fn.col("messages") == 0, 0.0).when(gain > 0, fn.col("messages") / gain)
+    state = (
+        fn.when(fn.col("messages") == 0, "caught up")
+        .when(fn.col("consuming").isNull(), "one sample: rates unknown")
+        .when(fn.col("consuming") <= 0, "stands still")
+        .when(gain > 0, "catching up")
+        .otherwise("falling behind")
+    )
+    flows = queues.groupBy(*_FLOW).agg(
+        fn.sum("lag").alias("messages"),
+        fn.max("seconds").alias("seconds"),
+        fn.sum("arriving").alias("arriving"),
+        fn.sum("consuming").alias("consuming"),
+        fn.count("*").alias("queues"),
+    )
+    rows = flows.withColumn("catchUpSeconds", catch_up).withColumn("state", state)
+    return rows.orderBy(fn.desc("messages"), *_FLOW)
+
+
+def stuck(queues: "DataFrame") -> "DataFrame":
+    """Queues in which messages waited in every sample and the group did not move at all; needs two samples."""
+    is_stuck = (fn.col("samples") > 1) & (fn.col("leastLag") > 0) & (fn.col("consuming") <= 0)
+    return queues.where(is_stuck).select("group", *_QUEUE, "consumerOffset", "lag", "seconds").orderBy(fn.desc("lag"))
+
+
+def over_limits(flows: "DataFrame", limits: LagLimits) -> "DataFrame":
+    """Groups that are too far behind."""
+    too_many = fn.col("messages") > limits.messages
+    too_long = fn.lit(False) if limits.seconds is None else fn.col("seconds") > limits.seconds
+    return flows.where(too_many | too_long)
+
+
+def store_samples(spark: "SparkSession", committed: Collection[Committed], messages: "DataFrame") -> "DataFrame":
+    """One sample per committed offset of a store directory, as of its last message; queues end where the log says."""
+    rows = [(each.group, each.topic, each.queue_id, each.offset) for each in committed]
+    offsets = spark.createDataFrame(rows, "group string, topic string, queueId int, consumerOffset bigint")
+    ends = messages.groupBy(*_QUEUE).agg((fn.max("queueOffset") + 1).alias("brokerOffset"))
+    now = messages.agg(fn.max(fn.unix_millis("storeTimestamp")).alias("sampledMs"))
+    found = offsets.join(ends, ["topic", "queueId"]).crossJoin(now)
+    return found.select("sampledMs", "group", *_QUEUE, "brokerOffset", "consumerOffset")
+
+
+def offsets_to_read(samples: pa.Table) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Starting and ending offsets of the messages at which some group stood while it was behind; empty if none was."""
+    starts: dict[str, Any] = {}
+    ends: dict[str, Any] = {}
+    for row in samples.to_pylist():
+        if row["brokerOffset"] <= row["consumerOffset"]:
+            continue
+        queue = str(row["queueId"])
+        begin = starts.setdefault(row["topic"], {}).setdefault(row["brokerName"], {})
+        end = ends.setdefault(row["topic"], {}).setdefault(row["brokerName"], {})
+        begin[queue] = min(row["consumerOffset"], begin.get(queue, row["consumerOffset"]))
+        end[queue] = max(row["consumerOffset"] + 1, end.get(queue, 0))
+    return starts, ends
+
+
+def sizing_table(flows: pa.Table, plan: Plan, ordered: Collection[str]) -> pa.Table:
+    """The formulas, applied to each group and topic."""
+    rows = []
+    for row in flows.to_pylist():
+        peak = plan.peak_rate if plan.peak_rate is not None else max(row["arriving"] or 0.0, 0.0)
+        is_ordered = plan.ordered or row["group"] in ordered
+        found = size(
+            peak,
+            plan.handling,
+            row["queues"],
+            ordered=is_ordered,
+            backlog=row["messages"],
+            drain_s=plan.drain_s,
+        )
+        rows.append({"group": row["group"], "topic": row["topic"], "ordered": is_ordered, **asdict(found)})
+    return pa.Table.from_pylist(rows) if rows else pa.table({"group": pa.array([], pa.string())})
+
+
+# ── the sentence ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(
+    samples: "DataFrame",
+    messages: "DataFrame",
+    limits: LagLimits | None = None,
+    plan: Plan | None = None,
+    ordered: Collection[str] = (),
+) -> Report:
+    """From samples, and the rows of the messages at which groups stood."""
+    limits = limits or LagLimits()
+    waiting = with_waiting(samples, messages).cache()
+    queues = progress(waiting).cache()
+    try:
+        flows = outlook(queues)
+        tables = {
+            "groups": table(flows),
+            "over_limits": table(over_limits(flows, limits)),
+            "stuck_queues": table(stuck(queues)),
+            "skewed_queues": table(
+                skewed(
+                    queues.select("group", *_QUEUE, "lag"),
+                    _FLOW,
+                    "lag",
+                    factor=limits.skew_factor,
+                    least=limits.skew_messages,
+                )
+            ),
+            "queues": table(queues.drop("leastLag").orderBy(fn.desc("lag"), "group", *_QUEUE)),
+            "backlog_over_time": table(backlog(waiting)),
+        }
+    finally:
+        queues.unpersist()
+        waiting.unpersist()
+    if plan is not None:
+        tables["sizing"] = sizing_table(tables["groups"], plan, ordered)
+    return _report(tables)
+
+
+def _report(tables: Mapping[str, pa.Table]) -> Report:
+    names = {"over_limits": "groups over the limits", "stuck_queues": "stuck queues", "skewed_queues": "skewed queues"}
+    counts = {words: tables[name].num_rows for name, words in names.items()}
+    notes = [
+        "seconds: how long the first waiting message has waited; rates are messages per second between the samples",
+        "findings: " + ", ".join(f"{count} {name}" for name, count in counts.items()),
+    ]
+    if "sizing" in tables:
+        notes.append("sizing is the ideal: begin with fewer threads, measure, then raise them")
+    rows = tables["backlog_over_time"].to_pylist()
+    plots = [
+        _over_time("Backlog in messages", rows, "messages", "messages"),
+        _over_time("Backlog in seconds", rows, "seconds", "s"),
+    ]
+    return Report("Consumer backlog", dict(tables), plots, sum(counts.values()), notes, {"counts": counts})
+
+
+def _over_time(title: str, rows: list[dict[str, Any]], column: str, unit: str) -> Plot:
+    """The flows with the largest backlog; a moment without a sample of one is a hole in its line."""
+    flows: dict[tuple[str, str], dict[Any, float]] = {}
+    for row in rows:
+        value = float("nan") if row[column] is None else float(row[column])
+        flows.setdefault((row["group"], row["topic"]), {})[row["sampled"]] = value
+    moments = sorted({row["sampled"] for row in rows})
+    largest = sorted(flows, key=lambda flow: -max(flows[flow].values()))[:_MOST_LINES]
+    series = {
+        f"{group} ← {topic}": [flows[group, topic].get(m, float("nan")) for m in moments] for group, topic in largest
+    }
+    return Plot(title, "line", [f"{moment:%H:%M:%S}" for moment in moments], series, unit)

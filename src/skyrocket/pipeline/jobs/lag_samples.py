@@ -1,0 +1,161 @@
+"""Snapshots of how far groups are: from the brokers of a cluster, or from the files of a store directory.
+
+A sample is a fact at a moment: end of a queue, and where a group goes on in it. What time the first waiting message has
+waited is found afterwards, in the messages themselves (`lag`): a log does not change behind a consumer.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from skyrocket.client import BrokerRefused, NoRoute, QueueLag, blocking
+from skyrocket.clock import Clock, SystemClock
+from skyrocket.errors import ConfigError, DataError
+from skyrocket.format.config_files.consumer_offsets import decode, split_offset_key
+
+if TYPE_CHECKING:
+    from skyrocket.client import ClientSettings
+
+# Groups that every broker has for itself; nobody consumes with them.
+_SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "CID_ONS", "CID_ONSAPI", "TOOLS_CONSUMER", "FILTERSRV_", "SELF_TEST_", "__MON")
+
+SAMPLES: Final = pa.schema(
+    [
+        ("sampledMs", pa.int64()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("brokerName", pa.string()),
+        ("queueId", pa.int32()),
+        ("brokerOffset", pa.int64()),
+        ("consumerOffset", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How far a group was in one queue at one moment."""
+
+    sampled_ms: int
+    group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+
+
+def samples_table(samples: Iterable[Sample]) -> pa.Table:
+    """As the table that the functions of `lag` take."""
+    rows = [
+        (
+            *(each.sampled_ms, each.group, each.topic, each.broker_name, each.queue_id),
+            *(each.broker_offset, max(each.consumer_offset, 0)),
+        )
+        for each in samples
+    ]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SAMPLES)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SAMPLES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SAMPLES)
+
+
+# ── from a cluster ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def watch(
+    cluster: "ClientSettings",
+    groups: Sequence[str],
+    topics: Sequence[str] = (),
+    *,
+    every_s: float = 10.0,
+    for_s: float = 0.0,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+    on_round: Callable[[int], None] = lambda _: None,
+) -> list[Sample]:
+    """Ask for some time, or once; without groups all that have ever consumed. Raises ConfigError or ClientError."""
+    if every_s <= 0 or for_s < 0:
+        raise ConfigError("--every must be more than nothing, --for must not be negative")
+    clock = clock or SystemClock()
+    found: list[Sample] = []
+    with blocking.Admin(client=cluster) as admin:
+        rounds = 1 + int(for_s / every_s + 1e-9)
+        begin = clock.monotonic()
+        for number in range(rounds):
+            wait(max(0.0, begin + number * every_s - clock.monotonic()))
+            found += _one_round(admin, groups, topics, clock.now_ms())
+            on_round(rounds - number - 1)
+    return found
+
+
+def _one_round(admin: blocking.Admin, groups: Sequence[str], topics: Sequence[str], now_ms: int) -> Iterator[Sample]:
+    for group in groups or _groups_of(admin):
+        for lag in _lags(admin, group, is_named=bool(groups)):
+            if not topics or lag.queue.topic in topics:
+                queue = lag.queue
+                yield Sample(
+                    now_ms,
+                    group,
+                    queue.topic,
+                    queue.broker_name,
+                    queue.queue_id,
+                    lag.broker_offset,
+                    lag.consumer_offset,
+                )
+
+
+def _groups_of(admin: blocking.Admin) -> list[str]:
+    return sorted(name for name in admin.groups() if not name.startswith(_SYSTEM_GROUPS))
+
+
+def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag]:
+    try:
+        return admin.consumer_lag(group)
+    except (NoRoute, BrokerRefused) as error:
+        if is_named:
+            raise ConfigError(f"group {group} has not consumed anything here: check its name ({error})") from error
+        return []  # known, but nobody ever came with it
+
+
+def ordered_groups(cluster: "ClientSettings") -> set[str]:
+    """Groups that are declared to consume in order."""
+    with blocking.Admin(client=cluster) as admin:
+        return {name for name, group in admin.groups().items() if group.consumes_orderly}
+
+
+# ── from a store directory ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a broker's file says: where a group goes on in a queue."""
+
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+
+
+def committed_in(store: Path, groups: Sequence[str], topics: Sequence[str] = ()) -> list[Committed]:
+    """From `config/consumerOffset.json`; raises ConfigError where it cannot be read or does not know a group."""
+    path = store / "config" / "consumerOffset.json"
+    try:
+        table = decode(path.read_bytes()).offsets
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist: give the store directory of a broker, with its config") from None
+    except (OSError, DataError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}; a broker keeps a copy beside it (.bak)") from error
+    found = []
+    for key, queues in table.items():
+        names = split_offset_key(key)
+        if names is None or (groups and names[1] not in groups) or (topics and names[0] not in topics):
+            continue
+        found += [Committed(names[1], names[0], queue_id, offset) for queue_id, offset in queues.items()]
+    unknown = set(groups) - {each.group for each in found}
+    if unknown:
+        raise ConfigError(f"{path} has no offsets of group {', '.join(sorted(unknown))}: check the name and --topic")
+    return found

@@ -1,0 +1,51 @@
+"""A job's session, and its errors as one line instead of the tracebacks of two languages."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from skyrocket.errors import SkyrocketError
+from skyrocket.pipeline.report import stage_progress
+from skyrocket.pipeline.session import register, session
+
+# `skyrocket.client.errors.NoRoute: topic Orders …` in a worker's traceback, until the frame or the text ends.
+_OUR_ERROR: Final = re.compile(r"^\s*(?:\w+: )?skyrocket\.[\w.]+: (.+)$", re.MULTILINE)
+_MOST_CHARACTERS: Final = 600
+
+
+class JobFailed(SkyrocketError):
+    """Spark could not do the work."""
+
+
+@contextlib.contextmanager
+def job_session(name: str, master: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """The session of the process if it has one, else a session of the job's own, stopped at the end.
+
+    Shows the stages on a terminal. What Spark raises becomes JobFailed with the cause that our own code named.
+    """
+    running = SparkSession.getActiveSession()
+    spark = session(f"skyrocket {name}", master, conf) if running is None else register(running)
+    if running is None:
+        spark.sparkContext.setLogLevel("ERROR")
+    try:
+        with stage_progress(spark, name):
+            yield spark
+    except (PySparkException, Py4JError) as error:
+        raise JobFailed(cause_of(error)) from error
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def cause_of(error: Exception) -> str:
+    """The last error of ours in the text of Spark's, else its first line."""
+    text = str(error)
+    ours = _OUR_ERROR.findall(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = ours[-1] if ours else f"Spark says: {lines[0] if lines else type(error).__name__}"
+    return found.strip()[:_MOST_CHARACTERS]

@@ -1,0 +1,185 @@
+"""One split of the log → its queue entries and index keys in the staging tree. Runs inside a Spark task.
+
+What it found goes into a small file when everything else is written, so that a later run can skip the split.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.record import Buffer
+from skyrocket.pipeline.columns import Parts, property_blocks
+from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_error, region
+from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.splits import Split
+from skyrocket.pipeline.commit_log.walk import walk_split
+from skyrocket.pipeline.jobs.rebuild_claims import (
+    CLAIM_DTYPE,
+    BatchClaim,
+    Claimer,
+    Claims,
+    Names,
+    QueueName,
+    batch_topic_numbers,
+)
+from skyrocket.pipeline.jobs.rebuild_keys import index_keys, prefixes_of
+from skyrocket.pipeline.jobs.rebuild_queues import QueueExtent, extents, write_claims
+from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+
+QUEUES, INDEX = "queues", "index"
+
+
+@dataclass(frozen=True)
+class SplitWork:
+    """What a task is told."""
+
+    split: Split
+    staging: str
+    rules: RebuildRules
+    parts: tuple[str, ...]  # QUEUES, INDEX
+    report_damage: bool
+    verify_crc: bool
+
+    @property
+    def keys_path(self) -> Path:
+        return Path(self.staging) / "keys" / self.split.name
+
+    @property
+    def done_path(self) -> Path:
+        return Path(self.staging) / "done" / f"{self.split.name}.json"
+
+
+@dataclass
+class SplitResult:
+    """What a split has: extents of its queues, how many keys, and what was wrong."""
+
+    records: int = 0
+    keys: int = 0
+    unusable: int = 0
+    queues: dict[QueueName, QueueExtent] = field(default_factory=dict)
+    batches: list[BatchClaim] = field(default_factory=list)
+    damage: list[DamagedRegion] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        content = {
+            "records": self.records,
+            "keys": self.keys,
+            "unusable": self.unusable,
+            "queues": [[*name, extent.first, extent.last, extent.claims] for name, extent in self.queues.items()],
+            "batches": self.batches,
+            "damage": self.damage,
+        }
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> "SplitResult":
+        content: dict[str, Any] = json.loads(text)
+        return cls(
+            content["records"],
+            content["keys"],
+            content["unusable"],
+            {QueueName(*row[:2]): QueueExtent(*row[2:]) for row in content["queues"]},
+            [BatchClaim(QueueName(*row[0]), *row[1:]) for row in content["batches"]],
+            [DamagedRegion(*row) for row in content["damage"]],
+        )
+
+
+def rebuild_split(work: SplitWork) -> SplitResult:
+    """Stage the entries and keys of a split; a split that was finished before is not read again."""
+    # The newest file may have grown since, or its end may have been cut.
+    if work.done_path.exists() and not work.split.newest:
+        return SplitResult.from_json(work.done_path.read_text())
+    result = SplitResult()
+    names = Names()
+    claims = _stage(work, names, result)
+    if QUEUES in work.parts:
+        queues = list(names.queues)
+        write_claims(Path(work.staging) / "consumequeue", queues, claims, work.rules.entries_per_file)
+        result.queues = extents(queues, claims)
+    _write_done(work.done_path, result.to_json())
+    return result
+
+
+def rewrite_claims(works: list[SplitWork], wanted: frozenset[QueueName]) -> None:
+    """Write the entries of some queues again, all splits in the order of the log: the last claim of a number counts."""
+    for work in works:
+        names = Names()
+        claims = np.concatenate([np.empty(0, CLAIM_DTYPE), *_claims(work, names)])
+        chosen = np.array([name in wanted for name in names.queues], dtype=np.bool_)
+        if chosen.any():
+            claims = claims[chosen[claims["queue"]]]
+            directory = Path(work.staging) / "consumequeue"
+            write_claims(directory, list(names.queues), claims, work.rules.entries_per_file)
+
+
+def _claims(work: SplitWork, names: Names) -> Iterator[Claims]:
+    claimer = Claimer(work.rules, names)
+    for buffer, parts in _records(work, SplitResult()):
+        blocks = property_blocks(buffer, parts)
+        yield claimer.claims(parts, blocks, batch_topic_numbers(buffer, parts, names)).simple
+
+
+def _stage(work: SplitWork, names: Names, result: SplitResult) -> Claims:
+    """Write the keys, and return the claims."""
+    claimer = Claimer(work.rules, names)
+    found: list[Claims] = [np.empty(0, dtype=CLAIM_DTYPE)]
+    prefixes = prefixes_of([])
+    work.keys_path.parent.mkdir(parents=True, exist_ok=True)
+    with work.keys_path.open("wb") as keys_file:
+        for buffer, parts in _records(work, result):
+            result.records += len(parts)
+            blocks = property_blocks(buffer, parts)
+            topic_numbers = batch_topic_numbers(buffer, parts, names)
+            if QUEUES in work.parts:
+                claimed = claimer.claims(parts, blocks, topic_numbers)
+                found.append(claimed.simple)
+                result.batches += claimed.batches
+                result.unusable += claimed.unusable
+            if INDEX in work.parts:
+                if len(prefixes.of_keys) < len(names.texts):
+                    prefixes = prefixes_of(names.texts)
+                keys = index_keys(
+                    blocks,
+                    topic_numbers,
+                    prefixes,
+                    parts.sys_flags & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK,
+                    parts.heads["physical_offset"],
+                    parts.heads["store_timestamp"],
+                    with_tags=work.rules.index_tags,
+                )
+                keys.tofile(keys_file)
+                result.keys += len(keys)
+    return np.concatenate(found)
+
+
+def _records(work: SplitWork, result: SplitResult) -> Iterator[tuple[Buffer, Parts]]:
+    split = work.split
+    if split.missing:
+        lost = region(split, split.begin, split.end - split.begin, "the log has no file for these offsets")
+        _note(work, result, lost)
+        return
+    with mapped(split.path) as buffer:
+        for item in walk_split(buffer, split, verify_crc=work.verify_crc):
+            if isinstance(item, DamagedRegion):
+                _note(work, result, item)
+            else:
+                yield buffer, item
+
+
+def _note(work: SplitWork, result: SplitResult, found: DamagedRegion) -> None:
+    if not work.report_damage:
+        raise damage_error(found)
+    result.damage.append(found)
+
+
+def _write_done(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = path.with_suffix(f".{os.getpid()}.tmp")
+    staged.write_text(text)
+    staged.rename(path)

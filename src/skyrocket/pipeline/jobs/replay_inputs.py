@@ -1,0 +1,35 @@
+"""The messages that a replay chooses from."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from skyrocket.errors import ConfigError
+from skyrocket.model.topic import DLQ_PREFIX
+from skyrocket.pipeline.jobs.inputs import Archive, Input, Store, Window, messages
+from skyrocket.pipeline.jobs.lag_samples import committed_in
+from skyrocket.pipeline.jobs.replay import MESSAGE_COLUMNS, unconsumed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def topics_of(topics: Sequence[str], dlq_group: str | None) -> list[str]:
+    """The topics as given, or the one with a group's dead letters."""
+    return list(topics) if dlq_group is None else [DLQ_PREFIX + dlq_group]
+
+
+def candidates(
+    spark: "SparkSession", source: Input, topics: Sequence[str], window: Window, group: str | None
+) -> "DataFrame":
+    """All messages of the time; of a group only what it has not consumed."""
+    if group is None:
+        return messages(spark, source, topics, MESSAGE_COLUMNS, window)
+    if isinstance(source, Archive):
+        raise ConfigError("an archive does not know how far a group is: use the cluster or --store with --group")
+    if isinstance(source, Store):
+        offsets = {(each.topic, each.queue_id): each.offset for each in committed_in(source.directory, [group], topics)}
+        return unconsumed(spark, messages(spark, source, topics, MESSAGE_COLUMNS, window), offsets)
+    # The group is only asked for its offsets: reading a batch commits nothing.
+    options = {**source.options, "consumerGroup": group, "startingOffsets": "group", "commitOffsets": "false"}
+    return messages(spark, replace(source, options=options), topics, MESSAGE_COLUMNS, window)

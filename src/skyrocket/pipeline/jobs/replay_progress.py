@@ -1,0 +1,98 @@
+"""How far a replay has come, in a file, so that the same replay run again goes on instead of beginning anew.
+
+The file belongs to one replay: same source, same choice, same target. Another one is refused, since its offsets would
+make messages be passed over in silence.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from skyrocket.errors import ConfigError
+
+_DIGEST_LETTERS: Final = 16
+
+
+class Queue(NamedTuple):
+    """A queue that messages are taken from."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+@dataclass
+class ReplayProgress:
+    """Where a replay goes on in each queue, and how many messages it has sent in all its runs."""
+
+    path: Path
+    identity: Mapping[str, str]
+    next_offsets: dict[Queue, int] = field(default_factory=dict)
+    sent: int = 0
+
+    @property
+    def name(self) -> str:
+        """Short, the same in every run of this replay."""
+        return digest(self.identity)
+
+    @property
+    def round_name(self) -> str:
+        """The same for every attempt to send what comes next."""
+        return f"{self.name}-{digest({str(queue): str(offset) for queue, offset in self.next_offsets.items()})}"
+
+    def advance(self, sent_up_to: Mapping[Queue, int], count: int) -> None:
+        """So many were sent; remember it before anything else is."""
+        for queue, offset in sent_up_to.items():
+            assert offset >= self.next_offsets.get(queue, 0), (queue, offset)
+            self.next_offsets[queue] = offset
+        self.sent += count
+        self._save()
+
+    def _save(self) -> None:
+        queues = [[*queue, offset] for queue, offset in sorted(self.next_offsets.items())]
+        value = {"replay": dict(self.identity), "sent": self.sent, "nextOffsets": queues}
+        unfinished = self.path.with_name(self.path.name + ".tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(unfinished, "w", encoding="utf-8") as file:
+                json.dump(value, file, ensure_ascii=False, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(self.path)
+        except OSError as error:
+            raise ConfigError(f"progress cannot be kept in {self.path}: {error}; choose another --progress") from error
+
+
+def digest(values: Mapping[str, str]) -> str:
+    """A short name for some values, whatever their order."""
+    text = json.dumps(sorted(values.items()), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LETTERS]
+
+
+def default_path(identity: Mapping[str, str], environment: Mapping[str, str]) -> Path:
+    """Below the user's state directory: the same from wherever the command is run."""
+    home = environment.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(home) / "skyrocket" / "replay" / f"{digest(identity)}.json"
+
+
+def open_progress(path: Path, identity: Mapping[str, str], *, again: bool = False) -> ReplayProgress:
+    """What earlier runs have done; `again` forgets it. Raises ConfigError for the file of another replay."""
+    if again or not path.exists():
+        return ReplayProgress(path, dict(identity))
+    try:
+        value = json.loads(path.read_bytes())
+        known = {Queue(topic, broker, int(queue)): int(offset) for topic, broker, queue, offset in value["nextOffsets"]}
+        found, sent = value["replay"], int(value["sent"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is no progress of a replay ({error!r}): choose another --progress") from error
+    if found != dict(identity):
+        differs = sorted(name for name in {*found, *identity} if found.get(name) != identity.get(name))
+        raise ConfigError(
+            f"{path} belongs to another replay, which differs in {', '.join(differs)}: choose another --progress, or "
+            "begin anew with --again"
+        )
+    return ReplayProgress(path, dict(identity), known, sent)

@@ -1,0 +1,45 @@
+"""From a DataFrame to a table of a report, and small words that several jobs use in queries."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as fn
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+MOST_ROWS: Final = 100_000  # of a table that a report carries in the driver's memory
+
+
+def table(rows: "DataFrame", most: int = MOST_ROWS) -> pa.Table:
+    """The rows in the driver, at most so many; which ones a limit leaves is the query's business (order it)."""
+    return rows.limit(most).toArrow()
+
+
+def percentiles(column: str) -> "list[Column]":
+    """Count, percentiles and maximum of a column, named so; what is null does not count."""
+    return [
+        fn.count(column).alias("count"),
+        *(fn.percentile(column, fn.lit(share)).alias(name) for name, share in PERCENTILES.items()),
+        fn.max(column).cast("double").alias("max"),
+    ]
+
+
+def best_of(rows: "DataFrame", keys: Sequence[str], *order: "Column", most: int = 1) -> "DataFrame":
+    """The first rows of each group of keys in this order."""
+    window = Window.partitionBy(*keys).orderBy(*order)
+    return rows.withColumn("_rank", fn.row_number().over(window)).where(fn.col("_rank") <= most).drop("_rank")
+
+
+def text_of_ms(time_ms: int | float | None) -> str:
+    """A moment for labels and notes, in UTC."""
+    return "never" if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%F %T")
+
+
+def floats(values: Sequence[Any]) -> list[float]:
+    """For a plot: what was not measured is a hole."""
+    return [float("nan") if value is None else float(value) for value in values]

@@ -1,0 +1,122 @@
+"""The report of one run of a job."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from skyrocket.clock import SystemClock
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.report.cells import cell_text, is_number
+from skyrocket.pipeline.report.page import html_page
+from skyrocket.pipeline.report.plot import Plot
+
+_ROWS_ON_SCREEN: Final = 20
+_WIDTH_WITHOUT_TERMINAL: Final = 180
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass
+class Report:
+    """Tables by name (each becomes a Parquet file), plots, notes, and how much somebody should look at."""
+
+    title: str
+    tables: dict[str, pa.Table]
+    plots: Sequence[Plot] = ()
+    findings: int = 0
+    notes: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)  # more for report.json alone
+
+    def __post_init__(self) -> None:
+        for name in self.tables:
+            if not _FILE_NAME.fullmatch(name):
+                raise ValueError(f"a table cannot be called {name!r}: its name is the name of a file")
+
+    def print(self, console: Console | None = None) -> None:
+        """Show it: tables of at most twenty rows, then notes and the verdict."""
+        console = console or _console()
+        console.print(Text(self.title, style="bold underline"))
+        for name, table in self.tables.items():
+            console.print()
+            _print_table(console, name, table)
+        console.print()
+        for note in self.notes:
+            console.print(Text(f"· {note}", style="dim"))
+        verdict = (f"{self.findings:,} findings", "bold red") if self.findings else ("no findings", "bold green")
+        console.print(Text.assemble(verdict))
+
+    def write(self, directory: Path) -> None:
+        """Every table as Parquet, `report.html` and, last, `report.json`; files of an earlier run are replaced."""
+        made = datetime.fromtimestamp(SystemClock().now_ms() / 1000).astimezone()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            for name, table in self.tables.items():
+                _replace(directory / f"{name}.parquet", lambda path, table=table: pq.write_table(table, path))
+            page = html_page(
+                self.title, self.tables, self.plots, self.findings, self.notes, made.isoformat(" ", "seconds")
+            )
+            _replace(directory / "report.html", lambda path: path.write_text(page, encoding="utf-8"))
+            text = json.dumps(self._summary(made), ensure_ascii=False, indent=1, default=_plain)
+            _replace(directory / "report.json", lambda path: path.write_text(text + "\n", encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"the report cannot be written to {directory}: {error}; choose another --out") from error
+
+    def _summary(self, made: datetime) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "made": made,
+            "findings": self.findings,
+            "notes": list(self.notes),
+            **self.facts,
+            "tables": {
+                name: {"file": f"{name}.parquet", "rows": table.num_rows, "columns": table.column_names}
+                for name, table in self.tables.items()
+            },
+            "rows": {name: table.slice(0, _ROWS_ON_SCREEN).to_pylist() for name, table in self.tables.items()},
+        }
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_WITHOUT_TERMINAL)
+
+
+def _print_table(console: Console, name: str, table: pa.Table) -> None:
+    heading = name.replace("_", " ")
+    if table.num_rows == 0:
+        console.print(Text.assemble((heading, "bold"), ": none"))
+        return
+    rows = table.slice(0, _ROWS_ON_SCREEN).to_pylist()
+    shown = Table(title=heading, title_justify="left", title_style="bold", header_style="bold", box=None)
+    for column in table.column_names:
+        on_the_right = any(is_number(row[column]) for row in rows)
+        shown.add_column(column, justify="right" if on_the_right else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(cell_text(row[column])) for column in table.column_names))
+    console.print(shown)
+    if table.num_rows > len(rows):
+        console.print(Text(f"  … {table.num_rows - len(rows):,} more rows: write them with --out", style="dim"))
+
+
+def _replace(path: Path, write: Any) -> None:
+    """A reader sees the old file or the new one, never a half."""
+    unfinished = path.with_name(path.name + ".tmp")
+    write(unfinished)
+    unfinished.replace(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)

@@ -1,0 +1,46 @@
+"""format("rocketmq") to write to: DataFrames and streams into topics (docs/spark-source-and-sink.md, Writing).
+
+input_columns, settings     what may be given, checked before anything is sent
+rows, requests              Arrow columns ▸ batch requests
+identity, stored_ids        which row a message is, and what is there already
+lanes, timed_rows           sending
+batch_records, settlement   what survives a crash; equal rows
+task, writers               one partition; the whole write
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
+    from pyspark.sql.types import StructType
+
+from skyrocket.pipeline.topic_sink.frames import by_sharding_key, with_message_id
+
+__all__ = ["batch_writer", "by_sharding_key", "stream_writer", "with_message_id"]
+
+
+def batch_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> "DataSourceWriter":
+    """For df.write; raises OptionError or InputError before anything is sent."""
+    from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
+    from skyrocket.pipeline.topic_sink.settings import sink_settings
+    from skyrocket.pipeline.topic_sink.writers import TopicWriter
+
+    if overwrite:
+        raise InputError('a topic cannot be overwritten, messages are only added: write with .mode("append")')
+    settings = sink_settings(options, is_stream=False)
+    return TopicWriter(settings, input_columns(schema, settings.topic))
+
+
+def stream_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":
+    """For df.writeStream; `overwrite` is Spark's word for the output mode complete."""
+    from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
+    from skyrocket.pipeline.topic_sink.settings import sink_settings
+    from skyrocket.pipeline.topic_sink.writers import TopicStreamWriter
+
+    if overwrite:
+        raise InputError(
+            'a topic cannot be overwritten by each batch (outputMode "complete"): use outputMode "append" or "update"'
+        )
+    settings = sink_settings(options, is_stream=True)
+    return TopicStreamWriter(settings, input_columns(schema, settings.topic))

@@ -1,0 +1,100 @@
+"""What a sink must know after a crash, as small files beside Spark's own progress.
+
+    <location>/rocketmq-sink/<query>/
+        <batch>.committed                            all is stored: send nothing of it again
+        <batch>.<topic>.<run>.<partition>.fence      where the queues ended before a task's first send
+
+A fence is written before anything is sent, so whoever comes to the same batch again reads the topic from the lowest
+fence on. Every task writes its own: no two write the same file, and any file system will do.
+"""
+
+import json
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyarrow import fs
+
+from skyrocket.errors import SkyrocketError
+from skyrocket.model.message_queue import MessageQueue
+
+FOLDER: Final = "rocketmq-sink"
+_COMMITTED: Final = ".committed"
+_FENCE: Final = ".fence"
+_KEPT: Final = 100  # records of committed batches; Spark itself keeps as many
+
+
+class RecordsError(SkyrocketError):
+    """The place of the records cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Where queues ended before a task of some run sent its first message."""
+
+    run: str
+    partition: int
+    ends: Mapping[MessageQueue, int]
+
+
+class BatchRecords:
+    """The records of one query; `location` is a path or a URI that all executors see."""
+
+    def __init__(self, location: str, query: str) -> None:
+        try:
+            # A plain path is a file of this machine; "s3://", "hdfs://" and "file:" say themselves what they are.
+            scheme = urllib.parse.urlsplit(location).scheme
+            self._fs, root = fs.FileSystem.from_uri(location) if scheme else (fs.LocalFileSystem(), location)
+            self._folder = f"{root.rstrip('/')}/{FOLDER}/{query}"
+            self._fs.create_dir(self._folder)
+        except Exception as error:
+            raise RecordsError(
+                f'checkpointLocation "{location}" cannot be used for the records of an idempotent sink: {error}'
+            ) from error
+
+    def is_committed(self, batch: str) -> bool:
+        """Whether all of a batch is stored."""
+        info: Any = self._fs.get_file_info(f"{self._folder}/{batch}{_COMMITTED}")
+        return bool(info.type == fs.FileType.File)
+
+    def fences(self, batch: str, topic: str) -> list[Fence]:
+        """What tasks of this batch have left, of this run and of earlier ones."""
+        found = []
+        for name in self._names():
+            if name.startswith(f"{batch}.{topic}.") and name.endswith(_FENCE):
+                run, partition = name[len(f"{batch}.{topic}.") : -len(_FENCE)].split(".")
+                told = json.loads(self._read(name))
+                ends = {MessageQueue(topic, broker, int(number)): end for broker, number, end in told["ends"]}
+                found.append(Fence(run, int(partition), ends))
+        return found
+
+    def add_fence(self, batch: str, topic: str, fence: Fence) -> None:
+        """Before the first send."""
+        ends = [[queue.broker_name, queue.queue_id, end] for queue, end in sorted(fence.ends.items())]
+        self._write(f"{batch}.{topic}.{fence.run}.{fence.partition}{_FENCE}", {"ends": ends})
+
+    def commit(self, batch: str, summary: Mapping[str, Any]) -> None:
+        """All is stored; fences are needed no more."""
+        self._write(batch + _COMMITTED, summary)
+        names = self._names()
+        self._delete(name for name in names if name.endswith(_FENCE) and name.startswith(f"{batch}."))
+        numbers = [int(name[: -len(_COMMITTED)]) for name in names if name[: -len(_COMMITTED)].isdigit()]
+        self._delete(f"{number}{_COMMITTED}" for number in sorted(numbers)[:-_KEPT])
+
+    def _names(self) -> list[str]:
+        return [info.base_name for info in self._fs.get_file_info(fs.FileSelector(self._folder))]
+
+    def _read(self, name: str) -> bytes:
+        with self._fs.open_input_stream(f"{self._folder}/{name}") as stream:
+            return bytes(stream.read())
+
+    def _write(self, name: str, value: Mapping[str, Any]) -> None:
+        aside = f"{self._folder}/_{name}.part"
+        with self._fs.open_output_stream(aside) as stream:
+            stream.write(json.dumps(value, indent=1).encode())
+        self._fs.move(aside, f"{self._folder}/{name}")  # whole or not at all
+
+    def _delete(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            self._fs.delete_file(f"{self._folder}/{name}")

@@ -1,0 +1,244 @@
+"""One task: the rows of a Spark partition, checked, encoded and sent; after a failed attempt only what is missing.
+
+first attempt       remember where the queues end (a fence), then send
+any other           read the topic from the fence on; a row whose message is there is not sent again
+"""
+
+import asyncio
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skyrocket.client.errors import NoRoute, NotWritable
+from skyrocket.client.exactly_once.read_back import ReadBackProducer
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.pipeline.topic_sink.batch_records import BatchRecords, Fence
+from skyrocket.pipeline.topic_sink.connection import Connection
+from skyrocket.pipeline.topic_sink.identity import ID_SIZE, IDS, Ids, Scope
+from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError
+from skyrocket.pipeline.topic_sink.lanes import Lane, Lanes
+from skyrocket.pipeline.topic_sink.report import TaskReport, TopicReport
+from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, queue_indices, requests
+from skyrocket.pipeline.topic_sink.rows import Place, RowRules, TopicRows, rows_of_topics
+from skyrocket.pipeline.topic_sink.settings import SinkSettings
+from skyrocket.pipeline.topic_sink.stored_ids import SETTLE_SECONDS, StoredIds, stored_ids
+from skyrocket.pipeline.topic_sink.timed_rows import TimedRows
+
+_CLOCKS_DIFFER_MS: Final = 600_000  # at most, between the driver and the brokers
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which write this is part of; the same for all its tasks."""
+
+    run: str  # one life of the write: a restarted batch is another run of the same batch
+    query: str
+    batch: str
+    began_ms: int
+    ends: dict[MessageQueue, int] | None = None  # where queues ended when a batch write began
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which of its tasks, for the how many-th time."""
+
+    partition: int
+    number: int
+
+
+class Task:
+    """The work of one `write()`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: SinkSettings,
+        columns: InputColumns,
+        origin: Origin,
+        attempt: Attempt,
+        records: BatchRecords | None,
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._columns = columns
+        self._origin = origin
+        self._attempt = attempt
+        self._records = records
+        self._rules = RowRules(settings.max_message_size, settings.drops_reserved)
+        self._topics: dict[str, TopicOfTask] = {}
+
+    def run(self, batches: "Iterator[pa.RecordBatch]") -> TaskReport:
+        """Send all rows and wait for their confirmations; raises InputError, SendError or ReadBackError."""
+        report = TaskReport((self._origin.query, self._origin.batch) if self._records is not None else None)
+        if self._records is not None and self._records.is_committed(self._origin.batch):
+            for _ in batches:  # Spark wants to get rid of them
+                continue
+            report.was_committed = True
+            return report
+        run = self._connection.run
+        try:
+            for batch in batches:
+                place = Place(self._attempt.partition, report.messages)
+                for rows in rows_of_topics(batch, self._columns, self._settings.topic, place, self._rules):
+                    run(self._topic(rows.topic, rows).send(rows))
+                    report.bytes += pc.sum(pc.binary_length(rows.body)).as_py() or 0
+                report.messages += len(batch)
+            for topic in self._topics.values():
+                run(topic.lanes.drained())
+        except BaseException:
+            for topic in self._topics.values():
+                run(topic.lanes.abandon())
+            raise
+        for name, topic in self._topics.items():
+            report.topics[name] = topic.report()
+            report.delayed += topic.timed.count
+        return report
+
+    @property
+    def topics(self) -> "list[TopicOfTask]":
+        """Those that rows were sent to so far."""
+        return list(self._topics.values())
+
+    def _topic(self, name: str, rows: TopicRows) -> "TopicOfTask":
+        found = self._topics.get(name)
+        if found is None:
+            found = self._connection.run(self._opened(name, rows))
+            self._topics[name] = found
+        return found
+
+    async def _opened(self, name: str, rows: TopicRows) -> "TopicOfTask":
+        producer, settings = self._connection.producer, self._settings
+        queues = await _queues_of(producer, name)
+        # Without a scope ids may be any, and nothing is ever compared.
+        scope = Scope(self._origin.query, self._origin.batch, name) if settings.is_idempotent else None
+        ends = dict.fromkeys(queues, 0)
+        begins: dict[MessageQueue, int] = {}
+        stored = None
+        if scope is not None:
+            queue_indices(rows, [queue.queue_id for queue in queues], self._attempt.partition)  # nothing is sent yet
+            ends = await ends_of(producer, queues)
+            begins, is_repeated = await self._begins(producer, name, ends)
+            if is_repeated:
+                await asyncio.sleep(SETTLE_SECONDS)
+                stored = await stored_ids(producer, scope, begins)
+        lanes = Lanes(
+            producer,
+            [Lane(queue, ends[queue]) for queue in queues],
+            scope,
+            most_bytes=settings.max_bytes_in_flight,
+            send_timeout=settings.send_timeout,
+        )
+        numbered = scope or Scope(os.urandom(16).hex())
+        timed = TimedRows(producer, numbered, self._attempt.partition, settings.send_timeout)
+        return TopicOfTask(lanes, timed, scope, stored, begins, self._attempt, settings)
+
+    async def _begins(
+        self, producer: ReadBackProducer, topic: str, ends: dict[MessageQueue, int]
+    ) -> tuple[dict[MessageQueue, int], bool]:
+        """From where on this batch can be in the topic, and whether an earlier attempt may have sent some of it."""
+        origin, attempt = self._origin, self._attempt
+        if self._records is None:
+            if attempt.number == 0:
+                return ends, False
+            if origin.ends is not None:
+                return {queue: origin.ends.get(queue, 0) for queue in ends}, True
+            since_ms = origin.began_ms - _CLOCKS_DIFFER_MS
+            return {queue: await producer.offset_at(queue, since_ms) for queue in ends}, True
+        fences = self._records.fences(origin.batch, topic)
+        earlier = any(fence.run != origin.run or fence.partition == attempt.partition for fence in fences)
+        if not earlier:
+            mine = Fence(origin.run, attempt.partition, ends)
+            self._records.add_fence(origin.batch, topic, mine)
+            return ends, attempt.number > 0
+        # A queue that came later is read from its beginning.
+        return {queue: min(fence.ends.get(queue, 0) for fence in fences) for queue in ends}, True
+
+
+class TopicOfTask:
+    """The rows of one topic on their way."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        timed: TimedRows,
+        scope: Scope | None,
+        stored: StoredIds | None,
+        begins: dict[MessageQueue, int],
+        attempt: Attempt,
+        settings: SinkSettings,
+    ) -> None:
+        self.lanes = lanes
+        self.timed = timed
+        self._scope = scope
+        self._stored = stored
+        self._begins = begins
+        self._claimed: list[Ids] = []
+        self._partition = attempt.partition
+        self._most_bytes = settings.max_batch_bytes
+        self._queue_ids = [lane.queue.queue_id for lane in lanes.lanes]
+
+    async def send(self, rows: TopicRows) -> None:
+        """Hand rows over to the lanes; waits while these are full."""
+        if rows.timed.any():
+            await self._send_timed(rows.take(np.flatnonzero(rows.timed)))
+            rows = rows.take(np.flatnonzero(~rows.timed))
+        queues = queue_indices(rows, self._queue_ids, self._partition)
+        if self._scope is None:
+            ids = np.frombuffer(os.urandom(ID_SIZE * len(rows)), IDS)
+        else:
+            ids = self._scope.ids(rows.contents())
+        if self._stored is not None:
+            claimed = self._stored.claim(ids)
+            self._claimed.append(ids[claimed])
+            left = np.flatnonzero(~claimed)
+            rows, ids, queues = rows.take(left), ids[left], queues[left]
+        for queue, request in requests(rows, ids, queues, self._most_bytes):
+            await self.lanes.put(None if queue == ANY_QUEUE else self.lanes.lanes[queue], request)
+
+    async def _send_timed(self, rows: TopicRows) -> None:
+        places = queue_indices(rows, self._queue_ids, self._partition)
+        # A repetition must meet the same queue, so the row's place decides and not the turn.
+        spread = np.array([hash_of(content) for content in rows.contents().to_pylist()]) % len(self._queue_ids)
+        chosen = np.where(places == ANY_QUEUE, spread, places)
+        await self.timed.send(rows, [self.lanes.lanes[int(index)].queue for index in chosen])
+
+    def report(self) -> TopicReport:
+        claims = [*self._claimed, *(ids for lane in self.lanes.lanes for ids in lane.claimed)]
+        return TopicReport(
+            {lane.queue: lane.runs for lane in self.lanes.lanes if lane.runs},
+            b"".join(ids.tobytes() for ids in claims),
+            self._begins,
+        )
+
+
+def hash_of(content: bytes) -> int:
+    """The same in every process, unlike Python's own."""
+    return zlib.crc32(content)
+
+
+async def _queues_of(producer: ReadBackProducer, topic: str) -> list[MessageQueue]:
+    try:
+        return await producer.existing_queues(topic)
+    except NotWritable as error:
+        raise InputError(str(error)) from error
+    except NoRoute as error:
+        raise InputError(
+            f"topic {topic} does not exist (name server {error.name_servers} knows no broker for it), and the sink "
+            f"makes no topics: check the name, or create it with Admin.create_topic({topic!r}) or mqadmin updateTopic"
+        ) from error
+
+
+async def ends_of(producer: ReadBackProducer, queues: list[MessageQueue]) -> dict[MessageQueue, int]:
+    """Where queues end now."""
+    return dict(zip(queues, await asyncio.gather(*map(producer.end_of, queues)), strict=True))
+
+
+async def existing_ends(producer: ReadBackProducer, topic: str) -> dict[MessageQueue, int]:
+    """Where the queues of a topic end now; raises InputError for a topic that does not exist."""
+    return await ends_of(producer, await _queues_of(producer, topic))

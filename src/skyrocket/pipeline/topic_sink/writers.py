@@ -1,0 +1,137 @@
+"""The two classes that Spark calls: for df.write and for df.writeStream. They travel, so they hold values only.
+
+`commit` runs once on the driver when all tasks have ended: it settles claims (settlement.py) and writes the record.
+`abort` does nothing: it may run while tasks are still sending, and what was sent cannot be taken back.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from skyrocket.clock import SystemClock
+from skyrocket.errors import SkyrocketError
+from skyrocket.pipeline.topic_sink.batch_records import BatchRecords
+from skyrocket.pipeline.topic_sink.connection import connection
+from skyrocket.pipeline.topic_sink.identity import Scope
+from skyrocket.pipeline.topic_sink.input_columns import InputColumns
+from skyrocket.pipeline.topic_sink.report import TaskReport, joined, summary
+from skyrocket.pipeline.topic_sink.settings import SinkSettings
+from skyrocket.pipeline.topic_sink.settlement import settle
+from skyrocket.pipeline.topic_sink.task import Attempt, Origin, Task, existing_ends
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_logger = logging.getLogger(__name__)
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_JOBS = "jobs"  # stands for the query of batch writes
+
+
+class TopicWriter(DataSourceArrowWriter):
+    """df.write: made when the write begins, which is where its queues' ends are taken."""
+
+    def __init__(self, settings: SinkSettings, columns: InputColumns) -> None:
+        self._settings = settings
+        self._columns = columns
+        run = uuid.uuid4().hex
+        ends = None
+        if settings.topic is not None:
+            opened = connection(settings)
+            ends = opened.run(existing_ends(opened.producer, settings.topic))
+        self._origin = Origin(run, _JOBS, settings.job_id or run, SystemClock().now_ms(), ends)
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        """A task."""
+        records = BatchRecords(self._settings.location, _JOBS) if self._settings.location else None
+        return _write(self._settings, self._columns, self._origin, records, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """All tasks have ended."""
+        commit_batch(self._settings, self._origin.query, self._origin.batch, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """What was sent stays sent."""
+        _log_abort(messages)
+
+
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    """df.writeStream: made anew for each micro-batch, whose number only tasks and `commit` are told."""
+
+    def __init__(self, settings: SinkSettings, columns: InputColumns) -> None:
+        self._settings = settings
+        self._columns = columns
+        self._run = uuid.uuid4().hex
+        self._began_ms = SystemClock().now_ms()
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        """A task of a micro-batch."""
+        context = _context()
+        query, batch = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+        if not query or not batch:
+            raise SkyrocketError("Spark does not tell which micro-batch this is: is the sink used outside a query?")
+        origin = Origin(self._run, query, batch, self._began_ms)
+        records = BatchRecords(self._settings.location, query) if self._settings.is_idempotent else None
+        return _write(self._settings, self._columns, origin, records, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """All tasks of a micro-batch have ended."""
+        reports = [message for message in messages if isinstance(message, TaskReport)]
+        query = next((report.batch[0] for report in reports if report.batch is not None), "")
+        commit_batch(self._settings, query, str(batchId), messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """What was sent stays sent; the batch comes again."""
+        _log_abort(messages)
+
+
+def _write(
+    settings: SinkSettings,
+    columns: InputColumns,
+    origin: Origin,
+    records: BatchRecords | None,
+    batches: "Iterator[pa.RecordBatch]",
+) -> TaskReport:
+    context = _context()
+    attempt = Attempt(context.partitionId(), context.attemptNumber())
+    return Task(connection(settings), settings, columns, origin, attempt, records).run(batches)
+
+
+def commit_batch(
+    settings: SinkSettings, query: str, batch: str, messages: Sequence[WriterCommitMessage | None]
+) -> None:
+    """What the driver does when all tasks have ended."""
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    if not reports or any(report.was_committed for report in reports):
+        return
+    topics = joined(reports)
+    copies = 0
+    for name, topic in topics.items():
+        if topic.claimed:
+            opened = connection(settings)
+            scope = Scope(query, batch, name)
+            copies += opened.run(settle(opened.producer, scope, topic.begins, topic.claimed_ids(), topic.runs))
+    told = summary(reports, topics, copies)
+    if reports[0].batch is not None:
+        BatchRecords(settings.location, query).commit(batch, told)
+    _logger.info("rows were sent query=%s batch=%s messages=%d bytes=%d", query, batch, told["messages"], told["bytes"])
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "write() is called by Spark, inside a task"
+    return context
+
+
+def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
+    ended = sum(message is not None for message in messages)
+    _logger.warning("a write was given up; what was sent stays tasks=%d ended=%d", len(messages), ended)

@@ -1,0 +1,1 @@
+"""format("rocketmq") for reading: topics as batch DataFrames and as streams."""

@@ -1,0 +1,67 @@
+"""Options that say which cluster, and how to reach it; the same for reading and writing."""
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Final
+
+from skyrocket.client import Acl, ClientSettings
+from skyrocket.pipeline.options import Options
+
+CLUSTER_OPTIONS: Final = (
+    "namesrvAddr",
+    "accessKey",
+    "secretKey",
+    "tls",
+    "tlsTrustCertPath",
+    "tlsCertPath",
+    "tlsKeyPath",
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster with an account; travels to tasks, so it holds names of files and no sockets."""
+
+    name_servers: str
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+    tls: bool = False
+    trust_cert_path: str = ""
+    cert_path: str = ""
+    key_path: str = ""
+
+    def client_settings(self, instance_name: str) -> ClientSettings:
+        """For our client; raises OSError when a certificate cannot be read."""
+        return ClientSettings(
+            name_servers=self.name_servers,
+            instance_name=instance_name,
+            credentials=Acl(self.access_key, self.secret_key) if self.access_key else None,
+            tls=self._tls_context() if self.tls else None,
+        )
+
+    def _tls_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False  # RocketMQ: brokers are reached by address, certificates are not tied to names
+        if self.trust_cert_path:
+            context.load_verify_locations(self.trust_cert_path)
+        else:
+            context.verify_mode = ssl.CERT_NONE  # RocketMQ's default: encrypted, but nobody is checked
+        if self.cert_path:
+            context.load_cert_chain(self.cert_path, self.key_path or None)
+        return context
+
+
+def cluster_of(options: Options) -> Cluster:
+    """Raises OptionError."""
+    if options.has("accessKey") != options.has("secretKey"):
+        missing = "secretKey" if options.has("accessKey") else "accessKey"
+        raise options.error(missing, "is missing: accessKey and secretKey belong together")
+    return Cluster(
+        options.required("namesrvAddr", "127.0.0.1:9876"),
+        options.text("accessKey", ""),
+        options.text("secretKey", ""),
+        options.flag("tls", False),
+        options.text("tlsTrustCertPath", ""),
+        options.text("tlsCertPath", ""),
+        options.text("tlsKeyPath", ""),
+    )

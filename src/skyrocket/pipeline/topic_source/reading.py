@@ -1,0 +1,144 @@
+"""Inside a task: ranges of queues → Arrow batches.
+
+While this thread decodes a group of answers, the next group is fetched on the process's event loop.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import InputPartition
+
+from skyrocket.client.queue_ranges import Piece, QueueRange, RangeRules
+from skyrocket.errors import CorruptRecord, DataError
+from skyrocket.pipeline.columns import decode_parts, examine, record_positions
+from skyrocket.pipeline.schema import COLUMNS
+from skyrocket.pipeline.topic_source.connection import connected, run, submit
+from skyrocket.pipeline.topic_source.loss import Loss, decide
+from skyrocket.pipeline.topic_source.settings import ANONYMOUS_GROUP, TopicSettings, Wanted
+
+
+@dataclass
+class RangesPartition(InputPartition):
+    """What one task reads; empty when there is nothing at all."""
+
+    ranges: tuple[QueueRange, ...] = ()
+
+
+def read_ranges(settings: TopicSettings, schema: pa.Schema, ranges: Sequence[QueueRange]) -> Iterator[pa.RecordBatch]:
+    """All messages of the ranges that are wanted, in order of queues and offsets."""
+    if not ranges:
+        return
+    fetcher = _Fetcher(settings, ranges)
+    try:
+        for group in fetcher:
+            batch = _decoded(group, settings, schema)
+            if batch.num_rows:
+                yield batch
+    finally:
+        fetcher.close()
+
+
+class _Fetcher:
+    """Groups of pieces, one fetched ahead."""
+
+    def __init__(self, settings: TopicSettings, ranges: Sequence[QueueRange]) -> None:
+        self._settings = settings
+        self._ranges = ranges
+        self._groups = run(self._open())
+        self._next: Future[list[Piece] | None] = submit(self._fetch())
+
+    async def _open(self) -> AsyncGenerator[list[Piece], None]:
+        connection = await connected(self._settings.cluster)
+        return connection.reader().groups(self._ranges, _rules(self._settings))
+
+    async def _fetch(self) -> list[Piece] | None:
+        async for group in self._groups:
+            return list(group)
+        return None
+
+    def __iter__(self) -> Iterator[list[Piece]]:
+        while (group := self._next.result()) is not None:
+            self._next = submit(self._fetch())
+            yield group
+
+    def close(self) -> None:
+        """Also in the middle: a limit, or an error further on."""
+        self._next.cancel()
+        submit(self._groups.aclose())
+
+
+def _rules(settings: TopicSettings) -> RangeRules:
+    def lost(offsets: QueueRange, why: str) -> None:
+        decide([Loss(offsets, why)], fails=settings.fail_on_data_loss)
+
+    transport, wanted = settings.transport, settings.wanted
+    return RangeRules(
+        lost=lost,
+        group=settings.group or ANONYMOUS_GROUP,
+        expression=wanted.expression,
+        expression_type=wanted.expression_type,
+        batch_size=transport.batch_size,
+        in_flight=transport.in_flight,
+        timeout=transport.timeout_ms / 1000,
+        patience=transport.absence_ms / 1000,
+    )
+
+
+def _decoded(group: list[Piece], settings: TopicSettings, schema: pa.Schema) -> pa.RecordBatch:
+    buffer = b"".join(piece.body for piece in group)
+    walked = record_positions(buffer, 0, len(buffer), None)
+    if walked.damage:
+        raise _damaged(group, walked.damage[0].position, walked.damage[0].cause)
+    parts = examine(buffer, walked.positions, None)
+    inside = _inside(group, walked.positions, np.asarray(parts.heads["queue_offset"]))
+    if not inside.all():
+        parts = examine(buffer, walked.positions[inside], None)
+    wanted = settings.wanted
+    needed = [name for name in _compared(wanted) if name not in schema.names]
+    full = schema
+    for name in needed:
+        full = full.append(pa.field(name, COLUMNS[name].arrow))
+    broker_name = group[0].offsets.queue.broker_name
+    try:
+        batch = decode_parts(buffer, parts, full, broker_name, settings.decompress, settings.properties)
+    except DataError as error:
+        raise CorruptRecord(f"{error} ({group[0].offsets} and what follows)") from error
+    batch = _matching(batch, wanted)
+    return batch.select(schema.names) if needed else batch
+
+
+def _inside(group: list[Piece], positions: "np.ndarray", offsets: "np.ndarray") -> "np.ndarray":
+    """Which records belong to the piece in which they came: brokers may send more than was asked for."""
+    ends = np.cumsum([len(piece.body) for piece in group])
+    of_piece = np.searchsorted(ends, positions, side="right")
+    low = np.array([piece.offsets.begin for piece in group])[of_piece]
+    high = np.array([piece.offsets.end for piece in group])[of_piece]
+    return (offsets >= low) & (offsets < high)
+
+
+def _compared(wanted: Wanted) -> list[str]:
+    return ["tags"] * bool(wanted.tags) + ["keys"] * bool(wanted.keys)
+
+
+def _matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
+    """Brokers compare hashes of tags and know nothing of keys: both are compared here."""
+    if wanted.tags:
+        batch = batch.filter(pc.is_in(batch.column("tags"), value_set=pa.array(wanted.tags)))
+    if wanted.keys:
+        of_rows = pc.split_pattern(pc.fill_null(batch.column("keys"), ""), " ")
+        hits = pc.is_in(pc.list_flatten(of_rows), value_set=pa.array(wanted.keys))
+        rows = pc.unique(pc.filter(pc.list_parent_indices(of_rows), hits))
+        batch = batch.take(rows)
+    return batch
+
+
+def _damaged(group: list[Piece], position: int, cause: str) -> CorruptRecord:
+    for piece in group:
+        if position < len(piece.body):
+            return CorruptRecord(f"an answer for {piece.offsets} has a damaged record at byte {position}: {cause}")
+        position -= len(piece.body)
+    return CorruptRecord(f"the answers for {group[0].offsets} end with a damaged record: {cause}")

@@ -1,0 +1,59 @@
+"""One Spark session per test process, tuned to start fast, and clean between tests."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skyrocket.pipeline.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FAST = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "1g",
+}
+# C1 alone compiles faster, and no test runs long enough to gain from C2.
+JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """The session itself; tests take `spark`."""
+    before = os.environ.get("SPARK_SUBMIT_OPTS")
+    os.environ["SPARK_SUBMIT_OPTS"] = JVM_FLAGS
+    folder = tmp_path_factory.mktemp("spark")
+    conf = FAST | {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
+    started = session("tests", "local[2]", conf)
+    if before is None:
+        del os.environ["SPARK_SUBMIT_OPTS"]
+    else:
+        os.environ["SPARK_SUBMIT_OPTS"] = before
+    started.sparkContext.setLogLevel("ERROR")
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def spark(spark_session: "SparkSession") -> Iterator["SparkSession"]:
+    """Spark in local mode with two cores; queries that a test leaves behind are stopped, its views dropped."""
+    yield spark_session
+    for query in spark_session.streams.active:
+        query.stop()
+    for table in spark_session.catalog.listTables():
+        if table.isTemporary:
+            spark_session.catalog.dropTempView(table.name)
+    spark_session.catalog.clearCache()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    """Where a test's query keeps its progress."""
+    return str(tmp_path / "checkpoint")

@@ -1,0 +1,263 @@
+"""`skyrocket pipeline`: help, errors, exit codes; then every job from end to end over a shop that was really run."""
+
+import importlib.util
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from skyrocket.cli import app
+from skyrocket.cli.pipeline import JOBS
+from skyrocket.client import DeadLetter, Message, PushConsumerSettings, ReceivedMessage, blocking
+from skyrocket.format.trace import CallEnded, Sent, TraceEvent, decode_trace
+from skyrocket.pipeline.jobs.launch import cause_of
+from skyrocket.testing import LocalCluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PATIENCE_SECONDS = 60.0
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    text: str  # of both streams
+
+
+def _run(*arguments: object) -> Ended:
+    result = CliRunner().invoke(app, ["pipeline", *map(str, arguments)], env={"COLUMNS": "200"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ended(result.exit_code, result.output)
+
+
+# ── without Spark ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_help_lists_every_job_with_a_line() -> None:
+    text = _run("--help").text
+    for job in JOBS:
+        assert f"│ {job.__name__.replace('_', '-')} " in text
+        assert (job.__doc__ or "").strip()
+
+
+def test_a_missing_extra_is_told_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else found(name))
+    assert _run("dlq") == (1, "skyrocket pipeline dlq: pyspark is not installed; run: pip install 'skyrocket[spark]'\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lag", "--nope"], "No such option"),
+        (["lag", "--every", "soon"], "no length of time"),
+        (["lag", "--store", "/nowhere", "--for", "1m"], "--for is for a cluster"),
+        (["lag", "--io-ms", "3"], "sizing needs --cpu-ms"),
+        (["lag", "--cpu-ms", "0"], "--cpu-ms"),
+        (["trace", "--since", "yesterday"], "is no"),
+        (["trace", "--since", "2026-01-02", "--until", "2026-01-01"], "--since is not before --until"),
+        (["dlq", "--store", "a", "--archive", "b"], "exclude each other"),
+        (["dlq", "--spark-conf", "memory=4g"], "spark.driver.memory=4g"),
+        (["replay", "Orders"], "--to TOPIC"),
+        (["replay", "--to", "Again"], "say what to send again"),
+        (["replay", "Orders", "--to", "%DLQ%Billing"], "topic of the system"),
+        (["replay", "Orders", "--to", "Again", "--rate", "0"], "--rate"),
+        (["replay", "Orders", "--to", "Again", "--group", "g", "--since", "1h"], "--group begins where"),
+        (["dedupe"], "Missing argument"),
+        (["dedupe", "Orders", "--stream"], "keeps the first"),
+    ],
+)
+def test_wrong_usage_is_a_line_and_not_the_exit_code_of_findings(arguments: list[str], said: str) -> None:
+    ended = _run(*arguments)
+    assert ended.code == 1
+    assert said in ended.text
+    assert "Traceback" not in ended.text
+
+
+def test_the_error_of_a_worker_is_told_without_the_traceback_around_it() -> None:
+    text = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
+      File "worker.py", line 1, in main
+    skyrocket.client.errors.NoRoute: topic Nope has no route at 127.0.0.1:9876: create it
+    """
+    assert cause_of(Exception(text)) == "topic Nope has no route at 127.0.0.1:9876: create it"
+    assert cause_of(Exception("[TABLE_OR_VIEW_NOT_FOUND] x\n at y")) == "Spark says: [TABLE_OR_VIEW_NOT_FOUND] x"
+
+
+# ── a shop ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Shop(NamedTuple):
+    """Sixteen orders of eight keys were sent and consumed with traces, two buried; then five came that nobody took."""
+
+    mq: LocalCluster
+    store: Path  # a copy, as of that moment
+    folder: Path
+
+    @property
+    def cluster(self) -> list[str]:
+        return ["-n", self.mq.name_server_address]
+
+
+def _wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"not in {_PATIENCE_SECONDS:g} s: {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    with LocalCluster() as mq:
+        for topic in ("Orders", "Again", "Clean"):
+            mq.create_topic(topic, queues=2)
+        mq.create_group("Billing")
+        traced = replace(mq.client_settings, trace=True)
+        _sell_and_bill(mq, traced)
+        with mq.producer() as producer:
+            for number in range(5):
+                producer.send(Message("Orders", b"late", keys=f"late-{number}", tags="late"))
+        mq.restart_broker()  # so that offsets are in their file
+        shutil.copytree(mq.directory / mq.broker_names[0], folder / "store")
+        yield Shop(mq, folder / "store", folder)
+
+
+def _sell_and_bill(mq: LocalCluster, traced: Any) -> None:
+    settings = PushConsumerSettings(persist_interval=0.05)
+    consumer = blocking.PushConsumer("Billing", settings=settings, client=traced)
+    billed: list[str] = []
+
+    @consumer.on("Orders")
+    def bill(message: ReceivedMessage) -> None:
+        billed.append(message.message_id)
+        if message.keys == ["o-3"]:
+            raise DeadLetter("article 17 is gone")
+
+    with consumer, blocking.Producer("Shop", client=traced) as producer:
+        for number in range(16):
+            body = json.dumps({"order": {"id": number % 8}, "n": number}).encode()
+            key = f"o-{number % 8}"
+            tags = "paid" if number % 2 else "new"
+            producer.send(Message("Orders", body, tags=tags, keys=key, properties={"color": "red"}))
+        _wait_until(lambda: len(billed) >= 16 and len(mq.dead_letters("Billing")) >= 2, "all are billed or buried")
+        _wait_until(lambda: sum(_committed(mq).values()) == 16, "the offsets are committed")
+        # Now, not by closing: that gives up after five seconds, which a busy machine may need.
+        _wait_until(lambda: _traced(mq, Sent) == _traced(mq, CallEnded) == 16, "all traces are stored")
+
+
+def _committed(mq: LocalCluster) -> dict[int, int]:
+    return {queue.queue_id: offset for queue, offset in mq.offsets("Billing").items() if queue.topic == "Orders"}
+
+
+def _traced(mq: LocalCluster, kind: type[TraceEvent]) -> int:
+    told = [event for trace in mq.messages("RMQ_SYS_TRACE_TOPIC") for event in decode_trace(trace.body)]
+    return len({event.message_id for event in told if isinstance(event, kind)})
+
+
+def _rows(out: Path, name: str) -> list[dict[str, Any]]:
+    table: pa.Table = pq.read_table(out / f"{name}.parquet")
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def test_trace_tells_how_long_orders_took(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
+    ended = _run("trace", "--topic", "Orders", "--hot-count", 2, "--hot-share", 0.1, *shop.cluster, "--out", tmp_path)
+    assert ended.code == 2, ended.text
+    assert "end to end" in ended.text
+    (whole,) = [row for row in _rows(tmp_path, "latency_by_group") if row["stage"] == "end to end"]
+    assert (whole["group"], whole["topic"], whole["count"]) == ("Billing", "Orders", 14)
+    assert 0 <= whole["p50"] <= whole["p99"] <= whole["max"]
+    (retries,) = _rows(tmp_path, "retries")
+    assert (retries["messages"], retries["neverSucceeded"]) == (16, 2)
+    assert retries["failedCalls"] >= 2, "a consumer may be given a message twice"
+    assert {row["key"] for row in _rows(tmp_path, "hot_keys") if row["isHot"]} == {f"o-{n}" for n in range(8)}
+    assert json.loads((tmp_path / "report.json").read_text())["findings"] == 8
+    assert "<svg" in (tmp_path / "report.html").read_text()
+
+
+def test_lag_alarms_about_a_backlog_of_the_cluster_and_of_its_store(
+    spark: "SparkSession", shop: Shop, tmp_path: Path
+) -> None:
+    limits = ["--topic", "Orders", "--max-messages", 4]
+    ended = _run("lag", "Billing", *limits, "--cpu-ms", 5, "--io-ms", 45, *shop.cluster, "--out", tmp_path / "live")
+    assert ended.code == 2, ended.text
+    (live,) = _rows(tmp_path / "live", "groups")
+    assert (live["group"], live["topic"], live["messages"], live["queues"]) == ("Billing", "Orders", 5, 2)
+    assert live["seconds"] >= 0
+    assert [row["threads_per_node"] for row in _rows(tmp_path / "live", "sizing")] == [40]
+    ended = _run("lag", "Billing", *limits, "--store", shop.store, "--out", tmp_path / "copy")
+    assert ended.code == 2, ended.text
+    (copy,) = _rows(tmp_path / "copy", "groups")
+    assert (copy["messages"], copy["queues"]) == (5, 2)
+    assert _run("lag", "Biling", *shop.cluster).text.startswith("skyrocket pipeline lag: group Biling has not consumed")
+
+
+def test_dlq_tells_why_orders_were_buried(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
+    ended = _run("dlq", *shop.cluster, "--out", tmp_path)
+    assert ended.code == 2, ended.text
+    (cause,) = _rows(tmp_path, "causes")
+    buried = len(shop.mq.dead_letters("Billing"))
+    assert (cause["group"], cause["originTopic"], cause["letters"]) == ("Billing", "Orders", buried)
+    assert cause["cause"] == "skyrocket.client.handlers.DeadLetter: article # is gone"
+    assert len(_rows(tmp_path, "letters")) == buried
+    assert _run("dlq", *shop.cluster, "--until", "2020-01-01").code == 0
+
+
+def test_replay_sends_the_chosen_messages_once_however_often_it_is_run(
+    spark: "SparkSession", shop: Shop, tmp_path: Path
+) -> None:
+    command = ["replay", "Orders", "--tag", "paid", "--to", "Again", "--rate", 6, "--progress", tmp_path / "p.json"]
+    assert "8 messages would be sent" in _run(*command, *shop.cluster, "--dry-run").text
+    assert shop.mq.messages("Again") == []
+    ended = _run(*command, *shop.cluster)
+    assert ended.code == 0, ended.text
+    originals = {message.message_id: message for message in shop.mq.messages("Orders") if message.tags == "paid"}
+    copies = shop.mq.messages("Again")
+    assert sorted(copy.properties["REPLAY_ID"] for copy in copies) == sorted(originals)
+    for copy in copies:
+        original = originals[copy.properties["REPLAY_ID"]]
+        assert (copy.body, copy.keys, copy.tags) == (original.body, original.keys, original.tags)
+        assert copy.properties["color"] == "red"
+        place = (original.topic, original.broker_name, original.queue_id, original.queue_offset)
+        assert copy.properties["REPLAY_FROM"] == "/".join(map(str, place))
+    assert "0 messages sent; 8 in all runs" in _run(*command, *shop.cluster).text
+    # As after a crash between a round and its entry in the file: the sink knows what it has sent.
+    (tmp_path / "p.json").unlink()
+    assert _run(*command, *shop.cluster).code == 0
+    assert len(shop.mq.messages("Again")) == 8
+
+
+def test_dedupe_writes_the_latest_order_of_each_key(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
+    clean = tmp_path / "clean"
+    ended = _run(
+        *("dedupe", "Orders", "--by", "json:$.order.id", "--keep", "latest", "--store", shop.store),
+        *("--to-parquet", clean, "--out", tmp_path / "report"),
+    )
+    assert ended.code == 2, ended.text
+    kept: list[dict[str, Any]] = pq.read_table(clean).to_pylist()
+    bodies = [json.loads(row["body"]) for row in kept if row["body"] != b"late"]
+    assert sorted(body["n"] for body in bodies) == list(range(8, 16))
+    assert len(kept) == 8 + 5, "what has no such key stays"
+    assert len(_rows(tmp_path / "report", "duplicates")) == 8
+
+
+def test_dedupe_as_a_stream_keeps_the_first_order_of_each_key(
+    spark: "SparkSession", shop: Shop, tmp_path: Path
+) -> None:
+    command = ["dedupe", "Orders", "--keep", "first", "--stream", "--once", "--checkpoint", tmp_path / "ck"]
+    for _ in range(2):
+        ended = _run(*command, "--to-parquet", tmp_path / "clean", *shop.cluster)
+        assert ended.code == 0, ended.text
+    kept: list[dict[str, Any]] = pq.read_table(tmp_path / "clean", columns=["keys", "body"]).to_pylist()
+    assert sorted(row["keys"] for row in kept) == [f"late-{n}" for n in range(5)] + [f"o-{n}" for n in range(8)]

@@ -1,0 +1,176 @@
+"""The report of a job: on the terminal, as Parquet, as a page and as JSON."""
+
+import io
+import json
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.report import Plot, Report
+from skyrocket.pipeline.report.cells import cell_text
+from skyrocket.pipeline.report.progress import StageState, StageWatcher, stage_progress
+
+NASTY = "<script>alert('x')</script> & \x1b[31mred"
+
+
+def _report(findings: int = 2) -> Report:
+    tables = {
+        "groups": pa.table({"group": ["Billing", NASTY], "messages": [1_234_567, 0], "seconds": [1.5, None]}),
+        "nothing_here": pa.table({"group": pa.array([], pa.string())}),
+    }
+    plots = [
+        Plot("Backlog <over> time", "line", ["10:00", "10:01"], {"a & b": [1.0, float("nan")], "$c$": [0.0, 3.0]}, "s"),
+        Plot("By cause", "bar", ["one", "two", NASTY], {"letters": [1.0, 2.0, 3.0]}, "letters"),
+    ]
+    return Report("Backlog", tables, plots, findings, ["a note"], {"counts": {"stuck": 2}})
+
+
+def _printed(report: Report) -> str:
+    text = io.StringIO()
+    report.print(Console(file=text, width=160))
+    return text.getvalue()
+
+
+def test_a_report_prints_its_tables_notes_and_verdict() -> None:
+    text = _printed(_report())
+    assert "1,234,567" in text
+    assert "nothing here: none" in text
+    assert "a note" in text
+    assert "2 findings" in text
+    assert "\x1b[31m" not in text, "what a message brings must not colour the terminal"
+    assert "no findings" in _printed(_report(findings=0))
+
+
+def test_a_long_table_is_cut_on_the_screen_and_whole_in_parquet(tmp_path: Path) -> None:
+    report = Report("Long", {"rows": pa.table({"n": list(range(1000))})})
+    assert "980 more rows" in _printed(report)
+    report.write(tmp_path)
+    assert pq.read_table(tmp_path / "rows.parquet").num_rows == 1000
+    assert "500 more rows are in rows.parquet" in (tmp_path / "report.html").read_text()
+
+
+class _Elements(HTMLParser):
+    """Which elements a page has, whether they are closed, and what they load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.loaded: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        self.loaded += [value or "" for name, value in attrs if name == "src" or (tag == "link" and name == "href")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_escapes_what_messages_bring(tmp_path: Path) -> None:
+    _report().write(tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    elements = _Elements()
+    elements.feed(page)
+    assert elements.open == []
+    assert "script" not in elements.seen
+    assert elements.loaded == []
+    assert elements.seen.count("svg") == 2
+    assert "&lt;script&gt;" in page
+    assert "currentColor" in page, "plots take the page's colour, light or dark"
+    assert "prefers-color-scheme: dark" in page
+    assert "2 findings" in page
+
+
+def test_what_is_written_is_the_same_in_every_run_but_for_the_time(tmp_path: Path) -> None:
+    assert _report().plots[0].svg() == _report().plots[0].svg()
+    for _ in range(2):
+        _report().write(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "groups.parquet",
+        "nothing_here.parquet",
+        "report.html",
+        "report.json",
+    ]
+    summary = json.loads((tmp_path / "report.json").read_text())
+    assert summary["findings"] == 2
+    assert summary["counts"] == {"stuck": 2}
+    assert summary["tables"]["groups"] == {
+        "file": "groups.parquet",
+        "rows": 2,
+        "columns": ["group", "messages", "seconds"],
+    }
+    assert summary["rows"]["groups"][0] == {"group": "Billing", "messages": 1_234_567, "seconds": 1.5}
+
+
+def test_a_report_that_cannot_be_written_says_where_and_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConfigError, match=r"cannot be written to .*file.*choose another --out"):
+        _report().write(tmp_path / "file")
+
+
+def test_a_plot_and_a_report_check_what_they_are_made_of() -> None:
+    with pytest.raises(ValueError, match="'b' has 1 values for 2 x"):
+        Plot("p", "line", [1, 2], {"b": [1.0]}, "s")
+    with pytest.raises(ValueError, match="name of a file"):
+        Report("r", {"../evil": pa.table({"a": [1]})})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (True, "yes"),
+        (1234, "1,234"),
+        (0.1234, "0.123"),
+        (1234.567, "1,234.57"),
+        (float("nan"), "nan"),
+        (b"caf\xc3\xa9 \xff", "café \\xff"),
+        ("two\nlines", "two lines"),
+        ("x" * 300, "x" * 199 + "…"),
+        (list(range(7)), "0, 1, 2, 3, 4, … 2 more"),
+        ({"a": 1}, "a=1"),
+        (datetime(2026, 1, 31, 12, 0, 0, 250_000, UTC), "2026-01-31 12:00:00.250+00:00"),
+    ],
+)
+def test_a_cell_is_one_short_line(value: object, text: str) -> None:
+    assert cell_text(value) == text
+
+
+def test_the_progress_bar_follows_the_stages_and_ends_with_its_owner() -> None:
+    with Progress(console=Console(file=io.StringIO())) as bar:
+        watcher = StageWatcher(bar, "lag", list)
+        watcher.show([StageState(1, "load", 10, 4, 0), StageState(2, "count", 5, 1, 1)])
+        (task,) = bar.tasks
+        assert (task.total, task.completed, task.description) == (15, 5, "lag: load (1 tasks failed)")
+        watcher.start()
+        watcher.stop()
+        assert not watcher._thread.is_alive()
+
+
+def test_a_session_that_fails_under_the_progress_bar_does_not_break_the_job() -> None:
+    def gone() -> list[StageState]:
+        raise RuntimeError("the session was stopped")
+
+    with Progress(console=Console(file=io.StringIO())) as bar:
+        watcher = StageWatcher(bar, "lag", gone)
+        watcher.start()
+        watcher._thread.join(30)
+        assert not watcher._thread.is_alive()
+        watcher.stop()
+
+
+def test_without_a_terminal_nobody_watches() -> None:
+    with stage_progress(None, "lag", terminal=False):  # type: ignore[arg-type]  # it is not even asked
+        pass

@@ -1,0 +1,145 @@
+"""kill -9 of the driver (and, in the long mode, of brokers) while a topic streams into Parquet: everything once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skyrocket.client import Message
+from skyrocket.errors import SkyrocketError
+from skyrocket.pipeline import read_stream
+from skyrocket.testing import LocalCluster
+from tests.pipeline.topics import filled
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEADLINE = 200.0
+
+
+class Driver:
+    """A Spark driver in a process group of its own."""
+
+    def __init__(self, mq: LocalCluster, topic: str, folder: Path, until: str = "forever") -> None:
+        folder.mkdir(exist_ok=True)
+        self._log = folder / "driver.log"
+        command = [sys.executable, "-m", "tests.pipeline.stream_to_parquet"]
+        with open(self._log, "ab") as log:
+            self._process = subprocess.Popen(
+                [*command, mq.name_server_address, topic, str(folder), until],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd=Path(__file__).parent.parent.parent,
+            )
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Until something is so; it must not end before."""
+        deadline = time.monotonic() + DEADLINE
+        while not condition():
+            assert self._process.poll() is None, self.tail()
+            assert time.monotonic() < deadline, self.tail()
+            time.sleep(0.02)
+
+    def wait(self) -> None:
+        assert self._process.wait(DEADLINE) == 0, self.tail()
+
+    def kill(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)  # Python, the JVM, and all workers
+        self._process.wait()
+
+    def tail(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
+
+def batches_done(folder: Path) -> int:
+    return len([path for path in (folder / "checkpoint" / "commits").glob("*") if path.name.isdecimal()])
+
+
+def found_in(spark: "SparkSession", folder: Path) -> Counter[int]:
+    rows = spark.read.parquet(str(folder / "lake")).selectExpr("cast(body as string) body").collect()
+    return Counter(int(row.body) for row in rows)
+
+
+def test_a_killed_driver_loses_nothing_and_repeats_nothing(
+    spark: "SparkSession", rocketmq: LocalCluster, tmp_path: Path
+) -> None:
+    rocketmq.create_topic("Killed", queues=3)
+    filled(rocketmq, "Killed", 3000)
+    driver = Driver(rocketmq, "Killed", tmp_path)
+    try:
+        driver.wait_for(lambda: batches_done(tmp_path) >= 2)
+    finally:
+        driver.kill()
+    done = batches_done(tmp_path)
+    assert done < 30, "the kill came too late to be one in the middle"
+    filled(rocketmq, "Killed", 100, first=3000)
+    checkpoint = str(tmp_path / "checkpoint")
+    stream = read_stream(
+        spark,
+        checkpoint=checkpoint,
+        namesrvAddr=rocketmq.name_server_address,
+        subscribe="Killed",
+        startingOffsets="earliest",
+    )
+    writer = stream.select("queueId", "queueOffset", "brokerName", "body").writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    writer.start(str(tmp_path / "lake")).awaitTermination()
+    assert found_in(spark, tmp_path) == Counter(range(3100))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.rocketmq(settings={"flushDiskType": "SYNC_FLUSH"})
+def test_random_kills_of_driver_and_broker_lose_nothing_that_was_acknowledged(
+    spark: "SparkSession", rocketmq: LocalCluster, tmp_path: Path
+) -> None:
+    rocketmq.create_topic("Chaos", queues=3)
+    acknowledged: list[int] = []
+    ending = threading.Event()
+
+    def send() -> None:
+        number = 0
+        with rocketmq.producer() as producer:
+            while not ending.is_set():
+                try:
+                    producer.send(Message("Chaos", str(number).encode()))
+                    acknowledged.append(number)
+                except SkyrocketError:
+                    time.sleep(0.1)  # nobody knows whether it was stored: that number is not used again
+                number += 1
+                time.sleep(0.002)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    chance = random.Random(7)
+    try:
+        for _ in range(4):
+            driver = Driver(rocketmq, "Chaos", tmp_path)
+            try:
+                before = batches_done(tmp_path)
+                driver.wait_for(lambda seen=before: batches_done(tmp_path) > seen)  # type: ignore[misc]
+                rocketmq.kill_broker()
+                time.sleep(chance.uniform(0, 1))
+                rocketmq.start_broker()
+                time.sleep(chance.uniform(0, 4))
+            finally:
+                driver.kill()
+    finally:
+        ending.set()
+        sending.join()
+    Driver(rocketmq, "Chaos", tmp_path, "now").wait()
+    found = found_in(spark, tmp_path)
+    assert set(acknowledged) <= set(found)
+    stored = Counter(int(message.body) for message in rocketmq.messages("Chaos"))
+    assert found == stored  # what the sender's own retries stored twice is twice there, nothing else
