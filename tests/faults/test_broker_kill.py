@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from skyrocket.remoting.client import RemotingClient
-from tests.faults.broker_load import Ledger, Load, check, check_offsets, pull, send_request
+from tests.faults.broker_load import CONNECTIONS, Ledger, Load, check, check_offsets, pull, send_request
 from tests.integration.name_server_fixture import run_bounded
 from tests.integration.program import Standalone
 
@@ -18,9 +18,22 @@ GENTLE_SECONDS = 0.03  # between two messages of a sender, where the machine has
 FLUSH_MODES = ["ASYNC_FLUSH", "SYNC_FLUSH"]
 
 
+async def load_flows(running: "asyncio.Task[None]", load: Load) -> None:
+    """Wait until messages are sent on every connection and consumed, however busy the machine is."""
+    sent, commits = load.ledger.acknowledged_count, _commit_count(load.ledger)
+    while load.ledger.acknowledged_count < sent + 3 * CONNECTIONS or _commit_count(load.ledger) == commits:
+        await asyncio.wait((running,), timeout=0.02)
+        assert not running.done(), running.exception()
+
+
+def _commit_count(ledger: Ledger) -> int:
+    return sum(len(queue.commits) for queue in ledger.queues)
+
+
 async def kill_under_load(program: Standalone, load: Load, seconds: float) -> float:
     """Run the load for some time, kill; returns the moment of death."""
     running = asyncio.create_task(load.run())
+    await load_flows(running, load)
     await asyncio.wait((running,), timeout=seconds)
     assert not running.done() or running.exception() is None, running.exception()
     moment = time.monotonic()
@@ -83,9 +96,9 @@ def test_sigterm_under_load_stops_within_seconds_and_loses_nothing(tmp_path: Pat
     ledger = Ledger()
 
     async def stop_under_load(program: Standalone) -> float:
-        running = asyncio.create_task(Load(ledger, program.broker, 0, GENTLE_SECONDS).run())
-        await asyncio.wait((running,), timeout=1.0)
-        assert not running.done()
+        load = Load(ledger, program.broker, 0, GENTLE_SECONDS)
+        running = asyncio.create_task(load.run())
+        await load_flows(running, load)
         began = time.monotonic()
         assert await asyncio.to_thread(program.stop) == 0
         took = time.monotonic() - began

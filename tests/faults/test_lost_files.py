@@ -162,7 +162,7 @@ def both_ways() -> Iterator[object]:
 
 
 @pytest.mark.requirement("A017", "B025", "C156", "C158")
-@pytest.mark.parametrize(("victim", "clean"), both_ways())
+@pytest.mark.parametrize(("victim", "clean"), list(both_ways()))
 def test_what_is_gone_is_rebuilt_from_the_log(copy_of: Copies, victim: str, clean: bool) -> None:
     store = copy_of(clean, False)
     VICTIMS[victim](store)

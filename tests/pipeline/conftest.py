@@ -24,6 +24,17 @@ FAST = {
 JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+SPARK_SECONDS = 300  # the first test of a process waits for a JVM and for workers, on a machine that may be busy
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More time for tests with Spark than for others, unless they say otherwise themselves."""
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        if "spark" in getattr(item, "fixturenames", ()) and (limit is None or limit.args < (SPARK_SECONDS,)):
+            item.add_marker(pytest.mark.timeout(SPARK_SECONDS), append=False)
+
+
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """The session itself; tests take `spark`."""

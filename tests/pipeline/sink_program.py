@@ -93,7 +93,7 @@ def main(names: str, topic: str, source: str, checkpoint: str, when: str) -> Non
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(240)
+    query.awaitTermination(380)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +27,20 @@ class Died(Exception):
 class Sink:
     """One query; `run` is its life since the last start."""
 
-    def __init__(self, mq: LocalCluster | str, location: str, *, topic: str = "Orders", **options: str) -> None:
+    def __init__(
+        self,
+        mq: LocalCluster | str,
+        location: str,
+        *,
+        topic: str = "Orders",
+        connection: Connection | None = None,
+        **options: str,
+    ) -> None:
         name_servers = mq if isinstance(mq, str) else mq.client_settings.name_servers
         assert isinstance(name_servers, str)
         given = {"namesrvAddr": name_servers, "topic": topic, "checkpointLocation": location, **options}
         self.settings: SinkSettings = sink_settings(given, is_stream=True)
-        self.connection = Connection(self.settings)
+        self.connection = connection or Connection(self.settings)
         self.location = location
         self.run = uuid.uuid4().hex
 
@@ -70,8 +79,10 @@ class Sink:
 
         return work.run(batches())
 
-    def commit(self, *reports: TaskReport, batch: int = 0) -> None:
-        """As the driver does."""
+    def commit(self, *reports: TaskReport, batch: int = 0, leaves_record: bool = True) -> None:
+        """As the driver does; without a record it died just before it."""
+        if not leaves_record:
+            reports = tuple(replace(report, batch=None) for report in reports)
         commit_batch(self.settings, QUERY, str(batch), reports)
 
 

@@ -22,7 +22,7 @@ def main(name_server: str, topic: str, folder: str, until: str) -> None:
         namesrvAddr=name_server,
         subscribe=topic,
         startingOffsets="earliest",
-        maxOffsetsPerTrigger=100,
+        maxOffsetsPerTrigger=100 if until == "forever" else None,
         brokerAbsenceMs=120_000,
     )
     writer = stream.select("queueId", "queueOffset", "brokerName", "body").writeStream.format("parquet")

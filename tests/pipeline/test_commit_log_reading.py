@@ -1,5 +1,6 @@
 """Splits of log files → rows: golden stores, damage, the live end of a log, choice of records. Without Spark."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,21 @@ def test_reading_goes_on_behind_damage_and_each_region_is_reported_once(tmp_path
         (places[10], places[12] - places[10]),
         (places[40], places[41] - places[40]),
     ]
+
+
+def test_damage_that_begins_where_a_split_ends_is_not_passed_over(tmp_path: Path) -> None:
+    places = write_log(tmp_path, 20)
+    change(tmp_path, places[10] + 4, b"\xff")
+    settings = read_settings({"path": str(tmp_path), "view": "damage"})
+    (whole,) = plan_splits(settings)
+    for border in range(places[9], places[11] + 1):
+        halves = [replace(whole, end=border), replace(whole, begin=border, at_record=False)]
+        found = [row for half in halves for row in damaged_rows(SplitReader(half, settings, DAMAGE_SCHEMA))]
+        assert [(row["position"], row["length"]) for row in found] == [(places[10], places[11] - places[10])], border
+
+
+def damaged_rows(reader: SplitReader) -> list[Row]:
+    return [row for batch in reader.damaged_regions() for row in batch.to_pylist()]
 
 
 def test_a_missing_file_and_a_short_one_are_damage(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from skyrocket.cli import app
 from skyrocket.pipeline.declared import (
     Decode,
     Dedupe,
@@ -344,6 +346,19 @@ def test_what_is_wrong_in_a_python_file_is_told_with_its_line(
     file.write_text(PYTHON.replace(*change))
     with pytest.raises(PipelineFileError, match=told):
         load(file)
+
+
+def test_the_command_tells_one_mistake_per_line_and_exits_with_1(tmp_path: Path) -> None:
+    file = tmp_path / "p.yml"
+    file.write_text("nam: x\nsource: {subscribe: a}\n")
+    for command in (["check"], ["run", "--once"], ["run", "--check"]):
+        ended = CliRunner().invoke(app, ["pipeline", *command, str(file)])
+        assert ended.exit_code == 1
+        assert ended.stderr.splitlines() == [
+            f"{file}:1:1: name is missing; add `name: …`: checkpoints and the consumer group are called by it",
+            f"{file}:1:1: sink is missing; as `sink: {{format: parquet, path: lake/orders}}`",
+            f"{file}:1:1: nam is not known at the top of a pipeline file; did you mean name?",
+        ]
 
 
 def test_the_nearest_name_is_found_whatever_its_spelling() -> None:

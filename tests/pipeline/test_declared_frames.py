@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NOBODY = "127.0.0.1:1"
+pytestmark = pytest.mark.timeout(600)
 ORDERS = """\
 sources:
   orders: {subscribe: orders, startingOffsets: earliest, decode: {schema: "id string, amount double, ts timestamp"}}
@@ -110,6 +111,14 @@ sinks:
     assert "STRIN" in found[1].upper()
     assert "/does/not/exist" in found[2]
     assert "keys" in found[3]
+
+
+def test_a_table_that_is_read_once_cannot_be_written_by_a_stream(spark: "SparkSession") -> None:
+    text = "name: x\nsources: {a: {format: rate}, b: {subscribe: b, static: true}}\nsink: {format: console, from: b}\n"
+    assert problems(spark, text) == [
+        "p.yml:3:7: b is read once, not followed, so it cannot be written by a stream; "
+        "join it with a stream, or make a pipeline of its own"
+    ]
 
 
 def test_bodies_become_columns_and_the_rest_is_the_column_message(spark: "SparkSession") -> None:

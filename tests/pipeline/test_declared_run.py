@@ -18,7 +18,8 @@ from skyrocket.testing import LocalCluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = 400
+pytestmark = pytest.mark.timeout(600)
 ORDERS = """\
 name: paid
 sources:
@@ -85,6 +86,9 @@ def test_orders_go_from_a_topic_through_sql_to_a_topic_a_lake_and_a_place_for_ba
         ("o3", "2026-01-01"),
     ]
     assert [message.body for message in mq.messages("orders_malformed")] == [b"no json"]
+    with mq.admin() as admin:
+        for group in ("paid-orders_paid", "paid-lake", "paid-malformed-orders"):
+            assert sum(max(lag.consumer_offset, 0) for lag in admin.consumer_lag(group, "orders")) == 5
 
     with mq.producer() as producer:
         producer.send(Message("orders", order(4, 9)))
@@ -92,6 +96,25 @@ def test_orders_go_from_a_topic_through_sql_to_a_topic_a_lake_and_a_place_for_ba
     assert sorted(json.loads(message.body)["id"] for message in mq.messages("orders_paid")) == ["o1", "o3", "o4"]
     assert spark.read.parquet(str(tmp_path / "lake")).count() == 4
     assert len(mq.messages("orders_malformed")) == 1
+
+
+def test_a_store_directory_is_read_without_a_broker(spark: "SparkSession", mq: LocalCluster, tmp_path: Path) -> None:
+    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.runner import Runner
+
+    mq.create_topic("stored")
+    with mq.producer() as producer:
+        for number in range(5):
+            producer.send(Message("stored", b"x%d" % number, tags="even" if number % 2 == 0 else "odd"))
+    store = next(mq.directory.rglob("commitlog")).parent
+    file = tmp_path / "p.yml"
+    file.write_text(
+        f"name: log\nsource: {{format: rocketmq-commitlog, path: {store}, topics: stored, decode: {{format: text}}}}\n"
+        "steps: [{sql: SELECT text FROM input WHERE message.tags = 'even'}]\nsink: {format: json, path: out}\n"
+    )
+    with prepared(load(file), "", "local[2]", {}) as outputs:
+        Runner(load(file).pipeline, outputs, "").run()
+    assert sorted(row.text for row in spark.read.json(str(tmp_path / "out")).collect()) == ["x0", "x2", "x4"]
 
 
 def test_topics_that_do_not_exist_are_told_before_anything_starts(mq: LocalCluster, tmp_path: Path) -> None:
@@ -127,7 +150,9 @@ def test_a_sink_that_fails_is_started_again_and_loses_nothing(
     spark.range(10).selectExpr("id").write.parquet(str(tmp_path / "in"))
     file = tmp_path / "p.yml"
     file.write_text(
-        "name: x\nsource: {format: parquet, path: in}\nsink: {format: parquet, path: out}\n"
+        "name: x\nsource: {format: parquet, path: in}\n"
+        "sinks:\n  - {format: parquet, path: out}\n"
+        f"  - {{format: jdbc, url: 'jdbc:derby:{tmp_path / 'derby'};create=true', table: numbers}}\n"
         "restart: {attempts: 50, wait: 100 ms, longestWait: 1 second}\n"
     )
     (tmp_path / "out").write_text("in the way")
@@ -137,6 +162,7 @@ def test_a_sink_that_fails_is_started_again_and_loses_nothing(
         runner.run()
     assert any("sink out failed, starts again in" in record.getMessage() for record in caplog.records)
     assert spark.read.parquet(str(tmp_path / "out")).count() == 10
+    assert spark.read.jdbc(f"jdbc:derby:{tmp_path / 'derby'}", "numbers").count() == 10
 
 
 class _Removing:
@@ -183,6 +209,7 @@ def test_what_spark_tells_about_a_batch_becomes_a_line() -> None:
     assert json.loads(done.json())["rows_in"] == 100
 
 
+@pytest.mark.slow
 def test_the_command_runs_until_sigterm_and_ends_between_batches(mq: LocalCluster, tmp_path: Path) -> None:
     mq.create_topic("ticks")
     (tmp_path / "p.yml").write_text(

@@ -14,6 +14,8 @@ from skyrocket.pipeline.jobs.inputs import ALWAYS, Input, Store, Topics, Window
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.timeout(300)  # the first test of a process starts Spark, perhaps on a busy machine
+
 NOW = 1_800_000_000_000
 SCHEMA = (
     "topic string, brokerName string, queueId int, queueOffset long, uniqKey string, keys string, ms long, "

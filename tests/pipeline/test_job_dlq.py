@@ -2,10 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from skyrocket.pipeline.jobs import dlq
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(300)  # the first test of a process starts Spark, perhaps on a busy machine
 
 NOW = 1_800_000_000_000
 SCHEMA = (

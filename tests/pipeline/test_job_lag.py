@@ -22,6 +22,8 @@ from skyrocket.pipeline.jobs.sizing import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.timeout(300)  # the first test of a process starts Spark, perhaps on a busy machine
+
 NOW = 1_800_000_000_000
 
 

@@ -15,6 +15,8 @@ from skyrocket.pipeline.jobs.replay_progress import Queue, default_path, open_pr
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.timeout(300)  # the first test of a process starts Spark, perhaps on a busy machine
+
 NOW = 1_800_000_000_000
 SCHEMA = (
     "topic string, brokerName string, queueId int, queueOffset long, msgId string, uniqKey string, keys string, "

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from skyrocket.pipeline.jobs.trace_events import DAMAGED, events, rows_of_body
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.timeout(300)  # the first test of a process starts Spark, perhaps on a busy machine
 
 NOW = 1_800_000_000_000
 SCHEMA = "body binary, bornHost string"
@@ -130,6 +133,15 @@ def test_any_bytes_are_rows_of_the_same_columns(body: bytes) -> None:
             *("kind", "timeMs", "group", "topic", "messageId", "tags", "keys", "storeHost", "bodyLength", "costMs"),
             *("requestId", "retryTimes", "succeeded", "clientHost", "outcome", "reason"),
         }
+
+
+def test_a_consumer_is_slow_beside_the_others_of_its_group_alone() -> None:
+    rows = [("g", "a", 10.0), ("g", "b", 12.0), ("g", "c", 100.0), ("alone", "d", 9000.0), ("quick", "e", 1.0)]
+    rows.append(("quick", "f", 9.0))
+    names, clients, p90 = zip(*rows, strict=True)
+    table = pa.table({"group": names, "client": clients, "calls": [5] * len(rows), "p90": p90})
+    slow = trace.slow_consumers(table, trace.TraceLimits(slow_factor=3, slow_ms=10)).to_pylist()
+    assert slow == [{"group": "g", "client": "c", "calls": 5, "p90": 100.0, "othersP90": 11.0}]
 
 
 def test_limits_that_mean_nothing_are_refused() -> None:

@@ -21,10 +21,12 @@ def test_the_demo_runs_the_pipeline_of_the_example() -> None:
     assert (EXAMPLE / "revenue.yml").read_bytes() == (DEMO / "revenue.yml").read_bytes()
 
 
+@pytest.mark.timeout(600)
 def test_orders_become_revenue_per_minute_in_a_topic_a_lake_and_a_plot(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from examples.orders_pipeline import plot, send_orders
+
     from skyrocket.pipeline.declared import load
     from skyrocket.pipeline.declared.operation import prepared
     from skyrocket.pipeline.declared.runner import Runner
@@ -51,7 +53,8 @@ def test_orders_become_revenue_per_minute_in_a_topic_a_lake_and_a_plot(
     assert found == {minute: expected[minute] for minute in finished}
     lake = spark.read.parquet(str(tmp_path / "revenue"))
     assert {f"{row.minute:%Y-%m-%dT%H:%M}": (row.orders, row.revenue) for row in lake.collect()} == found
-    report = plot.main(tmp_path)
+    report = plot.report_of(tmp_path)
+    report.write(tmp_path / "report")
     assert report.tables["minutes"].num_rows == len(finished)
     assert "<svg" in (tmp_path / "report" / "report.html").read_text()
 

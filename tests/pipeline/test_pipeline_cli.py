@@ -24,7 +24,10 @@ from skyrocket.testing import LocalCluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PATIENCE_SECONDS = 60.0
+pytestmark = pytest.mark.timeout(300)  # the first test of a process starts Spark, perhaps on a busy machine
+
+KEYS = [f"late-{n}" for n in range(5)] + [f"o-{n}" for n in range(8)]
+_PATIENCE_SECONDS = 120.0
 
 
 class Ended(NamedTuple):
@@ -120,7 +123,7 @@ def _wait_until(condition: Callable[[], bool], what: str) -> None:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
     with LocalCluster() as mq:
-        for topic in ("Orders", "Again", "Clean"):
+        for topic in ("Orders", "Again", "Wide", "Clean"):
             mq.create_topic(topic, queues=2)
         mq.create_group("Billing")
         traced = replace(mq.client_settings, trace=True)
@@ -238,6 +241,23 @@ def test_replay_sends_the_chosen_messages_once_however_often_it_is_run(
     assert len(shop.mq.messages("Again")) == 8
 
 
+@pytest.mark.slow
+def test_replay_takes_the_backlog_of_a_group_and_dead_letters(
+    spark: "SparkSession", shop: Shop, tmp_path: Path
+) -> None:
+    backlog = ["replay", "Orders", "--group", "Billing", "--to", "Wide", "--progress", tmp_path / "backlog.json"]
+    assert "5 messages would be sent" in _run(*backlog, *shop.cluster, "--dry-run").text
+    ended = _run(*backlog, "--store", shop.store, *shop.cluster)
+    assert ended.code == 0, ended.text
+    assert sorted(copy.keys[0] for copy in shop.mq.messages("Wide")) == [f"late-{n}" for n in range(5)]
+    buried = len(shop.mq.dead_letters("Billing"))
+    ended = _run("replay", "--dlq", "Billing", "--to", "Wide", "--progress", tmp_path / "dlq.json", *shop.cluster)
+    assert ended.code == 0, ended.text
+    letters = [copy for copy in shop.mq.messages("Wide") if copy.keys == ["o-3"]]
+    assert len(letters) == buried
+    assert all("SKY_DLQ_ERROR" not in letter.properties for letter in letters), "it begins a new life"
+
+
 def test_dedupe_writes_the_latest_order_of_each_key(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
     clean = tmp_path / "clean"
     ended = _run(
@@ -250,8 +270,13 @@ def test_dedupe_writes_the_latest_order_of_each_key(spark: "SparkSession", shop:
     assert sorted(body["n"] for body in bodies) == list(range(8, 16))
     assert len(kept) == 8 + 5, "what has no such key stays"
     assert len(_rows(tmp_path / "report", "duplicates")) == 8
+    for _ in range(2):
+        to_topic = ["--to-topic", "Clean", "--checkpoint", tmp_path / "ck", *shop.cluster]
+        assert _run("dedupe", "Orders", "--store", shop.store, *to_topic).code == 2
+    assert sorted(record.keys[0] for record in shop.mq.messages("Clean")) == KEYS
 
 
+@pytest.mark.slow
 def test_dedupe_as_a_stream_keeps_the_first_order_of_each_key(
     spark: "SparkSession", shop: Shop, tmp_path: Path
 ) -> None:
@@ -260,4 +285,4 @@ def test_dedupe_as_a_stream_keeps_the_first_order_of_each_key(
         ended = _run(*command, "--to-parquet", tmp_path / "clean", *shop.cluster)
         assert ended.code == 0, ended.text
     kept: list[dict[str, Any]] = pq.read_table(tmp_path / "clean", columns=["keys", "body"]).to_pylist()
-    assert sorted(row["keys"] for row in kept) == [f"late-{n}" for n in range(5)] + [f"o-{n}" for n in range(8)]
+    assert sorted(row["keys"] for row in kept) == KEYS

@@ -146,6 +146,11 @@ def test_ids_depend_on_content_and_batch_and_not_on_the_place() -> None:
     assert same[0] == same[1]
 
 
+def test_no_rows_are_no_requests() -> None:
+    (rows,) = rows_of(body=[], tags=[], keys=[], properties=[], shardingKey=[], queueId=[], deliverTimestamp=[])
+    assert encoded(rows) == []
+
+
 def test_a_stored_message_stands_for_one_row() -> None:
     (rows,) = rows_of(body=["a", "b", "c"])
     a, b, c = SCOPE.ids(rows.contents())
@@ -184,7 +189,7 @@ def test_a_stored_message_stands_for_one_row() -> None:
 )
 def test_a_row_that_cannot_be_sent_is_named(columns: dict[str, list[Any]], problem: str) -> None:
     with pytest.raises(InputError) as refused:
-        rows_of(rules=RowRules(1000), **columns)
+        rows_of_topics(*batch_of(**columns), "Orders", PLACE, RowRules(1000))
     assert problem in str(refused.value)
 
 

@@ -19,7 +19,7 @@ from skyrocket.client.exactly_once.read_back import ReadBackProducer
 from skyrocket.client.queue_selector import index_by_hash
 from skyrocket.client.sender import Sender
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.pipeline.topic_sink import task
+from skyrocket.pipeline.topic_sink import stored_ids
 from skyrocket.pipeline.topic_sink.input_columns import InputError
 from skyrocket.pipeline.topic_sink.lanes import Lane, Lanes, SendError
 from skyrocket.pipeline.topic_sink.requests import Request
@@ -35,7 +35,7 @@ from tests.pipeline.sink_tasks import Died, Sink, bodies
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers in this process show a message as soon as they confirm it."""
-    monkeypatch.setattr(task, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(stored_ids, "SETTLE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -232,6 +232,38 @@ def test_a_topic_that_does_not_exist_and_the_next_step_are_named(orders: LocalCl
         sink.task(numbered(1))
 
 
+@pytest.mark.rocketmq(brokers=2)
+def test_nothing_is_sent_again_while_a_broker_that_may_have_it_is_away(
+    rocketmq: LocalCluster, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_ids, "_PAUSE", 0.01)
+    rocketmq.create_topic("Orders", queues=2)
+    rows = numbered(40)
+    Sink(rocketmq, place, maxBatchBytes="200").task(rows)
+    away = rocketmq.broker_names[1]
+    there = len(bodies(rocketmq))
+    rocketmq.kill_broker(away)
+    sink = Sink(rocketmq, place)
+    with pytest.raises(ReadBackError, match="A broker that is away must come back first"):
+        sink.task(rows)
+    assert 0 < sum(bodies(rocketmq).values()) < there
+    rocketmq.start_broker(away)
+    sink.commit(sink.task(rows, attempt=1))
+    assert bodies(rocketmq) == once(*rows)
+
+
+def test_nothing_of_an_arrow_batch_is_sent_when_one_row_of_any_topic_is_wrong(orders: LocalCluster, place: str) -> None:
+    orders.create_topic("Bills", queues=2)
+    sink = Sink(orders, place, topic="")
+    rows = [{"body": "good", "topic": "Orders", "queueId": 3}, {"body": "bad", "topic": "Bills", "queueId": 2}]
+    with pytest.raises(InputError, match=r"row 1 of partition 0 has queueId 2; topic Bills has the queues \[0, 1\]"):
+        sink.task(rows)
+    assert not bodies(orders)
+    rows[1]["queueId"] = 1
+    sink.commit(sink.task(rows, attempt=1))
+    assert [message.queue_id for topic in ("Orders", "Bills") for message in orders.messages(topic)] == [3, 1]
+
+
 def test_rows_wait_while_the_broker_does_not_answer() -> None:
     class SilentProducer:
         def __init__(self) -> None:
@@ -272,7 +304,7 @@ def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why(tmp_p
         sink = Sink(names, place, topic="TopicAllowed", consumerGroup="CG_acl", **alice)
         with pytest.raises(Died):
             sink.task(numbered(30), dies_after=20)
-        with pytest.raises(ReadBackError, match="needs the right to read the topic"):
+        with pytest.raises(ReadBackError, match="and idempotent writing needs the right to read the topic"):
             Sink(names, place, topic="TopicAllowed", **alice).task(numbered(30), attempt=1)
         report = sink.task(numbered(30), attempt=1)
         sink.commit(report)

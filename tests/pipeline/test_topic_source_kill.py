@@ -1,5 +1,6 @@
 """kill -9 of the driver (and, in the long mode, of brokers) while a topic streams into Parquet: everything once."""
 
+import contextlib
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
@@ -43,6 +44,15 @@ class Driver:
                 cwd=Path(__file__).parent.parent.parent,
             )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """kill -9, of Python, the JVM and all workers."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until something is so; it must not end before."""
         deadline = time.monotonic() + DEADLINE
@@ -53,10 +63,6 @@ class Driver:
 
     def wait(self) -> None:
         assert self._process.wait(DEADLINE) == 0, self.tail()
-
-    def kill(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)  # Python, the JVM, and all workers
-        self._process.wait()
 
     def tail(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
@@ -71,16 +77,14 @@ def found_in(spark: "SparkSession", folder: Path) -> Counter[int]:
     return Counter(int(row.body) for row in rows)
 
 
+@pytest.mark.timeout(600)  # two sessions are started, on a machine that may be busy
 def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     spark: "SparkSession", rocketmq: LocalCluster, tmp_path: Path
 ) -> None:
     rocketmq.create_topic("Killed", queues=3)
     filled(rocketmq, "Killed", 3000)
-    driver = Driver(rocketmq, "Killed", tmp_path)
-    try:
+    with Driver(rocketmq, "Killed", tmp_path) as driver:
         driver.wait_for(lambda: batches_done(tmp_path) >= 2)
-    finally:
-        driver.kill()
     done = batches_done(tmp_path)
     assert done < 30, "the kill came too late to be one in the middle"
     filled(rocketmq, "Killed", 100, first=3000)
@@ -118,27 +122,25 @@ def test_random_kills_of_driver_and_broker_lose_nothing_that_was_acknowledged(
                 except SkyrocketError:
                     time.sleep(0.1)  # nobody knows whether it was stored: that number is not used again
                 number += 1
-                time.sleep(0.002)
+                time.sleep(0.02)
 
     sending = threading.Thread(target=send)
     sending.start()
     chance = random.Random(7)
     try:
         for _ in range(4):
-            driver = Driver(rocketmq, "Chaos", tmp_path)
-            try:
-                before = batches_done(tmp_path)
-                driver.wait_for(lambda seen=before: batches_done(tmp_path) > seen)  # type: ignore[misc]
+            with Driver(rocketmq, "Chaos", tmp_path) as driver:
+                goal = batches_done(tmp_path) + 1
+                driver.wait_for(lambda goal=goal: batches_done(tmp_path) >= goal)  # type: ignore[misc]
                 rocketmq.kill_broker()
                 time.sleep(chance.uniform(0, 1))
                 rocketmq.start_broker()
                 time.sleep(chance.uniform(0, 4))
-            finally:
-                driver.kill()
     finally:
         ending.set()
         sending.join()
-    Driver(rocketmq, "Chaos", tmp_path, "now").wait()
+    with Driver(rocketmq, "Chaos", tmp_path, "now") as driver:
+        driver.wait()
     found = found_in(spark, tmp_path)
     assert set(acknowledged) <= set(found)
     stored = Counter(int(message.body) for message in rocketmq.messages("Chaos"))

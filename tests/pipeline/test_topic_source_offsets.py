@@ -124,7 +124,11 @@ def test_an_available_now_run_ends_at_what_was_there_when_it_began(mq: LocalClus
 def test_the_beginning_is_the_same_at_every_call_and_for_every_restart(mq: LocalCluster, tmp_path: Path) -> None:
     topic = mq.unique_topic()
     filled(mq, topic, 10)
-    options = {"subscribe": topic, "startingOffsets": "latest", "initialOffsetsLocation": tmp_path / "start.json"}
+    options: dict[str, Any] = {
+        "subscribe": topic,
+        "startingOffsets": "latest",
+        "initialOffsetsLocation": tmp_path / "start.json",
+    }
     reader = stream_reader(mq, **options)
     start = reader.initialOffset()
     filled(mq, topic, 7, first=10)
@@ -140,7 +144,7 @@ def test_the_beginning_is_the_same_at_every_call_and_for_every_restart(mq: Local
     [{"startingOffsets": "latest"}, {"startingTimestamp": 1}, {"startingOffsets": "group", "consumerGroup": "g"}],
 )
 def test_a_beginning_that_moves_is_refused_without_a_place_to_remember_it(
-    mq: LocalCluster, options: dict[str, object]
+    mq: LocalCluster, options: dict[str, Any]
 ) -> None:
     with pytest.raises(OptionError, match=r"another place each time.*read_stream.*initialOffsetsLocation"):
         stream_reader(mq, subscribe="T", **options)
@@ -158,7 +162,7 @@ def test_new_queues_and_new_topics_are_found_while_the_stream_runs(mq: LocalClus
     with mq.admin() as admin:
         admin.create_topic(first, 3)
     filled(mq, first, 30, first=10)
-    found = []
+    found: list[dict[str, Any]] = []
     while len(found) < 36:  # brokers tell the name server of a topic's new queues when they like
         later = reader.latestOffset(end, ALL)
         found += rows_of(reader, reader.partitions(end, later))
@@ -206,6 +210,11 @@ def test_a_broker_that_is_away_keeps_its_offsets_and_what_it_has_comes_when_it_i
         assert numbers(found) == list(range(10, 20))
 
 
+def look_for_ever(reader: TopicStreamReader, start: dict[str, Any]) -> None:
+    while True:
+        reader.latestOffset(start, ALL)
+
+
 def test_a_broker_that_stays_away_is_an_error_in_the_end() -> None:
     with LocalCluster() as mq:
         mq.create_topic("T", queues=1)
@@ -215,8 +224,7 @@ def test_a_broker_that_stays_away_is_an_error_in_the_end() -> None:
         end = reader.latestOffset(start, ALL)
         mq.stop_broker()
         with pytest.raises(BrokersAway, match=r"(?s)topics T: no answer for .* s from broker-a.*brokerAbsenceMs"):
-            while True:
-                reader.latestOffset(end, ALL)
+            look_for_ever(reader, end)
         with pytest.raises(BrokersAway, match="broker-a"):
             reader.partitions(start, end)
 

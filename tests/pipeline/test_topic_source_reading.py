@@ -177,7 +177,7 @@ def test_offsets_beyond_the_end_fail_or_are_cut(mq: LocalCluster) -> None:
 
 
 def test_a_wrong_condition_is_refused_before_anything_is_read(mq: LocalCluster) -> None:
-    with pytest.raises(OptionError, match='"sqlFilter" .* is "n >", which is no SQL92 condition'):
+    with pytest.raises(OptionError, match=r'"sqlFilter" .* is "n >", which is no SQL92 condition'):
         read_all(mq, subscribe="T", sqlFilter="n >")
 
 
@@ -236,7 +236,7 @@ def test_offsets_that_retention_deleted_fail_or_are_left_out() -> None:
         while (low := read_low(mq)) == 0 and time.monotonic() < deadline:
             mq.advance(hours=12)
         assert 0 < low < 200
-        with pytest.raises(DataLost, match=rf"offsets are lost: topic Old, broker broker-a, queue 0, offsets 0 to"):
+        with pytest.raises(DataLost, match="offsets are lost: topic Old, broker broker-a, queue 0, offsets 0 to"):
             rows_of(reader, planned)
         assert [row["queueOffset"] for row in rows_of(lenient, planned_leniently)] == list(range(low, 200))
         explicit = json.dumps({"Old": {"broker-a": {"0": 0}}})

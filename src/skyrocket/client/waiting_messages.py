@@ -14,7 +14,7 @@ from skyrocket.client.instance import ClientInstance
 from skyrocket.client.message import ReceivedMessage, decode_messages
 from skyrocket.client.names import INNER_PRODUCER_GROUP, unwrap, wrap
 from skyrocket.model import property_names as names
-from skyrocket.model.topic import RETRY_PREFIX, TIMER_TOPIC
+from skyrocket.model.topic import RETRY_PREFIX, TIMER_TOPIC, is_system_topic
 from skyrocket.protocol.bodies.operators import OPEN_TRANSACTIONS, PENDING_TIMERS, OpenTransactionRow, PendingTimerRow
 from skyrocket.protocol.bodies.statistics import TIMER_METRICS
 from skyrocket.protocol.codes import ResponseCode
@@ -150,7 +150,7 @@ class WaitingMessages:
         for address in self._brokers.values():
             reply = await self._ask(address, GetTimerMetrics(), "counting timers")
             for topic, metric in TIMER_METRICS.decode(reply.body).counts.items():
-                if metric.count > 0:
+                if metric.count > 0 and not is_system_topic(topic):  # what pops leave with the timer
                     counts[self._shown(topic)] = counts.get(self._shown(topic), 0) + metric.count
         return counts
 

@@ -1,7 +1,7 @@
 """What operators ask about messages that wait, and beyond RocketMQ: open transactions, pending timers.
 
 Lists come in pages, so that a million messages do not hold up the event loop; filters choose within a page, so a page
-may be empty and not the last.
+may be empty and not the last. What pops leave with the timer is not listed unless their system topic is asked for.
 """
 
 import struct
@@ -12,6 +12,7 @@ from skyrocket.broker.timer.timers import Timers
 from skyrocket.broker.transaction_log import Decision
 from skyrocket.broker.transactions import Transactions
 from skyrocket.errors import DataError
+from skyrocket.model.topic import is_system_topic
 from skyrocket.protocol.bodies.operators import (
     OPEN_TRANSACTIONS,
     PENDING_TIMERS,
@@ -99,7 +100,7 @@ class OperatorProcessor:
         rows = tuple(
             PendingTimerRow(each.due_ms, each.topic, each.queue_id, each.unique_key, each.keys, each.cancels)
             for each in found
-            if wanted.topic in (None, each.topic)
+            if (each.topic == wanted.topic if wanted.topic is not None else not is_system_topic(each.topic))
         )
         step_ms, position = (None, None) if rest is None else rest
         body = PENDING_TIMERS.encode(PendingTimerList(rows, step_ms, position))

@@ -278,7 +278,8 @@ class TimerService:
         """
         found: list[PendingTimer] = []
         left = most
-        for time_ms in self._steps.soonest(place.step_ms, most + 1):
+        steps = self._steps.soonest(place.step_ms, most + 1)
+        for time_ms in steps:
             if left == 0:
                 return found, TimerPlace(time_ms)
             goes_on = time_ms == place.step_ms and place.position != NO_POSITION
@@ -290,7 +291,7 @@ class TimerService:
             found += [pending for pending in listed if pending is not None]
             if rest != NO_POSITION:
                 return found, TimerPlace(time_ms, rest)
-        return found, None
+        return found, TimerPlace(steps[-1] + 1) if len(steps) > most else None
 
     def _pending(self, unit: TimerUnit) -> PendingTimer | None:
         record = self._store.by_physical_offset(unit.physical_offset)

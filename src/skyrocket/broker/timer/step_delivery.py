@@ -194,7 +194,8 @@ class StepDelivery:
                 done += self._pass(step, failed.left + 1)
                 break
             done += self._pass(step, left)
-        return done + self._close_delivered()
+        # The last step stays open until what was put is dispatched: when nothing is open any more, all can be read.
+        return done + self._close_delivered(self._open[:-1] if group else self._open)
 
     def _account(self, passed: Sequence[_Passed], statuses: Iterator[PutStatus]) -> _Passed | None:
         """Count what became of messages; the first that was not taken, which is tried again."""
@@ -234,9 +235,9 @@ class StepDelivery:
             step.cancels_read = len(step.magics)
         return done
 
-    def _close_delivered(self) -> int:
+    def _close_delivered(self, among: Sequence[_Step]) -> int:
         """Let go of steps that have no more messages; how many were looked at."""
-        delivered_steps = [step for step in self._open if not step.positions]
+        delivered_steps = [step for step in among if not step.positions]
         for step in delivered_steps:
             slot = self._files.wheel.slot(step.time_ms)
             if slot.last_position != step.last:  # something was parked for it while it was delivered

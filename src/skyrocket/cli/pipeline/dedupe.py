@@ -1,5 +1,6 @@
 """`skyrocket pipeline dedupe`: one record per business key."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -70,7 +71,11 @@ def dedupe(
     ] = "10 minutes",
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Where the stream keeps its progress.", show_default=False, rich_help_panel=_STREAM),
+        typer.Option(
+            help="Where is kept what was sent.  [without --stream: below ~/.local/state/skyrocket]",
+            show_default=False,
+            rich_help_panel=_STREAM,
+        ),
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="End when all that is there now is done.", rich_help_panel=_STREAM)
@@ -97,11 +102,14 @@ def dedupe(
         from skyrocket.pipeline.jobs import dedupe_results
         from skyrocket.pipeline.jobs.inputs import Window
         from skyrocket.pipeline.jobs.launch import job_session
+        from skyrocket.pipeline.jobs.remembered import state_directory
 
         target = target_of(namesrv, access_key, secret_key, namespace, tls, tls_ca)
         source = input_of(target, store, archive)
         window = Window(moment_ms(since), moment_ms(until))
-        goal = dedupe_results.Goal(None if dry_run else to_parquet, None if dry_run else to_topic, target.options)
+        records = str(checkpoint or state_directory(os.environ) / "dedupe")
+        wanted = (None, None) if dry_run else (to_parquet, to_topic)
+        goal = dedupe_results.Goal(*wanted, target.options, records)
         if stream:
             # A stream writes until it is stopped: it has no report, so no findings.
             flow = dedupe_results.Flow(within, checkpoint, once)

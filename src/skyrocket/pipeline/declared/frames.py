@@ -7,6 +7,7 @@ it does not like becomes a problem with the line of its step; all that can be to
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
@@ -68,26 +69,23 @@ class _Build:
 
 def outputs(spark: "SparkSession", pipeline: Pipeline, places: Places, namesrv: str) -> list[Output]:
     """What is to be written, by sink; raises PipelineFileError. `spark` gets views: give it a session of its own."""
-    found = _built(spark, pipeline, places, namesrv, "")
-    if len(found) == 1 or not any(_is_followed_topic(source) for source in pipeline.sources.values()):
-        return found
+    followed = any(source.format == ROCKETMQ and source.is_stream for source in pipeline.sources.values())
+    if not followed or len(pipeline.sinks) + len(_malformed_sources(pipeline)) == 1:
+        return _built(spark, pipeline, places, namesrv, "")
     # Each sink comes forward at its own pace, so each is a consumer group of its own, with its own lag.
-    names = [output.sink.name for output in found]
+    names = [sink.name for sink in pipeline.sinks]
+    names += [f"{MALFORMED_SINK}{name}" for name in _malformed_sources(pipeline)]
     return [_built(spark, pipeline, places, namesrv, f"-{name}")[index] for index, name in enumerate(names)]
-
-
-def _is_followed_topic(source: Source) -> bool:
-    return source.format == ROCKETMQ and source.is_stream
 
 
 def _built(spark: "SparkSession", pipeline: Pipeline, places: Places, namesrv: str, group_ending: str) -> list[Output]:
     build = _Build(spark, pipeline, places, namesrv, group_ending)
     with without_log():
         for name, source in pipeline.sources.items():
-            _add(build, ("sources", name), name, lambda source=source, name=name: _read(build, name, source))  # type: ignore[misc]
+            _add(build, ("sources", name), name, partial(_read, build, name, source))
         _name_input(build, next(iter(pipeline.sources)) if len(pipeline.sources) == 1 else None)
         for step in pipeline.steps:
-            _add(build, ("steps", step.name), step.name, lambda step=step: _stepped(build, step))  # type: ignore[misc]
+            _add(build, ("steps", step.name), step.name, partial(_stepped, build, step))
             _name_input(build, step.name)
         found = [_output(build, sink) for sink in pipeline.sinks]
         found += _malformed_outputs(build)
@@ -214,6 +212,12 @@ def _output(build: _Build, sink: Sink) -> Output | None:
         return None
     rows = build.results[name]
     part = ("sinks", sink.name)
+    if build.pipeline.is_stream and not rows.isStreaming:
+        cause = f"{name} is read once, not followed, so it cannot be written by a stream"
+        build.problems.append(
+            Problem(build.places.of(part), cause, "join it with a stream, or make a pipeline of its own")
+        )
+        return None
     if sink.format == ROCKETMQ:
         before = len(build.problems)
         _check_expressions(build, sink, rows)
@@ -272,12 +276,24 @@ def check_streaming(rows: "DataFrame", output_mode: str) -> None:
     checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), mode)
 
 
-def _malformed_outputs(build: _Build) -> list[Output]:
-    topic = build.pipeline.on_error.topic
-    if build.pipeline.on_error.malformed is not Malformed.DLQ or topic is None:
+def _malformed_sources(pipeline: Pipeline) -> list[str]:
+    """Those whose malformed bodies go to a topic."""
+    if pipeline.on_error.malformed is not Malformed.DLQ:
         return []
     return [
-        Output(Sink(f"{MALFORMED_SINK}{name}", options={"topic": topic}), malformed_messages(rows, decode))
-        for name, rows in build.raw.items()
-        if (decode := build.pipeline.sources[name].decode) is not None and decode.format != "binary"
+        name
+        for name, source in pipeline.sources.items()
+        if source.decode is not None and source.decode.format != "binary" and source.is_stream == pipeline.is_stream
     ]
+
+
+def _malformed_outputs(build: _Build) -> list[Output]:
+    found = []
+    for name in _malformed_sources(build.pipeline):
+        decode, topic = build.pipeline.sources[name].decode, build.pipeline.on_error.topic
+        assert decode is not None
+        assert topic is not None
+        if name in build.raw:
+            sink = Sink(f"{MALFORMED_SINK}{name}", options={"topic": topic})
+            found.append(Output(sink, malformed_messages(build.raw[name], decode)))
+    return found

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from skyrocket.pipeline.declared.plan import ROCKETMQ
+from skyrocket.pipeline.commit_log.settings import OPTIONS as LOG_OPTIONS
+from skyrocket.pipeline.declared.plan import COMMIT_LOG, ROCKETMQ
 from skyrocket.pipeline.topic_sink.settings import OPTION_NAMES as SINK_OPTIONS
 from skyrocket.pipeline.topic_source.settings import OPTIONS as SOURCE_OPTIONS
 
@@ -14,7 +15,9 @@ OURS: Final = ("initialOffsetsLocation", "checkpointLocation")
 
 
 def source_options(kind: str) -> Sequence[str] | None:
-    return [name for name in SOURCE_OPTIONS if name not in OURS] if kind == ROCKETMQ else None
+    if kind == ROCKETMQ:
+        return [name for name in SOURCE_OPTIONS if name not in OURS]
+    return LOG_OPTIONS if kind == COMMIT_LOG else None
 
 
 def sink_options(kind: str) -> Sequence[str] | None:

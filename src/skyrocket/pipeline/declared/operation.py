@@ -18,8 +18,11 @@ def prepared(located: Located, namesrv: str, master: str, conf: Mapping[str, str
     if running is None:
         spark.sparkContext.setLogLevel("ERROR")
     try:
-        # Tables of one pipeline are none of another's.
-        yield outputs(register(spark.newSession()), located.pipeline, located.places, namesrv)
+        fresh = register(spark.newSession())  # tables of one pipeline are none of another's
+        for name, value in located.pipeline.conf.items():
+            if fresh.conf.isModifiable(name):
+                fresh.conf.set(name, value)
+        yield outputs(fresh, located.pipeline, located.places, namesrv)
     finally:
         if running is None:
             spark.stop()

@@ -44,9 +44,3 @@ def batch_done(pipeline: str, sink: str, told: Mapping[str, Any]) -> BatchDone:
         malformed=sum(int(values["malformed"]) for name, values in observed if name.startswith("decode_")),
         watermark=None if watermark is None or watermark.startswith("1970-01-01") else watermark,
     )
-
-
-def end_offsets(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Where each topic source of a batch has come to: {topic: {broker: {queue: next offset}}}."""
-    ends = [source.get("endOffset") for source in told.get("sources") or ()]
-    return [end for end in ends if isinstance(end, dict)]

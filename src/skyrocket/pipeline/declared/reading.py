@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import yaml
 
-from skyrocket.pipeline.declared.places import Part, Places
+from skyrocket.pipeline.declared.places import Places
 from skyrocket.pipeline.declared.plan import (
     DECODINGS,
     FILE_FORMATS,
@@ -280,6 +280,3 @@ def _conf(top: Section) -> dict[str, str]:
     if part is None:
         return {}
     return {key: value for key in part.keys() if (value := part.option(key)) is not None}  # noqa: SIM118
-
-
-__all__ = ["Located", "Part", "read_yaml"]

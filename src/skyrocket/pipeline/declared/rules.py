@@ -86,7 +86,7 @@ def _source_faults(part: Part, name: str, source: Source) -> Iterator[Fault]:
         given = [option for option in _SUBSCRIPTIONS if option in source.options]
         if len(given) != 1:
             yield part, f"source {name} needs exactly one of {', '.join(_SUBSCRIPTIONS)}", "as `subscribe: orders`"
-    elif source.format != "rate" and "path" not in source.options:
+    elif source.format != "rate" and not {"path", "paths"} & source.options.keys():
         yield (
             part,
             f"source {name} needs a path",

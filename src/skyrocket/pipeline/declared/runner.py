@@ -53,8 +53,9 @@ class _Writer:
         self._failures = 0
         self._start_at = 0.0
         self._told: tuple[str, int] = ("", -1)  # run and batch
+        self._last_seen = ""  # when its newest progress was made
 
-    def look(self, now: float, tell: Callable[[str, BatchDone], None], pipeline: str) -> None:
+    def look(self, now: float, tell: Callable[[BatchDone], None], pipeline: str) -> None:
         """Start it when it is time, tell what it has done, see whether it has failed."""
         if self._query is None:
             if now >= self._start_at:
@@ -88,8 +89,12 @@ class _Writer:
         )
         self._start_at = now + wait
 
-    def _tell_news(self, tell: Callable[[str, BatchDone], None], pipeline: str) -> None:
+    def _tell_news(self, tell: Callable[[BatchDone], None], pipeline: str) -> None:
         assert self._query is not None
+        last = self._query.lastProgress
+        if last is None or last["timestamp"] == self._last_seen:
+            return  # the whole list comes from the JVM as JSON: not five times a second
+        self._last_seen = last["timestamp"]
         run = str(self._query.runId)
         told_run, told_batch = self._told
         for progress in self._query.recentProgress:
@@ -98,7 +103,7 @@ class _Writer:
                 continue  # an idle look at the sources repeats the last number
             self._told = told_run, told_batch = (run, done.batch)
             self._failures = 0
-            tell(progress.json, done)
+            tell(done)
 
     @property
     def is_at_work(self) -> bool:
@@ -160,15 +165,12 @@ class Runner:
     def _look(self, writers: Sequence[_Writer]) -> None:
         for writer in writers:
             if not writer.done:
-                writer.look(self._clock.monotonic(), self._told, self._pipeline.name)
+                writer.look(self._clock.monotonic(), self._on_batch, self._pipeline.name)
             if writer.failure is not None:
                 raise PipelineFailed(
                     f"pipeline {self._pipeline.name}, sink {writer.name}: given up after "
                     f"{self._pipeline.restart.attempts} restarts without progress: {writer.failure}"
                 )
-
-    def _told(self, _json: str, done: BatchDone) -> None:
-        self._on_batch(done)
 
     def _end(self, writers: Sequence[_Writer]) -> None:
         deadline = self._clock.monotonic() + _GRACE_SECONDS

@@ -1,4 +1,4 @@
-"""Made-up orders: the same ones each time, with what happens in real life: some sent twice, some that nobody can read."""
+"""Made-up orders, the same ones each time; as in real life some are sent twice, and some nobody can read."""
 
 import json
 import math

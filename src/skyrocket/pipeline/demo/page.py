@@ -1,7 +1,6 @@
 """The demo's page: a plot and a table of the last minutes; it loads itself again every other second."""
 
 import html
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ _PAGE: Final = """<!doctype html>
 <style>
 :root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }}
-svg {{ width: 100%; height: auto }} table {{ border-collapse: collapse }} td, th {{ padding: .1rem 1rem; text-align: right }}
+svg {{ width: 100%; height: auto }}
+table {{ border-collapse: collapse }} td, th {{ padding: .1rem 1rem; text-align: right }}
 </style></head><body>
 <h1>Revenue per minute</h1>
 <p>{sentence}</p>
@@ -56,4 +56,4 @@ def write_page(path: Path, text: str) -> None:
     """Whole or not at all: a browser may be reading it."""
     fresh = path.with_suffix(".new")
     fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, path)
+    fresh.replace(path)

@@ -12,6 +12,7 @@ from skyrocket.model import property_names as names
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
 from skyrocket.pipeline.jobs.dedupe import NEEDED_COLUMNS, PLACE, Keep, clean, first_within, keyed, ranked, run
 from skyrocket.pipeline.jobs.inputs import Input, Topics, Window, messages
+from skyrocket.pipeline.jobs.remembered import digest
 from skyrocket.pipeline.report import Report
 from skyrocket.pipeline.schema import COLUMNS, spark_ddl
 
@@ -28,6 +29,7 @@ class Goal:
     parquet: Path | None
     topic: str | None
     options: Mapping[str, str]  # of format("rocketmq"): which cluster
+    records: str = ""  # where is remembered what was sent to the topic
 
     @property
     def is_report_alone(self) -> bool:
@@ -56,6 +58,12 @@ def as_outgoing(records: "DataFrame") -> "DataFrame":
     )
 
 
+def job_name(rows: "DataFrame", to: str, by: str, keep: Keep) -> str:
+    """The same for the same messages: a job that is run again over them has nothing to send."""
+    extent = rows.groupBy(*PLACE[:3]).agg(fn.min("queueOffset"), fn.max("queueOffset"), fn.count("*")).collect()
+    return digest({"to": to, "by": by, "keep": keep, "messages": str(sorted(map(tuple, extent)))})
+
+
 def run_batch(
     spark: "SparkSession", source: Input, topics: Sequence[str], window: Window, by: str, keep: Keep, goal: Goal
 ) -> Report:
@@ -70,7 +78,8 @@ def run_batch(
             clean(rows).write.mode("overwrite").parquet(str(goal.parquet))
         if goal.topic is not None:
             writer = as_outgoing(clean(rows)).write.format("rocketmq").mode("append").options(**goal.options)
-            writer.option("topic", goal.topic).save()
+            name = job_name(rows, goal.topic, by, keep)
+            writer.option("topic", goal.topic).option("jobId", name).option("checkpointLocation", goal.records).save()
         return run(rows)
     finally:
         rows.unpersist()

@@ -62,6 +62,11 @@ class Store:
 
     directory: Path
 
+    @property
+    def name(self) -> str:
+        """Stands for the broker's name, which its files do not tell."""
+        return self.directory.absolute().name
+
     def __str__(self) -> str:
         return f"the store {self.directory}"
 
@@ -87,7 +92,7 @@ def messages(
         return _of_topics(spark, source, topics, columns, window)
     needed = list(dict.fromkeys([*columns, "topic", "storeTimestamp"]))
     if isinstance(source, Store):
-        rows = _of_store(spark, source, needed)
+        rows = _of_store(spark, source, topics, needed, window)
     else:
         rows = _of_archive(spark, source, topics, needed, window)
     return rows.where(named(topics) & window.holds(fn.col("storeTimestamp"))).select(*columns)
@@ -117,10 +122,20 @@ def _of_topics(
     return reader.load()
 
 
-def _of_store(spark: "SparkSession", source: Store, columns: Sequence[str]) -> "DataFrame":
+def _of_store(
+    spark: "SparkSession", source: Store, topics: Sequence[str] | str, columns: Sequence[str], window: Window
+) -> "DataFrame":
     if not (source.directory / "commitlog").is_dir():
         raise ConfigError(f"{source.directory} is no store: it has no folder `commitlog`; give its parent directory")
-    return spark.read.format("rocketmq-commitlog").schema(spark_ddl(columns)).load(str(source.directory))
+    reader = spark.read.format("rocketmq-commitlog").schema(spark_ddl(columns)).option("brokerName", source.name)
+    # Records that nobody asked for are left in the file. The rows are compared once more, by whoever called.
+    if not isinstance(topics, str):
+        reader = reader.option("topics", ",".join(topics))
+    if window.since_ms is not None:
+        reader = reader.option("startingTimestamp", str(window.since_ms))
+    if window.until_ms is not None:
+        reader = reader.option("endingTimestamp", str(window.until_ms))
+    return reader.load(str(source.directory))
 
 
 def _of_archive(

@@ -3,10 +3,9 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs.inputs import Store, messages
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
 
 __all__ = ["of_cluster", "of_store", "ordered_groups", "sampled"]
-
-_THIS_STORE: Final = "this store"
 
 
 def sampled(
@@ -62,7 +59,5 @@ def of_store(
     if not committed:
         raise ConfigError(f"{store} has no offsets of consumer groups: nobody has consumed from it")
     wanted = sorted({each.topic for each in committed})
-    columns = [column for column in MESSAGE_COLUMNS if column != "brokerName"]
-    rows = messages(spark, Store(store), wanted, columns).withColumn("brokerName", fn.lit(_THIS_STORE))
-    rows = rows.cache()
+    rows = messages(spark, Store(store), wanted, MESSAGE_COLUMNS).cache()
     return store_samples(spark, committed, rows), rows

@@ -83,6 +83,8 @@ def outgoing(messages: "DataFrame", to: str | None) -> "DataFrame":
 
     `refused` says why a row cannot be sent.
     """
+    # A table that somebody else wrote may lack the broker: without a value its rows would match no queue of ours.
+    messages = messages.withColumn("brokerName", fn.coalesce("brokerName", fn.lit("")))
     properties = fn.coalesce("properties", fn.create_map().cast("map<string,string>"))
     origin = fn.coalesce(properties[names.RETRY_TOPIC], properties[_DLQ_ORIGIN_TOPIC])
     target = fn.lit(to) if to is not None else origin

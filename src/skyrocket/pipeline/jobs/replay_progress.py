@@ -4,17 +4,15 @@ The file belongs to one replay: same source, same choice, same target. Another o
 make messages be passed over in silence.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from skyrocket.errors import ConfigError
-
-_DIGEST_LETTERS: Final = 16
+from skyrocket.pipeline.jobs.remembered import digest, state_directory
 
 
 class Queue(NamedTuple):
@@ -67,16 +65,9 @@ class ReplayProgress:
             raise ConfigError(f"progress cannot be kept in {self.path}: {error}; choose another --progress") from error
 
 
-def digest(values: Mapping[str, str]) -> str:
-    """A short name for some values, whatever their order."""
-    text = json.dumps(sorted(values.items()), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LETTERS]
-
-
 def default_path(identity: Mapping[str, str], environment: Mapping[str, str]) -> Path:
-    """Below the user's state directory: the same from wherever the command is run."""
-    home = environment.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(home) / "skyrocket" / "replay" / f"{digest(identity)}.json"
+    """Each replay has its own, below the user's state directory."""
+    return state_directory(environment) / "replay" / f"{digest(identity)}.json"
 
 
 def open_progress(path: Path, identity: Mapping[str, str], *, again: bool = False) -> ReplayProgress:

@@ -10,11 +10,14 @@ out negative is shown as it is.
 A finding is a slow consumer, a hot key, a skewed queue, or a trace that cannot be read.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
@@ -31,6 +34,13 @@ if TYPE_CHECKING:
 TRACE_COLUMNS: Final = ("body", "bornHost")
 MESSAGE_COLUMNS: Final = ("topic", "brokerName", "queueId", "uniqKey", "storeTimestamp")
 _STAGES: Final = {"send": "sendMs", "wait": "waitMs", "handle": "handleMs", "end to end": "endToEndMs"}
+LATENCY_BY: Final = {
+    "latency_by_topic": ("topic",),
+    "latency_by_group": ("topic", "group"),
+    "latency_by_client": ("group", "client"),
+    "latency_over_time": ("minute",),
+}
+_COLUMNS: Final = ("topic", "group", "client", "minute")
 _UNKNOWN: Final = "(not traced)"
 
 
@@ -134,25 +144,32 @@ def _with_store_times(sent: "DataFrame", stored: "DataFrame") -> "DataFrame":
 # ── journeys → what is shown ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def latency_by_topic(travelled: "DataFrame") -> "DataFrame":
-    """Percentiles of each stage per topic."""
-    # A message with three groups has three journeys but was sent once.
+def latency(travelled: "DataFrame") -> "DataFrame":
+    """Percentiles of each stage, in one pass over all the ways of LATENCY_BY; `latency_table` takes one of them."""
+    # A message with three groups has three journeys but was sent once, and that is no matter of its groups.
     first = fn.row_number().over(Window.partitionBy("messageId").orderBy("group")) == 1
-    rows = travelled.withColumn("sendMs", fn.when(first, fn.col("sendMs")))
-    return _latency(rows, ["topic"], _STAGES)
+    minute = fn.timestamp_millis(fn.floor(fn.col("sentMs") / 60_000) * 60_000)
+    rows = travelled.withColumn("sendMs", fn.when(first, fn.col("sendMs"))).withColumn("minute", minute)
+    pairs = fn.create_map(*(part for name, column in _STAGES.items() for part in (fn.lit(name), fn.col(column))))
+    long = rows.select(*_COLUMNS, fn.explode(pairs).alias("stage", "ms")).where(fn.col("ms").isNotNull())
+    sets = [[fn.col("stage"), *map(fn.col, by)] for by in LATENCY_BY.values()]
+    grouped = long.groupingSets(sets, "stage", *_COLUMNS)
+    return grouped.agg(*(fn.grouping(name).alias(f"no_{name}") for name in _COLUMNS), *percentiles("ms"))
 
 
-def latency_of_groups(travelled: "DataFrame", *by: str) -> "DataFrame":
-    """Percentiles of each stage after the send, per value of the columns `by`."""
-    consumed = travelled.where(fn.col("group").isNotNull())
-    return _latency(consumed, by, {name: column for name, column in _STAGES.items() if name != "send"})
-
-
-def _latency(rows: "DataFrame", by: Sequence[str], stages: Mapping[str, str]) -> "DataFrame":
-    pairs = fn.create_map(*(part for name, column in stages.items() for part in (fn.lit(name), fn.col(column))))
-    long = rows.select(*by, fn.explode(pairs).alias("stage", "ms")).where(fn.col("ms").isNotNull())
-    order = fn.array_position(fn.array(*map(fn.lit, stages)), fn.col("stage"))
-    return long.groupBy(*by, "stage").agg(*percentiles("ms")).orderBy(*by, order)
+def latency_table(found: pa.Table, by: Sequence[str]) -> pa.Table:
+    """One of the ways of LATENCY_BY out of what `latency` found."""
+    keep = pc.is_in(found["stage"], pa.array(_STAGES if by == ("topic",) else [*_STAGES][1:]))
+    for name in _COLUMNS:
+        keep = pc.and_(keep, pc.equal(found[f"no_{name}"], int(name not in by)))
+        if name in by:
+            keep = pc.and_(keep, pc.is_valid(found[name]))  # nobody was called, or the send was not traced
+    rows = found.filter(keep)
+    order = pc.index_in(rows["stage"], pa.array(_STAGES))
+    ordered = rows.append_column("order", order).sort_by(
+        [*((name, "ascending") for name in by), ("order", "ascending")]
+    )
+    return ordered.select([*by, "stage", "count", *PERCENTILES, "max"])
 
 
 def retries(called: "DataFrame") -> "DataFrame":
@@ -177,19 +194,26 @@ def retries(called: "DataFrame") -> "DataFrame":
     )
 
 
-def slow_consumers(called: "DataFrame", limits: TraceLimits) -> "DataFrame":
-    """Clients that take much longer than the others of their group; one alone in its group is compared with nobody."""
-    handled = called.withColumn("ms", fn.col("endedMs") - fn.col("beganMs")).where(fn.col("ms").isNotNull())
-    of_client = handled.groupBy("group", "clientHost").agg(
-        fn.count("*").alias("calls"), fn.percentile("ms", fn.lit(0.9)).alias("p90")
+def handling(called: "DataFrame") -> "DataFrame":
+    """Per group and client: how often it was called, and the p90 of its calls in ms."""
+    took = called.select(
+        "group", fn.col("clientHost").alias("client"), (fn.col("endedMs") - fn.col("beganMs")).alias("ms")
     )
-    others = of_client.select("group", fn.col("clientHost").alias("other"), fn.col("p90").alias("otherP90"))
-    compared = of_client.join(others, "group").where(fn.col("clientHost") != fn.col("other"))
-    usual = compared.groupBy("group", "clientHost", "calls", "p90").agg(
-        fn.percentile("otherP90", fn.lit(0.5)).alias("othersP90")
-    )
-    is_slow = (fn.col("p90") >= limits.slow_ms) & (fn.col("p90") > fn.col("othersP90") * limits.slow_factor)
-    return usual.where(is_slow).withColumnRenamed("clientHost", "client").orderBy(fn.desc("p90"))
+    by_client = took.where(fn.col("ms").isNotNull()).groupBy("group", "client")
+    return by_client.agg(fn.count("*").alias("calls"), fn.percentile("ms", fn.lit(0.9)).alias("p90"))
+
+
+def slow_consumers(clients: pa.Table, limits: TraceLimits) -> pa.Table:
+    """Of `handling`, those that take much longer than the others of their group; one alone is compared with nobody."""
+    rows: list[dict[str, Any]] = clients.to_pylist()
+    slow = []
+    for row in rows:
+        others = [each["p90"] for each in rows if each["group"] == row["group"] and each is not row]
+        usual = statistics.median(others) if others else math.inf
+        if row["p90"] >= limits.slow_ms and row["p90"] > usual * limits.slow_factor:
+            slow.append({**row, "othersP90": usual})
+    schema = clients.schema.append(pa.field("othersP90", pa.float64()))
+    return pa.Table.from_pylist(sorted(slow, key=lambda row: -row["p90"]), schema=schema)
 
 
 def hot_keys(sent: "DataFrame", limits: TraceLimits) -> "DataFrame":
@@ -208,13 +232,6 @@ def queue_counts(messages: "DataFrame") -> "DataFrame":
     return messages.groupBy("topic", "brokerName", "queueId").agg(fn.count("*").alias("count"))
 
 
-def over_time(travelled: "DataFrame") -> "DataFrame":
-    """Median and p99 of the way from end to end, per minute of sending."""
-    minute = fn.timestamp_millis(fn.floor(fn.col("sentMs") / 60_000) * 60_000).alias("minute")
-    known = travelled.where(fn.col("endToEndMs").isNotNull())
-    return known.groupBy(minute).agg(*percentiles("endToEndMs")).orderBy("minute")
-
-
 # ── the sentence ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -229,13 +246,11 @@ def run(
     sent, called = sends(told).cache(), calls(told).cache()
     travelled = journeys(sent, called, None if messages is None else store_times(messages)).cache()
     try:
+        found = table(latency(travelled))
         tables = {
-            "latency_by_topic": table(latency_by_topic(travelled)),
-            "latency_by_group": table(latency_of_groups(travelled, "topic", "group")),
-            "latency_by_client": table(latency_of_groups(travelled, "group", "client")),
-            "latency_over_time": table(over_time(travelled)),
+            **{name: latency_table(found, by) for name, by in LATENCY_BY.items()},
             "retries": table(retries(called)),
-            "slow_consumers": table(slow_consumers(called, limits)),
+            "slow_consumers": slow_consumers(table(handling(called)), limits),
             "hot_keys": table(hot_keys(sent, limits)),
         }
         if messages is not None:
@@ -272,7 +287,7 @@ def _report(tables: dict[str, pa.Table], *, exact: bool) -> Report:
 def _plots(tables: dict[str, pa.Table]) -> list[Plot]:
     rows = [row for row in tables["latency_by_group"].to_pylist() if row["stage"] == "end to end"]
     names = [f"{row['group']} ← {row['topic']}" for row in rows]
-    minutes = tables["latency_over_time"].to_pylist()
+    minutes = [row for row in tables["latency_over_time"].to_pylist() if row["stage"] == "end to end"]
     return [
         Plot(
             "End to end by group",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 _MOST_LABELS: Final = 12
+_MOST_LEVEL_LABELS: Final = 4
 _COLOURS: Final = ("#2f81f7", "#e5702a", "#2da44e", "#bf4b8a", "#8250df", "#9a6700", "#1b9aaa", "#cf222e")
 _INKED: Final = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 _INK: Final = "#123456"  # nobody's colour: replaced by the page's own
@@ -57,7 +58,7 @@ class Plot:
     def _draw_lines(self, axes: Any) -> None:
         for number, (name, values) in enumerate(self.series.items()):
             colour = _COLOURS[number % len(_COLOURS)]
-            axes.plot(range(len(self.x)), values, label=name, color=colour, marker="o", markersize=3)
+            axes.plot(range(len(self.x)), values, label=_label(name), color=colour, marker="o", markersize=3)
         step = max(1, -(-len(self.x) // _MOST_LABELS))
         places = list(range(0, len(self.x), step))
         axes.set_xticks(places, [_label(self.x[place]) for place in places], rotation=30, ha="right")
@@ -66,10 +67,10 @@ class Plot:
         width = 0.8 / max(len(self.series), 1)
         for number, (name, values) in enumerate(self.series.items()):
             places = [place + number * width for place in range(len(self.x))]
-            axes.bar(places, values, width, label=name, color=_COLOURS[number % len(_COLOURS)])
+            axes.bar(places, values, width, label=_label(name), color=_COLOURS[number % len(_COLOURS)])
         middle = 0.4 - width / 2
-        axes.set_xticks([place + middle for place in range(len(self.x))], [_label(each) for each in self.x])
-        axes.tick_params("x", rotation=30 if len(self.x) > 4 else 0)
+        turned = {"rotation": 30, "ha": "right"} if len(self.x) > _MOST_LEVEL_LABELS else {}
+        axes.set_xticks([place + middle for place in range(len(self.x))], [_label(each) for each in self.x], **turned)
 
 
 def _label(value: Any) -> str:

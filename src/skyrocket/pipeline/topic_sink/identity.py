@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import time
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +39,16 @@ class Scope:
 
     def ids(self, contents: "pa.BinaryArray") -> Ids:
         """The ids of rows, from what makes each of them itself."""
-        return self.ids_of(contents.to_pylist())
+        return self.ids_of(slices(contents))
 
     def ids_of(self, contents: Iterable[bytes]) -> Ids:
         # Processors have instructions for SHA-256: nothing in Python's library is quicker.
         hashed = hashlib.sha256
-        digests = np.frombuffer(b"".join([hashed(content).digest() for content in contents]), np.uint8)
-        made = np.empty((len(digests) // hashed().digest_size, ID_SIZE), np.uint8)
+        joined = b"".join([hashed(content).digest() for content in contents])
+        digests = np.frombuffer(joined, np.uint8).reshape(-1, hashed().digest_size)
+        made = np.empty((len(digests), ID_SIZE), np.uint8)
         made[:, :_TAG_SIZE] = np.frombuffer(self._tag, np.uint8)
-        made[:, _TAG_SIZE:] = digests.reshape(len(made), -1)[:, : ID_SIZE - _TAG_SIZE] ^ self._mask
+        made[:, _TAG_SIZE:] = digests[:, : ID_SIZE - _TAG_SIZE] ^ self._mask
         return made.view(IDS).reshape(-1)
 
     def recognised(self, unique_keys: Iterable[str]) -> list[bytes]:
@@ -86,12 +87,12 @@ def fixed(data: bytes, size: int) -> "pa.BinaryArray":
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def slices(values: "pa.BinaryArray") -> list[memoryview]:
-    """Each value of a binary array without nulls, without a copy."""
+def slices(values: "pa.BinaryArray") -> list[bytes]:
+    """Each value of a binary array without nulls."""
     ends = offsets_of(values).tolist()
-    data = values.buffers()[2]
-    view = memoryview(data) if data is not None else memoryview(b"")
-    return [view[begin:end] for begin, end in itertools.pairwise(ends)]
+    buffer = values.buffers()[2]
+    data = b"" if buffer is None else buffer.to_pybytes()  # slices of bytes are made quicker than those of views
+    return [data[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
 def offsets_of(values: "pa.BinaryArray") -> npt.NDArray[np.int32]:

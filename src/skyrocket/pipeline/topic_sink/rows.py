@@ -31,6 +31,14 @@ class Place:
         return f"row {self.first_row + index} of partition {self.partition}"
 
 
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """What of the settings touches single rows."""
+
+    max_message_size: int
+    drops_reserved: bool = False
+
+
 @dataclass(slots=True)
 class TopicRows:
     """The rows of one topic, all arrays of one length."""
@@ -69,7 +77,7 @@ class TopicRows:
 
 
 def rows_of_topics(
-    batch: "pa.RecordBatch", columns: InputColumns, topic_option: str | None, place: Place, rules: "RowRules"
+    batch: "pa.RecordBatch", columns: InputColumns, topic_option: str | None, place: Place, rules: RowRules
 ) -> list[TopicRows]:
     """The rows of a batch, apart by topic; raises InputError for the first row that cannot be sent."""
     body = _binary(_column(batch, columns, "body"))
@@ -96,14 +104,6 @@ def rows_of_topics(
         _timed(batch, columns),
     )
     return [rows] if topic_option is not None else _apart(rows, _column(batch, columns, "topic"), place)
-
-
-@dataclass(frozen=True, slots=True)
-class RowRules:
-    """What of the settings touches single rows."""
-
-    max_message_size: int
-    drops_reserved: bool = False
 
 
 def _apart(rows: TopicRows, topics: "pa.Array", place: Place) -> list[TopicRows]:

@@ -14,7 +14,8 @@ from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink.identity import IDS, Ids, Scope
 
-# An attempt that has ended may have a request under way, and brokers show a message a moment after they confirm it.
+# An attempt that has ended may have a request in the broker's hands, and brokers show a message a moment after they
+# have confirmed it. Counted from the moment at which the broker answers again.
 SETTLE_SECONDS: Final = 1.0
 _ATTEMPTS: Final = 30
 _PAUSE: Final = 0.5
@@ -50,6 +51,9 @@ class StoredIds:
 async def stored_ids(producer: ReadBackProducer, scope: Scope, begins: Mapping[MessageQueue, int]) -> StoredIds:
     """The messages of a scope that queues have from some offsets on, up to now."""
     found: list[bytes] = []
+    for queue in begins:
+        await _end_of(producer, queue)
+    await asyncio.sleep(SETTLE_SECONDS)
     for queue, begin in begins.items():
         async for page in pages(producer, queue, begin):
             found += [each for each in scope.recognised(map(unique_key_of, page)) if each]
@@ -92,7 +96,8 @@ async def _pause_or_raise(queue: MessageQueue, error: SkyrocketError, attempt: i
     if attempt == _ATTEMPTS - 1 or not may_go_well_later(error):
         raise ReadBackError(
             f"{queue} could not be read, so it is not known what of the batch is stored, and nothing is sent: {error}. "
-            "Idempotent writing needs the right to read the topic, in the name of the option consumerGroup (ACL: SUB)"
+            "A broker that is away must come back first; and idempotent writing needs the right to read the topic, in "
+            "the name of the option consumerGroup (ACL: SUB)"
         ) from error
     await asyncio.sleep(_PAUSE)
 

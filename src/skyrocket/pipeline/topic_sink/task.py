@@ -7,11 +7,12 @@ any other           read the topic from the fence on; a row whose message is the
 import asyncio
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +28,7 @@ from skyrocket.pipeline.topic_sink.report import TaskReport, TopicReport
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, queue_indices, requests
 from skyrocket.pipeline.topic_sink.rows import Place, RowRules, TopicRows, rows_of_topics
 from skyrocket.pipeline.topic_sink.settings import SinkSettings
-from skyrocket.pipeline.topic_sink.stored_ids import SETTLE_SECONDS, StoredIds, stored_ids
+from skyrocket.pipeline.topic_sink.stored_ids import StoredIds, stored_ids
 from skyrocket.pipeline.topic_sink.timed_rows import TimedRows
 
 _CLOCKS_DIFFER_MS: Final = 600_000  # at most, between the driver and the brokers
@@ -85,9 +86,13 @@ class Task:
         try:
             for batch in batches:
                 place = Place(self._attempt.partition, report.messages)
-                for rows in rows_of_topics(batch, self._columns, self._settings.topic, place, self._rules):
-                    run(self._topic(rows.topic, rows).send(rows))
-                    report.bytes += pc.sum(pc.binary_length(rows.body)).as_py() or 0
+                parts = rows_of_topics(batch, self._columns, self._settings.topic, place, self._rules)
+                # All rows of the batch are found good before the first of them is sent.
+                planned = [(self._topic(rows.topic), rows) for rows in parts if len(rows)]
+                queues = [topic.queues_of(rows) for topic, rows in planned]
+                for (topic, rows), places in zip(planned, queues, strict=True):
+                    run(topic.send(rows, places))
+                    report.bytes += pc.sum(pc.binary_length(rows.body)).as_py()
                 report.messages += len(batch)
             for topic in self._topics.values():
                 run(topic.lanes.drained())
@@ -105,14 +110,14 @@ class Task:
         """Those that rows were sent to so far."""
         return list(self._topics.values())
 
-    def _topic(self, name: str, rows: TopicRows) -> "TopicOfTask":
+    def _topic(self, name: str) -> "TopicOfTask":
         found = self._topics.get(name)
         if found is None:
-            found = self._connection.run(self._opened(name, rows))
+            found = self._connection.run(self._opened(name))
             self._topics[name] = found
         return found
 
-    async def _opened(self, name: str, rows: TopicRows) -> "TopicOfTask":
+    async def _opened(self, name: str) -> "TopicOfTask":
         producer, settings = self._connection.producer, self._settings
         queues = await _queues_of(producer, name)
         # Without a scope ids may be any, and nothing is ever compared.
@@ -121,11 +126,9 @@ class Task:
         begins: dict[MessageQueue, int] = {}
         stored = None
         if scope is not None:
-            queue_indices(rows, [queue.queue_id for queue in queues], self._attempt.partition)  # nothing is sent yet
             ends = await ends_of(producer, queues)
             begins, is_repeated = await self._begins(producer, name, ends)
             if is_repeated:
-                await asyncio.sleep(SETTLE_SECONDS)
                 stored = await stored_ids(producer, scope, begins)
         lanes = Lanes(
             producer,
@@ -147,7 +150,7 @@ class Task:
             if attempt.number == 0:
                 return ends, False
             if origin.ends is not None:
-                return {queue: origin.ends.get(queue, 0) for queue in ends}, True
+                return lowest([origin.ends], ends), True
             since_ms = origin.began_ms - _CLOCKS_DIFFER_MS
             return {queue: await producer.offset_at(queue, since_ms) for queue in ends}, True
         fences = self._records.fences(origin.batch, topic)
@@ -156,8 +159,14 @@ class Task:
             mine = Fence(origin.run, attempt.partition, ends)
             self._records.add_fence(origin.batch, topic, mine)
             return ends, attempt.number > 0
-        # A queue that came later is read from its beginning.
-        return {queue: min(fence.ends.get(queue, 0) for fence in fences) for queue in ends}, True
+        return lowest([fence.ends for fence in fences], ends), True
+
+
+def lowest(fences: Sequence[Mapping[MessageQueue, int]], now: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
+    """Where to begin to read back. A queue that came later is read from its beginning. One whose broker is away is there
+    as well: nobody knows what it has, so reading fails, and nothing is sent twice."""
+    queues = {*now, *(queue for fence in fences for queue in fence)}
+    return {queue: min(fence.get(queue, 0) for fence in fences) for queue in sorted(queues)}
 
 
 class TopicOfTask:
@@ -183,12 +192,16 @@ class TopicOfTask:
         self._most_bytes = settings.max_batch_bytes
         self._queue_ids = [lane.queue.queue_id for lane in lanes.lanes]
 
-    async def send(self, rows: TopicRows) -> None:
+    def queues_of(self, rows: TopicRows) -> npt.NDArray[np.int64]:
+        """The place of each row's queue; raises InputError."""
+        return queue_indices(rows, self._queue_ids, self._partition)
+
+    async def send(self, rows: TopicRows, queues: npt.NDArray[np.int64]) -> None:
         """Hand rows over to the lanes; waits while these are full."""
         if rows.timed.any():
-            await self._send_timed(rows.take(np.flatnonzero(rows.timed)))
-            rows = rows.take(np.flatnonzero(~rows.timed))
-        queues = queue_indices(rows, self._queue_ids, self._partition)
+            later, now = np.flatnonzero(rows.timed), np.flatnonzero(~rows.timed)
+            await self._send_timed(rows.take(later), queues[later])
+            rows, queues = rows.take(now), queues[now]
         if self._scope is None:
             ids = np.frombuffer(os.urandom(ID_SIZE * len(rows)), IDS)
         else:
@@ -201,8 +214,7 @@ class TopicOfTask:
         for queue, request in requests(rows, ids, queues, self._most_bytes):
             await self.lanes.put(None if queue == ANY_QUEUE else self.lanes.lanes[queue], request)
 
-    async def _send_timed(self, rows: TopicRows) -> None:
-        places = queue_indices(rows, self._queue_ids, self._partition)
+    async def _send_timed(self, rows: TopicRows, places: npt.NDArray[np.int64]) -> None:
         # A repetition must meet the same queue, so the row's place decides and not the turn.
         spread = np.array([hash_of(content) for content in rows.contents().to_pylist()]) % len(self._queue_ids)
         chosen = np.where(places == ANY_QUEUE, spread, places)

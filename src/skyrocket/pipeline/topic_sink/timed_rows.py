@@ -41,16 +41,13 @@ class TimedRows:
         ids = self._scope.ids(rows.contents())
         if rows.message_ids is None:
             ids = self._scope.ids_of([self._nth(ids[index : index + 1].tobytes()) for index in range(len(ids))])
-        keys = [bytes(key).decode() for key in slices(unique_keys(ids, now_ms=_NO_TIME))]
-        texts = [bytes(text).decode() for text in slices(rows.properties)]
+        keys = [key.decode() for key in slices(unique_keys(ids, now_ms=_NO_TIME))]
+        texts = [text.decode() for text in slices(rows.properties)]
         bodies = slices(rows.body)
         for begin in range(0, len(rows), _AT_ONCE):
             part = range(begin, min(begin + _AT_ONCE, len(rows)))
             await asyncio.gather(
-                *(
-                    self._send(queues[index], bytes(bodies[index]), texts[index], ids, index, keys[index])
-                    for index in part
-                )
+                *(self._send(queues[index], bodies[index], texts[index], ids, index, keys[index]) for index in part)
             )
 
     def _nth(self, row_id: bytes) -> bytes:

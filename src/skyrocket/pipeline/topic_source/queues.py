@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from skyrocket.client.errors import BrokerAbsent, BrokerRefused, ClientError, NoNameServer, NoRoute
+from skyrocket.client.errors import BrokerAbsent, BrokerRefused, ClientError, NoRoute
 from skyrocket.client.filter_check import check_filters
 from skyrocket.client.queue_ranges import QueueRange, RangeRules, first_at_or_after
 from skyrocket.client.start_position import max_offset, min_offset
@@ -69,8 +69,8 @@ class Queues:
         seen = Seen()
         try:
             topics = await self._topics(connection)
-        except (NoNameServer, SkyrocketError) as error:
-            if not known or not isinstance(error, ClientError) or isinstance(error, NoRoute):
+        except SkyrocketError as error:
+            if not known:
                 raise
             seen.away["the name servers"] = error
             return seen
@@ -98,7 +98,9 @@ class Queues:
         except NoRoute as error:
             await self._no_route(connection, topic, seen, known, error)
             return
-        except (NoNameServer, SkyrocketError) as error:
+        except OptionError:
+            raise
+        except SkyrocketError as error:
             if not known:
                 raise
             seen.away["the name servers"] = error
@@ -217,8 +219,8 @@ class Queues:
         """Tell brokers how far the group is; those that do not answer hear it next time."""
         connection = await connected(self._settings.cluster)
         await self._introduce(connection, offsets)
-        for queue, offset in sorted(offsets.items()):
-            await connection.admin.set_offset(self._settings.group, queue, offset)
+        admin, group = connection.admin, self._settings.group
+        await asyncio.gather(*(admin.set_offset(group, queue, offset) for queue, offset in sorted(offsets.items())))
 
     async def _introduce(self, connection: Connection, offsets: Offsets) -> None:
         """Once per broker: a group that was never seen has no retry topic, and without it no tool shows its lag."""

@@ -3,6 +3,7 @@
 While this thread decodes a group of answers, the next group is fetched on the process's event loop.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -48,17 +49,17 @@ class _Fetcher:
     def __init__(self, settings: TopicSettings, ranges: Sequence[QueueRange]) -> None:
         self._settings = settings
         self._ranges = ranges
+        self._one_at_a_time = asyncio.Lock()
         self._groups = run(self._open())
         self._next: Future[list[Piece] | None] = submit(self._fetch())
 
     async def _open(self) -> AsyncGenerator[list[Piece], None]:
         connection = await connected(self._settings.cluster)
-        return connection.reader().groups(self._ranges, _rules(self._settings))
+        return connection.reader().groups(self._ranges, rules_of(self._settings))
 
     async def _fetch(self) -> list[Piece] | None:
-        async for group in self._groups:
-            return list(group)
-        return None
+        async with self._one_at_a_time:
+            return await anext(self._groups, None)
 
     def __iter__(self) -> Iterator[list[Piece]]:
         while (group := self._next.result()) is not None:
@@ -68,10 +69,14 @@ class _Fetcher:
     def close(self) -> None:
         """Also in the middle: a limit, or an error further on."""
         self._next.cancel()
-        submit(self._groups.aclose())
+        submit(self._close())
+
+    async def _close(self) -> None:
+        async with self._one_at_a_time:  # a cancelled fetch must have left the generator
+            await self._groups.aclose()
 
 
-def _rules(settings: TopicSettings) -> RangeRules:
+def rules_of(settings: TopicSettings) -> RangeRules:
     def lost(offsets: QueueRange, why: str) -> None:
         decide([Loss(offsets, why)], fails=settings.fail_on_data_loss)
 
