@@ -2,6 +2,8 @@
 
     python -m bench.pipeline.stream_source                          256 B and 1 KiB bodies, 400,000 messages
     python -m bench.pipeline.stream_source --messages 100000 --rounds 1
+    python -m bench.pipeline.stream_source --set maxTransferCountOnMessageInMemory=1024 \\
+        --set maxTransferBytesOnMessageInMemory=4194304         a broker that gives more at once than RocketMQ's 32
 
 pulls      bodies of pull answers alone, in this process: the floor that server and sockets set
 source     the same and decoded into Arrow, in this process: what one task can do
@@ -109,9 +111,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], help="a setting of the server, KEY=VALUE")
     given = parser.parse_args()
     print("| bodies | what | k messages/s | MB/s of bodies | of the pulls |\n| --- | --- | --- | --- | --- |")
-    with own_server() as server:
+    with own_server(given.set) as server:
         names = "{}:{}".format(*server.name_server)
         spark = session("source bench", "local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "3g"})
         spark.sparkContext.setLogLevel("ERROR")

@@ -40,7 +40,7 @@ class Sink:
         assert isinstance(name_servers, str)
         given = {"namesrvAddr": name_servers, "topic": topic, "checkpointLocation": location, **options}
         self.settings: SinkSettings = sink_settings(given, is_stream=True)
-        self.connection = connection or Connection(self.settings)
+        self.connection = connection or _opened(self.settings)
         self.location = location
         self.run = uuid.uuid4().hex
 
@@ -84,6 +84,20 @@ class Sink:
         if not leaves_record:
             reports = tuple(replace(report, batch=None) for report in reports)
         commit_batch(self.settings, QUERY, str(batch), reports)
+
+
+_connections: list[Connection] = []
+
+
+def _opened(settings: SinkSettings) -> Connection:
+    _connections.append(Connection(settings))
+    return _connections[-1]
+
+
+def close_connections() -> None:
+    """Those of all sinks, while their cluster still runs."""
+    while _connections:
+        _connections.pop().close()
 
 
 def _schema(columns: set[str]) -> pa.Schema:

@@ -53,8 +53,5 @@ def test_the_demo_shows_revenue_and_ends_cleanly(tmp_path: Path, end: str) -> No
     assert shown[0].startswith("The page with the plot: ")
     assert re.match(r"2026-01-31T08:\d\d orders=\d+ revenue=[\d.]+", shown[1])
     assert "<svg" in (tmp_path / "demo" / "revenue.html").read_text()
-    assert list((tmp_path / "demo" / "lake" / "revenue").glob("day=*/*.parquet"))
     assert not (tmp_path / "demo" / "store" / "abort").exists()  # the server has stopped in order
-    commits = list((tmp_path / "demo" / "lake" / "checkpoints" / "lake" / "commits").glob("[0-9]*"))
-    offsets = list((tmp_path / "demo" / "lake" / "checkpoints" / "lake" / "offsets").glob("[0-9]*"))
-    assert len(commits) == len(offsets)
+    assert "revenue has stopped" in (tmp_path / "demo" / "pipeline.log").read_text()

@@ -108,7 +108,7 @@ def test_rocketmqs_own_queues_and_index_come_out_of_its_log(golden: GoldenStore,
     assert report.findings == 0
 
 
-@pytest.mark.requirement("C158")
+@pytest.mark.requirement("A017", "B025")
 def test_a_store_of_ours_is_rebuilt_to_the_same_bytes_and_opens(spark: "SparkSession", tmp_path: Path) -> None:
     store = tmp_path / "store"
     put_many(store)

@@ -17,6 +17,8 @@ from skyrocket.pipeline.report import Plot, Report
 from skyrocket.pipeline.report.cells import cell_text
 from skyrocket.pipeline.report.progress import StageState, StageWatcher, stage_progress
 
+pytestmark = pytest.mark.timeout(300)  # the first plot of a process loads matplotlib, perhaps on a busy machine
+
 NASTY = "<script>alert('x')</script> & \x1b[31mred"
 
 

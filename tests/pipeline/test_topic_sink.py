@@ -132,9 +132,9 @@ def test_a_failed_task_and_a_killed_driver_store_every_row_once(
     with dying(names_of(orders), source, checkpoint, when) as program:
         assert program.wait(400) != 0
     left = bodies(orders)
-    # Equal rows of two partitions have equal ids, so the second attempt took some of the other's for its own. The
-    # sink's commit finds out how many are missing.
-    assert left["same"] == 200 if when == "after" else 100 <= left["same"] < 200
+    # Equal rows of two partitions have equal ids, so the second attempt may have taken some of the other's for its
+    # own. The sink's commit finds out how many are missing.
+    assert left["same"] == 200 if when == "after" else 110 <= left["same"] <= 200
     assert Counter({**left, "same": 200}) == expected
     stream(spark, orders, source, checkpoint, partitions=3)
     assert bodies(orders) == expected

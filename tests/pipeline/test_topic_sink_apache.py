@@ -16,7 +16,7 @@ from tests.client.cluster import run_bounded
 from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.client.test_three_servers import everything, fresh, made
 from tests.interop.rocketmq_broker import running_broker
-from tests.pipeline.sink_tasks import Died, Sink
+from tests.pipeline.sink_tasks import Died, Sink, close_connections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +31,7 @@ def names(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         address = stack.enter_context(running_broker(apache, folder, StoreConfig())).name_server
         run_bounded(registered(address))
         yield address
+        close_connections()
 
 
 def stored(names: str, topic: str, total: int) -> list[ReceivedMessage]:

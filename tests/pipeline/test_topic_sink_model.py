@@ -90,7 +90,7 @@ DEATHS = st.lists(st.none() | st.integers(0, 6), min_size=3, max_size=3)  # of e
 RUN = st.tuples(st.integers(1, 3), st.randoms(use_true_random=False), DEATHS, st.sampled_from(["tasks", "commit"]))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, FAULTS, st.lists(RUN, min_size=1, max_size=3))
 def test_whatever_happens_each_row_is_stored_once(
     monkeypatch: pytest.MonkeyPatch, rows: list[str], faults: list[str], runs: list[Any]

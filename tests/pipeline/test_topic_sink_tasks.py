@@ -5,7 +5,7 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ from skyrocket.remoting.errors import ConnectionLost
 from skyrocket.testing import LocalCluster
 from tests.client.cluster import cluster, run_bounded
 from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ALICE_ACCOUNT, WITH_ACCOUNTS
-from tests.pipeline.sink_tasks import Died, Sink, bodies
+from tests.pipeline.sink_tasks import Died, Sink, bodies, close_connections
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +44,10 @@ def place(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def orders(rocketmq: LocalCluster) -> LocalCluster:
+def orders(rocketmq: LocalCluster) -> Iterator[LocalCluster]:
     rocketmq.create_topic("Orders", queues=4)
-    return rocketmq
+    yield rocketmq
+    close_connections()
 
 
 def numbered(count: int, begin: int = 0) -> list[str]:
@@ -250,6 +251,7 @@ def test_nothing_is_sent_again_while_a_broker_that_may_have_it_is_away(
     rocketmq.start_broker(away)
     sink.commit(sink.task(rows, attempt=1))
     assert bodies(rocketmq) == once(*rows)
+    close_connections()
 
 
 def test_nothing_of_an_arrow_batch_is_sent_when_one_row_of_any_topic_is_wrong(orders: LocalCluster, place: str) -> None:
@@ -298,7 +300,7 @@ def test_rows_wait_while_the_broker_does_not_answer() -> None:
 def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why(tmp_path: Path, place: str) -> None:
     (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)
     config = replace(WITH_ACCOUNTS, acl_config_path=str(tmp_path))
-    alice = {"accessKey": ALICE_ACCOUNT.access_key, "secretKey": ALICE_ACCOUNT.secret_key}
+    alice: dict[str, Any] = {"accessKey": ALICE_ACCOUNT.access_key, "secretKey": ALICE_ACCOUNT.secret_key}
 
     def write(names: str) -> None:
         sink = Sink(names, place, topic="TopicAllowed", consumerGroup="CG_acl", **alice)
@@ -309,10 +311,13 @@ def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why(tmp_p
         report = sink.task(numbered(30), attempt=1)
         sink.commit(report)
         assert len(report.topics["TopicAllowed"].claimed_ids()) == 20
-        for options in ({}, {**alice, "secretKey": "wrong12345"}):
-            guarantee = {"deliveryGuarantee": "at-least-once"}
+        wrong: dict[str, Any] = {**alice, "secretKey": "wrong12345"}
+        options: dict[str, Any]
+        for options in ({}, wrong):
+            guarantee: dict[str, Any] = {"deliveryGuarantee": "at-least-once"}
             with pytest.raises(SendError, match="10 rows could not be sent"):
                 Sink(names, place, topic="TopicAllowed", **options, **guarantee).task(numbered(10))
+        close_connections()
 
     async def main() -> None:
         async with cluster(tmp_path, config=config) as given:

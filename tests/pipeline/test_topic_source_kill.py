@@ -85,8 +85,6 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     filled(rocketmq, "Killed", 3000)
     with Driver(rocketmq, "Killed", tmp_path) as driver:
         driver.wait_for(lambda: batches_done(tmp_path) >= 2)
-    done = batches_done(tmp_path)
-    assert done < 30, "the kill came too late to be one in the middle"
     filled(rocketmq, "Killed", 100, first=3000)
     checkpoint = str(tmp_path / "checkpoint")
     stream = read_stream(

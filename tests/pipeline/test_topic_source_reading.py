@@ -2,19 +2,24 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from skyrocket.client import Message
 from skyrocket.client.errors import BrokerRefused, NoRoute
-from skyrocket.client.queue_ranges import RangeUnreadable
+from skyrocket.client.queue_ranges import Piece, QueueRange, RangeUnreadable
+from skyrocket.errors import CorruptRecord
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
+from skyrocket.pipeline.schema import arrow_schema
+from skyrocket.pipeline.topic_source.connection import connected, run
 from skyrocket.pipeline.topic_source.loss import DataLost
+from skyrocket.pipeline.topic_source.reading import decoded, rules_of
+from skyrocket.pipeline.topic_source.settings import read_settings
 from skyrocket.testing import LocalCluster
-from tests.pipeline.topics import batch_reader, filled, numbers, read_all, rows_of
+from tests.pipeline.topics import batch_reader, filled, numbers, options_for, read_all, rows_of
 
 COUNT = 300
 
@@ -97,6 +102,7 @@ def test_assigned_queues_are_read_alone(mq: LocalCluster) -> None:
     assert {tuple(row.values()) for row in rows} == {("broker-a", 1), ("broker-b", 0), ("broker-b", 3)}
 
 
+@pytest.mark.requirement("B006")
 def test_offsets_bound_what_is_read(mq: LocalCluster) -> None:
     start = json.dumps({"T": {"broker-a": {"0": 5, "1": -2, "2": 9, "3": 9}, "broker-b": dict.fromkeys("0123", 0)}})
     end = json.dumps({"T": {"broker-a": {"0": 8, "1": 2, "2": 9, "3": -1}, "broker-b": dict.fromkeys("0123", 0)}})
@@ -108,6 +114,7 @@ def test_offsets_bound_what_is_read(mq: LocalCluster) -> None:
     assert of_three == list(range(9, last + 1))
 
 
+@pytest.mark.requirement("A094", "B006")
 def test_times_bound_what_is_read_to_the_millisecond(mq: LocalCluster) -> None:
     times = sorted(m.store_timestamp for m in mq.messages("T"))
     begin, end = times[len(times) // 3], times[2 * len(times) // 3]
@@ -179,6 +186,36 @@ def test_offsets_beyond_the_end_fail_or_are_cut(mq: LocalCluster) -> None:
 def test_a_wrong_condition_is_refused_before_anything_is_read(mq: LocalCluster) -> None:
     with pytest.raises(OptionError, match=r'"sqlFilter" .* is "n >", which is no SQL92 condition'):
         read_all(mq, subscribe="T", sqlFilter="n >")
+
+
+def answers(mq: LocalCluster) -> list[Piece]:
+    """What the brokers say to a reader of T, for one broker."""
+    settings = read_settings(options_for(mq, subscribe="T"), streaming=False)
+    ranges = [QueueRange(MessageQueue("T", "broker-a", number), 0, 5) for number in range(2)]
+
+    async def pulled() -> list[Piece]:
+        reader = (await connected(settings.cluster)).reader()
+        return [piece async for group in reader.groups(ranges, rules_of(settings)) for piece in group]
+
+    return run(pulled())
+
+
+@pytest.mark.parametrize("damage", [lambda body: body[:-3], lambda body: body[:-200] + bytes(200)])
+def test_a_damaged_answer_is_an_error_and_never_fewer_rows(mq: LocalCluster, damage: Callable[[bytes], bytes]) -> None:
+    settings = read_settings(options_for(mq, subscribe="T"), streaming=False)
+    first, second = answers(mq)
+    assert sum(batch.num_rows for batch in decoded([first, second], settings, arrow_schema())) == 10
+    broken = second._replace(body=damage(bytes(second.body)))
+    with pytest.raises(CorruptRecord, match="topic T, broker broker-a, queue 1, offsets 0 to 5"):
+        list(decoded([first, broken], settings, arrow_schema()))
+
+
+def test_what_a_broker_sends_beyond_its_range_is_left_to_the_next_one(mq: LocalCluster) -> None:
+    settings = read_settings(options_for(mq, subscribe="T"), streaming=False)
+    (piece, _) = answers(mq)
+    narrow = piece._replace(offsets=piece.offsets._replace(begin=1, end=3))
+    (batch,) = decoded([narrow], settings, arrow_schema(["queueOffset"]))
+    assert batch.to_pydict() == {"queueOffset": [1, 2]}
 
 
 def test_a_dead_name_server_is_told_with_its_address() -> None:

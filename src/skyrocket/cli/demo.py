@@ -33,7 +33,7 @@ _ORDERS_PER_MINUTE: Final = 100  # of the orders' own time, which runs faster th
 _TOPIC: Final = "orders"
 _RESULTS: Final = "revenue_per_minute"
 _PATIENCE_SECONDS: Final = 600.0  # for the first result: Spark starts slowly
-_STOP_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 180.0  # the pipeline has a minute for its batches, and Spark is slow to leave as well
 _LOOK_SECONDS: Final = 0.5
 
 

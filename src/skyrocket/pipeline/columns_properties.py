@@ -20,6 +20,7 @@ from skyrocket.pipeline.columns_slices import as_text, as_text_or_none, in_row_o
 
 Int32s = NDArray[np.int32]
 MAP = pa.map_(pa.string(), pa.string())
+_ALL = slice(None)
 _MOST_BITS = 31  # sums of so many different bits cannot overflow
 
 
@@ -34,7 +35,29 @@ class _Regular:
     firsts: Int64s  # number of the first property of each block, and the number of all
 
     @cached_property
+    def same_names(self) -> list[bytes] | None:
+        """The names of a block when all blocks have the same in the same order, as those of one producer mostly do."""
+        count = len(self.firsts) - 1
+        width = int(self.firsts[1]) if count else 0
+        if not width or len(self.name_starts) != count * width or (np.diff(self.firsts) != width).any():
+            return None
+        lengths = (self.name_ends - self.name_starts).reshape(count, width)
+        if (lengths != lengths[0]).any():
+            return None
+        starts = self.name_starts.reshape(count, width)
+        text = np.frombuffer(self.data, dtype=np.uint8)
+        for column, length in enumerate(lengths[0].tolist()):
+            overlaid = np.ndarray((len(text) - length + 1,), f"S{length}", text, 0, strides=(1,))
+            names = overlaid[starts[:, column]]
+            if (names != names[0]).any():
+                return None
+        return [bytes(text[start : start + size]) for start, size in zip(starts[0], lengths[0], strict=True)]
+
+    @cached_property
     def names(self) -> pa.BinaryArray:
+        if self.same_names is not None:
+            numbers = np.tile(np.arange(len(self.same_names), dtype=np.int32), len(self.firsts) - 1)
+            return pa.array(self.same_names, pa.binary()).take(pa.array(numbers))
         return slices(self.data, self.name_starts, self.name_ends - self.name_starts)
 
     @cached_property
@@ -47,26 +70,12 @@ class _Regular:
         return codes
 
     @cached_property
-    def shape(self) -> Int32s | None:
-        """The codes of one block when all have the same names in the same order, as one producer's mostly do."""
-        count = len(self.firsts) - 1
-        if not count or not len(self.codes) or len(self.codes) % count:
-            return None
-        width = len(self.codes) // count
-        if width != self.firsts[1] or not (np.diff(self.firsts) == width).all():
-            return None
-        rows = self.codes.reshape(count, width)
-        return rows[0] if (rows == rows[0]).all() else None
-
-    @cached_property
     def rows(self) -> Int64s:
         """The row of each property."""
         return np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
 
-    def values(self, chosen: Int64s | None = None) -> pa.BinaryArray:
-        starts, ends = self.name_ends + 1, self.value_ends
-        if chosen is not None:
-            starts, ends = starts[chosen], ends[chosen]
+    def values(self, chosen: Int64s | slice = _ALL) -> pa.BinaryArray:
+        starts, ends = self.name_ends[chosen] + 1, self.value_ends[chosen]
         return slices(self.data, starts, ends - starts)
 
     def map(self) -> pa.MapArray:
@@ -75,12 +84,14 @@ class _Regular:
 
     def column(self, name: bytes) -> pa.StringArray:
         count = len(self.firsts) - 1
+        if self.same_names is not None:
+            if name not in self.same_names:
+                return pa.nulls(count, pa.string())
+            place = self.same_names.index(name)
+            return as_text(self.values(slice(place, None, len(self.same_names))))
         code = pc.index(self.encoded_names.dictionary, pa.scalar(name, pa.binary())).as_py()
         if code < 0:
             return pa.nulls(count, pa.string())
-        if self.shape is not None:
-            place = int(np.argmax(self.shape == code))
-            return as_text(self.values(np.arange(place, len(self.codes), len(self.shape))))
         chosen = np.flatnonzero(self.codes == code)
         return scattered(count, self.rows[chosen], as_text(self.values(chosen)))
 
@@ -88,14 +99,15 @@ class _Regular:
         """Which rows have a name twice; or one that is no text, and may become equal to another when it is made one."""
         count = len(self.firsts) - 1
         repeated = np.zeros(count, dtype=np.bool_)
-        if not len(self.codes):
+        if not len(self.name_starts):
+            return repeated
+        if self.same_names is not None:
+            names = pa.array(self.same_names, pa.binary())
+            repeated[:] = len(set(self.same_names)) < len(self.same_names) or bool(_no_texts(names).any())
             return repeated
         broken = _no_texts(self.encoded_names.dictionary)
         if broken.any():
             repeated[self.rows[broken[self.codes]]] = True
-            return repeated
-        if self.shape is not None:
-            repeated[:] = len(np.unique(self.shape)) < len(self.shape)
             return repeated
         filled = np.diff(self.firsts) > 0
         starts = self.firsts[:-1][filled]

@@ -50,7 +50,7 @@ def session(app_name: str, master: str = "local[*]", conf: Mapping[str, str] | N
         builder = builder.config(name, value)
     if SparkSession.getActiveSession() is not None:
         return builder.getOrCreate()
-    with _launch_environment(package, local=local):
+    with launch_environment(package, local=local):
         return builder.getOrCreate()
 
 
@@ -79,7 +79,7 @@ def _pyspark_package() -> Path:
 
 
 @contextlib.contextmanager
-def _launch_environment(package: Path, *, local: bool) -> Iterator[None]:
+def launch_environment(package: Path, *, local: bool) -> Iterator[None]:
     """What the JVM and through it every worker inherits; ours again afterwards, but for what later calls need."""
     java = find_java()
     home = os.environ.get("SPARK_HOME") or str(shadow_home(package, cache_directory()))

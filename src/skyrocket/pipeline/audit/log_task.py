@@ -80,7 +80,7 @@ def audit_split(task: LogTask) -> LogOutcome:
             outcome.records += len(item)
             outcome.size += int(item.sizes.sum())
             blocks, topic_numbers = property_blocks(buffer, item), batch_topic_numbers(buffer, item, names)
-            claimed = claimer.claims(buffer, item, blocks, topic_numbers)
+            claimed = claimer.claims(item, blocks, topic_numbers)
             is_settled = _settled(item, task.settled_ms)
             claims.append(claimed.simple[is_settled(claimed.simple["physical_offset"])])
             batches += [each for each in claimed.batches if each.store_timestamp <= task.settled_ms]

@@ -1,7 +1,8 @@
 """Keeps a declared pipeline going: a query per sink; one that fails is started again after a wait that doubles.
 
-Stopping waits for the batches that are at work, so that none has to be repeated; one that takes longer than the grace
-is cut off and repeated from its checkpoint at the next start.
+Stopping waits for the batches that are at work, so that none has to be repeated. Spark cannot be told to begin no other
+one: a batch that begins in the very moment of the stop, or takes longer than the grace, is cut off, and repeated from
+its checkpoint at the next start.
 """
 
 import logging
@@ -27,6 +28,13 @@ _logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.2
 _GRACE_SECONDS: Final = 60.0
+_IDLE: Final = (
+    "Waiting",
+    "Getting offsets",
+    "Initializing",
+    "Stopped",
+    "Terminated",
+)  # what Spark says between batches
 
 
 class PipelineFailed(SkyrocketError):
@@ -110,8 +118,7 @@ class _Writer:
         """Whether a batch is being written; a mere look for new messages is none."""
         if self._query is None or not self._query.isActive:
             return False
-        status = self._query.status
-        return bool(status["isTriggerActive"]) and bool(status["isDataAvailable"])
+        return not str(self._query.status["message"]).startswith(_IDLE)
 
     def stop(self) -> None:
         query, self._query = self._query, None

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
@@ -129,17 +130,19 @@ def outlook(queues: "DataFrame") -> "DataFrame":
     return rows.orderBy(fn.desc("messages"), *_FLOW)
 
 
-def stuck(queues: "DataFrame") -> "DataFrame":
-    """Queues in which messages waited in every sample and the group did not move at all; needs two samples."""
-    is_stuck = (fn.col("samples") > 1) & (fn.col("leastLag") > 0) & (fn.col("consuming") <= 0)
-    return queues.where(is_stuck).select("group", *_QUEUE, "consumerOffset", "lag", "seconds").orderBy(fn.desc("lag"))
+def stuck(queues: pa.Table) -> pa.Table:
+    """Of `progress`, queues in which messages waited in every sample and the group did not move; needs two samples."""
+    waits = pc.and_(pc.greater(queues["samples"], 1), pc.greater(queues["leastLag"], 0))
+    rows = queues.filter(pc.and_(waits, pc.less_equal(queues["consuming"], 0)))
+    return rows.select(["group", *_QUEUE, "consumerOffset", "lag", "seconds"]).sort_by([("lag", "descending")])
 
 
-def over_limits(flows: "DataFrame", limits: LagLimits) -> "DataFrame":
-    """Groups that are too far behind."""
-    too_many = fn.col("messages") > limits.messages
-    too_long = fn.lit(False) if limits.seconds is None else fn.col("seconds") > limits.seconds
-    return flows.where(too_many | too_long)
+def over_limits(flows: pa.Table, limits: LagLimits) -> pa.Table:
+    """Of `outlook`, groups that are too far behind."""
+    too_far = pc.greater(flows["messages"], limits.messages)
+    if limits.seconds is not None:
+        too_far = pc.or_(too_far, pc.fill_null(pc.greater(flows["seconds"], limits.seconds), False))
+    return flows.filter(too_far)
 
 
 def store_samples(spark: "SparkSession", committed: Collection[Committed], messages: "DataFrame") -> "DataFrame":
@@ -200,11 +203,12 @@ def run(
     waiting = with_waiting(samples, messages).cache()
     queues = progress(waiting).cache()
     try:
-        flows = outlook(queues)
+        flows = table(outlook(queues))
+        each = table(queues.orderBy(fn.desc("lag"), "group", *_QUEUE))
         tables = {
-            "groups": table(flows),
-            "over_limits": table(over_limits(flows, limits)),
-            "stuck_queues": table(stuck(queues)),
+            "groups": flows,
+            "over_limits": over_limits(flows, limits),
+            "stuck_queues": stuck(each),
             "skewed_queues": table(
                 skewed(
                     queues.select("group", *_QUEUE, "lag"),
@@ -214,7 +218,7 @@ def run(
                     least=limits.skew_messages,
                 )
             ),
-            "queues": table(queues.drop("leastLag").orderBy(fn.desc("lag"), "group", *_QUEUE)),
+            "queues": each.drop_columns(["leastLag"]),
             "backlog_over_time": table(backlog(waiting)),
         }
     finally:

@@ -5,18 +5,21 @@ whose it is. At the commit all is known: rows that claimed a message, rows that 
 are there. Where there are fewer messages than rows, copies are sent: equal rows make equal messages.
 """
 
+import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from skyrocket.client.exactly_once.read_back import ReadBackProducer
+from skyrocket.client.exactly_once.read_back import ReadBackProducer, may_go_well_later
 from skyrocket.client.message import ReceivedMessage
+from skyrocket.errors import SkyrocketError
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.properties import encode_properties
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.pipeline.topic_sink import stored_ids
 from skyrocket.pipeline.topic_sink.identity import Scope
 from skyrocket.pipeline.topic_sink.lanes import SendError
-from skyrocket.pipeline.topic_sink.stored_ids import pages, unique_key_of
 
 Runs = Mapping[MessageQueue, Sequence[tuple[int, int]]]
 _ADDED_BY_BROKERS = ("MSG_REGION", "TRACE_ON", "CLUSTER")
@@ -47,31 +50,51 @@ def _is_in(offset: int, runs: Sequence[tuple[int, int]]) -> bool:
     return any(first <= offset < first + count for first, count in runs)
 
 
-async def settle(
-    producer: ReadBackProducer,
-    scope: Scope,
-    begins: Mapping[MessageQueue, int],
-    claimed: Sequence[bytes],
-    confirmed: Runs,
-) -> int:
-    """Send the copies that are missing; returns how many. Raises SendError."""
-    wanted = set(claimed)
-    copies: list[Copy] = []
-    for queue, begin in begins.items():
-        async for page in pages(producer, queue, begin):
-            for message, row_id in zip(page, scope.recognised(map(unique_key_of, page)), strict=True):
-                if row_id in wanted:
-                    copies.append(Copy(row_id, queue, message.queue_offset))
-    lacking = missing(claimed, copies, confirmed)
-    if not lacking:
-        return 0
-    places = {copy.row_id: copy for copy in copies}
-    lost = [row_id for row_id in lacking if row_id not in places]
-    if lost:
-        raise SendError(f"{len(lost)} messages that tasks had found are not there any more: was the topic deleted?")
-    for row_id, count in lacking.items():
-        await _send_again(producer, places[row_id], count)
-    return sum(lacking.values())
+class Batch(NamedTuple):
+    """What is known of one topic of a batch when all its tasks have ended."""
+
+    scope: Scope
+    begins: Mapping[MessageQueue, int]
+    claimed: Sequence[bytes]
+    confirmed: Runs
+
+
+async def settle(producer: ReadBackProducer, batch: Batch, send_timeout: float) -> int:
+    """Send the copies that are missing; returns how many were. Raises SendError or ReadBackError."""
+    deadline = time.monotonic() + send_timeout
+    wanted: int | None = None
+    while True:
+        copies = await _copies(producer, batch)
+        lacking = missing(batch.claimed, copies, batch.confirmed)
+        wanted = sum(lacking.values()) if wanted is None else wanted
+        places = {copy.row_id: copy for copy in copies}
+        lost = [row_id for row_id in lacking if row_id not in places]
+        if lost:
+            raise SendError(f"{len(lost)} messages that tasks had found are not there any more: was the topic deleted?")
+        try:
+            for row_id, count in lacking.items():
+                await _send_again(producer, places[row_id], count)
+        except SkyrocketError as error:
+            if not may_go_well_later(error) or time.monotonic() >= deadline:
+                raise SendError(f"copies of equal rows could not be sent: {error}") from error
+            await asyncio.sleep(stored_ids.SETTLE_SECONDS)  # then count again: it may be there all the same
+        else:
+            return wanted
+
+
+async def _copies(producer: ReadBackProducer, batch: Batch) -> list[Copy]:
+    """The messages in the topic that rows have claimed, and those that are equal to them."""
+    wanted = set(batch.claimed)
+    found: list[Copy] = []
+    for queue, begin in batch.begins.items():
+        async for page in stored_ids.pages(producer, queue, begin):
+            ids = batch.scope.recognised(map(stored_ids.unique_key_of, page))
+            found += [
+                Copy(row_id, queue, message.queue_offset)
+                for message, row_id in zip(page, ids, strict=True)
+                if row_id in wanted
+            ]
+    return found
 
 
 async def _send_again(producer: ReadBackProducer, copy: Copy, count: int) -> None:

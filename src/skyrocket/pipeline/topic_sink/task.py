@@ -163,7 +163,7 @@ class Task:
 
 
 def lowest(fences: Sequence[Mapping[MessageQueue, int]], now: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
-    """Where to begin to read back. A queue that came later is read from its beginning. One whose broker is away is there
+    """Where to begin to read back. A queue that came later is read from its beginning. One whose broker is away counts
     as well: nobody knows what it has, so reading fails, and nothing is sent twice."""
     queues = {*now, *(queue for fence in fences for queue in fence)}
     return {queue: min(fence.get(queue, 0) for fence in fences) for queue in sorted(queues)}

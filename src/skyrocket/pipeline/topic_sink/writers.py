@@ -24,7 +24,7 @@ from skyrocket.pipeline.topic_sink.identity import Scope
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns
 from skyrocket.pipeline.topic_sink.report import TaskReport, joined, summary
 from skyrocket.pipeline.topic_sink.settings import SinkSettings
-from skyrocket.pipeline.topic_sink.settlement import settle
+from skyrocket.pipeline.topic_sink.settlement import Batch, settle
 from skyrocket.pipeline.topic_sink.task import Attempt, Origin, Task, existing_ends
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ def commit_batch(
     for name, topic in topics.items():
         if topic.claimed:
             opened = connection(settings)
-            scope = Scope(query, batch, name)
-            copies += opened.run(settle(opened.producer, scope, topic.begins, topic.claimed_ids(), topic.runs))
+            known = Batch(Scope(query, batch, name), topic.begins, topic.claimed_ids(), topic.runs)
+            copies += opened.run(settle(opened.producer, known, settings.send_timeout))
     told = summary(reports, topics, copies)
     if reports[0].batch is not None:
         BatchRecords(settings.location, query).commit(batch, told)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from skyrocket.client.queue_ranges import Piece, QueueRange, RangeRules
+from skyrocket.client.queue_ranges import Piece, QueueRange, RangeRules, RangeUnreadable
 from skyrocket.errors import CorruptRecord, DataError
-from skyrocket.pipeline.columns import decode_parts, examine, record_positions
+from skyrocket.format.sys_flag import INNER_BATCH
+from skyrocket.pipeline.columns import Damage, Parts, RecordWalk, decode_parts, examine
 from skyrocket.pipeline.schema import COLUMNS
 from skyrocket.pipeline.topic_source.connection import connected, run, submit
 from skyrocket.pipeline.topic_source.loss import Loss, decide
@@ -36,9 +38,7 @@ def read_ranges(settings: TopicSettings, schema: pa.Schema, ranges: Sequence[Que
     fetcher = _Fetcher(settings, ranges)
     try:
         for group in fetcher:
-            batch = _decoded(group, settings, schema)
-            if batch.num_rows:
-                yield batch
+            yield from (batch for batch in decoded(group, settings, schema) if batch.num_rows)
     finally:
         fetcher.close()
 
@@ -93,36 +93,42 @@ def rules_of(settings: TopicSettings) -> RangeRules:
     )
 
 
-def _decoded(group: list[Piece], settings: TopicSettings, schema: pa.Schema) -> pa.RecordBatch:
+def decoded(group: list[Piece], settings: TopicSettings, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of some answers of one broker; raises CorruptRecord and RangeUnreadable."""
     buffer = b"".join(piece.body for piece in group)
-    walked = record_positions(buffer, 0, len(buffer), None)
-    if walked.damage:
-        raise _damaged(group, walked.damage[0].position, walked.damage[0].cause)
-    parts = examine(buffer, walked.positions, None)
-    inside = _inside(group, walked.positions, np.asarray(parts.heads["queue_offset"]))
-    if not inside.all():
-        parts = examine(buffer, walked.positions[inside], None)
-    wanted = settings.wanted
-    needed = [name for name in _compared(wanted) if name not in schema.names]
-    full = schema
-    for name in needed:
-        full = full.append(pa.field(name, COLUMNS[name].arrow))
     broker_name = group[0].offsets.queue.broker_name
-    try:
-        batch = decode_parts(buffer, parts, full, broker_name, settings.decompress, settings.properties)
-    except DataError as error:
-        raise CorruptRecord(f"{error} ({group[0].offsets} and what follows)") from error
-    batch = _matching(batch, wanted)
-    return batch.select(schema.names) if needed else batch
+    needed = [name for name in _compared(settings.wanted) if name not in schema.names]
+    full = pa.schema([*schema, *(pa.field(name, COLUMNS[name].arrow) for name in needed)])
+    walk = RecordWalk(buffer, 0, len(buffer), None)
+    for parts in walk:
+        if isinstance(parts, Damage):
+            raise _damaged(group, parts.position, parts.cause)
+        inside = _inside(group, parts)
+        wanted = parts if inside.all() else examine(buffer, parts.positions[inside], None)
+        try:
+            batch = decode_parts(buffer, wanted, full, broker_name, settings.decompress, settings.properties)
+        except DataError as error:
+            raise CorruptRecord(f"{error} ({group[0].offsets} and what follows)") from error
+        batch = _matching(batch, settings.wanted)
+        yield batch.select(schema.names) if needed else batch
+    if walk.stop < len(buffer):
+        raise _damaged(group, walk.stop, "no record follows")
 
 
-def _inside(group: list[Piece], positions: "np.ndarray", offsets: "np.ndarray") -> "np.ndarray":
+def _inside(group: list[Piece], parts: Parts) -> NDArray[np.bool_]:
     """Which records belong to the piece in which they came: brokers may send more than was asked for."""
     ends = np.cumsum([len(piece.body) for piece in group])
-    of_piece = np.searchsorted(ends, positions, side="right")
-    low = np.array([piece.offsets.begin for piece in group])[of_piece]
-    high = np.array([piece.offsets.end for piece in group])[of_piece]
-    return (offsets >= low) & (offsets < high)
+    of_piece = np.searchsorted(ends, parts.positions, side="right")
+    offsets = np.asarray(parts.heads["queue_offset"])
+    before = offsets < np.array([piece.offsets.begin for piece in group])[of_piece]
+    if (before & ((parts.sys_flags & INNER_BATCH) != 0)).any():
+        offending = group[int(of_piece[np.argmax(before)])].offsets
+        raise RangeUnreadable(
+            offending,
+            "it begins inside of a batch that is stored as one",
+            "begin at the batch, or read the topic by a consumer",
+        )
+    return ~before & (offsets < np.array([piece.offsets.end for piece in group])[of_piece])
 
 
 def _compared(wanted: Wanted) -> list[str]:
