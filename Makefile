@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers clean
+.PHONY: help setup run demo inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 run: $(STAMP) ## start name server and broker in one process (9876, 10911), store in var/store
 	@$(BIN)/skyrocket standalone --store $${STORE:-var/store} $(ARGS)
+
+demo: $(STAMP) ## a server, orders, and their revenue per minute on Spark, all at once
+	@$(BIN)/skyrocket demo $(ARGS)
 
 inspect: $(STAMP) ## inspect a sample store, or STORE=directory
 	@test -n "$$STORE" || $(BIN)/python examples/sample_store.py

@@ -30,7 +30,7 @@ def best_of(times: int, work: Callable[[], object]) -> float:
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)
-    return best
+    return max(best, 1e-9)
 
 
 def cpu_of(times: int, work: Callable[[], object]) -> float:
@@ -40,7 +40,7 @@ def cpu_of(times: int, work: Callable[[], object]) -> float:
         start = time.process_time()
         work()
         best = min(best, time.process_time() - start)
-    return best
+    return max(best, 1e-9)
 
 
 def show(floor: Rate, rates: list[Rate]) -> None:

@@ -132,6 +132,16 @@ def test_topics_that_do_not_exist_are_told_before_anything_starts(mq: LocalClust
     ]
 
 
+def test_topics_are_asked_for_with_the_account_of_the_pipeline(tmp_path: Path) -> None:
+    from skyrocket.pipeline.declared.topics_check import cluster_settings
+
+    file = tmp_path / "p.yml"
+    file.write_text("name: x\nsource: {subscribe: a, accessKey: k, secretKey: s}\nsink: {format: console}\n")
+    settings = cluster_settings(load(file).pipeline, "10.0.0.1:9876")
+    assert settings.credentials is not None
+    assert (settings.credentials.access_key, settings.addresses()) == ("k", ("10.0.0.1:9876",))
+
+
 def test_the_wait_before_a_restart_doubles_and_has_an_end() -> None:
     from skyrocket.pipeline.declared.runner import wait_seconds
 
@@ -191,6 +201,29 @@ def test_a_sink_that_always_fails_is_given_up_with_its_cause(spark: "SparkSessio
         runner = Runner(load(file).pipeline, outputs, "", once=True)
         with pytest.raises(PipelineFailed, match=r"sink out: given up after 1 restarts without progress.*too bad"):
             runner.run()
+
+
+def test_a_pipeline_that_goes_on_ends_when_it_is_asked_to(spark: "SparkSession", tmp_path: Path) -> None:
+    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.runner import Runner
+
+    file = tmp_path / "p.yml"
+    file.write_text(
+        "name: ticks\nsource: {format: rate, rowsPerSecond: 100}\nsink: {format: memory, name: ticks}\n"
+        "trigger: {processingTime: 100 ms}\n"
+    )
+    done: list[BatchDone] = []
+
+    def stop_after_two(batch: BatchDone) -> None:
+        done.append(batch)
+        if len(done) == 2:
+            runner.stop()
+
+    with prepared(load(file), "", "local[2]", {}) as outputs:
+        runner = Runner(load(file).pipeline, outputs, "", on_batch=stop_after_two)
+        runner.run()
+        assert outputs[0].rows.sparkSession.streams.active == []
+    assert [batch.batch for batch in done[:2]] == [0, 1]
 
 
 def test_what_spark_tells_about_a_batch_becomes_a_line() -> None:

@@ -35,8 +35,9 @@ def test_the_page_shows_plot_and_last_minutes_and_loads_itself_again() -> None:
     assert "<svg" not in page([], sent=0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("end", ["seconds", pytest.param("signal", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("end", ["seconds", "signal"])
 def test_the_demo_shows_revenue_and_ends_cleanly(tmp_path: Path, end: str) -> None:
     command = [sys.executable, "-m", "skyrocket", "demo", "--out", str(tmp_path / "demo")]
     command += ["--seconds", "1"] if end == "seconds" else []

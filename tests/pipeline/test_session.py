@@ -31,6 +31,15 @@ def test_a_second_call_gives_the_running_session(spark: "SparkSession") -> None:
     assert register(spark) is spark
 
 
+def test_views_that_a_test_made(spark: "SparkSession") -> None:
+    spark.range(1).createOrReplaceTempView("left_behind")
+    assert spark.sql("SELECT * FROM left_behind").count() == 1
+
+
+def test_are_gone_in_the_next(spark: "SparkSession") -> None:
+    assert not spark.catalog.tableExists("left_behind")
+
+
 def test_the_log_says_which_java_runs_spark_and_why(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from tests.pipeline.sink_tasks import bodies
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.timeout(300)  # the first one may have to wait for the JVM
+
 PROGRAM = Path(__file__).parent / "sink_program.py"
 
 

@@ -101,12 +101,12 @@ def _name_servers(located: "Located", given: str | None) -> str:
 
 
 def _check_topics(located: "Located", addresses: str, *, create: bool = True) -> None:
-    from skyrocket.client import ClientSettings, blocking
-    from skyrocket.pipeline.declared.topics_check import check_topics, read_topics, written_topics
+    from skyrocket.client import blocking
+    from skyrocket.pipeline.declared.topics_check import check_topics, cluster_settings, read_topics, written_topics
 
     if not [*read_topics(located.pipeline), *written_topics(located.pipeline)]:
         return
-    with blocking.Admin(client=ClientSettings(addresses)) as admin:
+    with blocking.Admin(client=cluster_settings(located.pipeline, addresses)) as admin:
         check_topics(located.pipeline, located.places, admin, create=create)
 
 

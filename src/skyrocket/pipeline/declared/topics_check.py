@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skyrocket.pipeline.declared.places import Part, Places
-from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline
+from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline, Sink, Source
 from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, nearest
+from skyrocket.pipeline.options import Options
+from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS, cluster_of
 
 if TYPE_CHECKING:
+    from skyrocket.client import ClientSettings
     from skyrocket.client.blocking import Admin
 
 
@@ -23,6 +26,18 @@ def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: 
         missing += [(part, topic) for part, topic in written_topics(pipeline) if topic in to_write]
     if missing:
         raise PipelineFileError([Problem(places.of(part), *_said(topic, existing, part)) for part, topic in missing])
+
+
+def cluster_settings(pipeline: Pipeline, namesrv: str) -> "ClientSettings":
+    """How the pipeline's own sources and sinks reach the cluster: account, encryption and all."""
+    parts: list[Source | Sink] = [*pipeline.sources.values(), *pipeline.sinks]
+    given = [
+        {name: part.options[name] for name in CLUSTER_OPTIONS if name in part.options}
+        for part in parts
+        if part.format == ROCKETMQ
+    ]
+    chosen = next(filter(None, given), {})
+    return cluster_of(Options({"namesrvAddr": namesrv, **chosen}, CLUSTER_OPTIONS, ROCKETMQ)).client_settings("check")
 
 
 def _said(topic: str, existing: list[str], part: Part) -> tuple[str, str]:

@@ -104,7 +104,7 @@ def _check(state: LakeState, source: ArchiveFrom, files: Sequence[LogFile]) -> N
         if crc32(buffer[position : position + size]) != checksum:
             raise LogBehindLake(
                 f"the record of {source.broker} at offset {offset} is not the one that the lake holds: this is "
-                "another log, or it lost its tail and went on; archive it under another --broker-name or into a new lake"
+                "another log, or it lost its tail and went on; use another --broker-name or another lake"
             )
 
 
