@@ -9,9 +9,9 @@ from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of, cpu_of
 from skyrocket.format.record import Buffer
 from skyrocket.pipeline.columns import RecordWalk, decode_parts, examine, find_record, record_positions
-from skyrocket.pipeline.columns_parts import Int64s, Parts
-from skyrocket.pipeline.columns_slices import slices
-from skyrocket.pipeline.columns_walk import BATCH_RECORDS
+from skyrocket.pipeline.columns.parts import Int64s, Parts
+from skyrocket.pipeline.columns.slices import slices
+from skyrocket.pipeline.columns.walk import BATCH_RECORDS
 from skyrocket.pipeline.commit_log.mapping import mapped
 from skyrocket.pipeline.schema import PropertiesForm, arrow_schema
 

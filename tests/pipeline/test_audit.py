@@ -17,8 +17,8 @@ from skyrocket.pipeline.audit.log_task import LogOutcome, QueuePart
 from skyrocket.pipeline.audit.offsets import QueueRange, compare_offsets
 from skyrocket.pipeline.jobs import audit
 from skyrocket.pipeline.jobs.audit import AuditRules, steps_between
-from skyrocket.pipeline.jobs.rebuild_claims import QueueName
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+from skyrocket.pipeline.rebuild.claims import QueueName
+from skyrocket.pipeline.rebuild.rules import RebuildRules
 from skyrocket.pipeline.report import Report
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore

@@ -9,9 +9,9 @@ import pytest
 
 from skyrocket.errors import CorruptFile, StoreLocked
 from skyrocket.pipeline.jobs import rebuild
-from skyrocket.pipeline.jobs.rebuild_index import KeyRange, ranges_of_files
-from skyrocket.pipeline.jobs.rebuild_publish import STAGING, WouldOverwrite
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+from skyrocket.pipeline.rebuild.index_file import KeyRange, ranges_of_files
+from skyrocket.pipeline.rebuild.publish import STAGING, WouldOverwrite
+from skyrocket.pipeline.rebuild.rules import RebuildRules
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from tests.golden_store import WHOLE_STORES, GoldenStore

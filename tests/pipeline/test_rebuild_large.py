@@ -11,7 +11,7 @@ from skyrocket.format.index_layout import decode_header
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.queue_entry import ENTRY_DTYPE, ENTRY_SIZE
 from skyrocket.pipeline.jobs import rebuild
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+from skyrocket.pipeline.rebuild.rules import RebuildRules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

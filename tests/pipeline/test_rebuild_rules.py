@@ -14,9 +14,9 @@ from skyrocket.format.java_hash import java_hash
 from skyrocket.format.record import decode_records
 from skyrocket.model.message import StoredMessage
 from skyrocket.pipeline.columns import examine, property_blocks, record_positions
-from skyrocket.pipeline.jobs.rebuild_claims import Claimer, Names, QueueName, batch_topic_numbers
-from skyrocket.pipeline.jobs.rebuild_keys import index_keys, prefixes_of
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules, rules_of_broker
+from skyrocket.pipeline.rebuild.claims import Claimer, Names, QueueName, batch_topic_numbers
+from skyrocket.pipeline.rebuild.keys import index_keys, prefixes_of
+from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_of_broker
 from tests.pipeline.records import Row, log_of
 
 _words = st.lists(st.sampled_from(["", "a", "key-1", "größe", "名前", "x" * 40]), max_size=4).map(" ".join)

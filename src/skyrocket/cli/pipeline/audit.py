@@ -44,7 +44,7 @@ def audit(
     with job_failures_shown("audit", verbose):
         from skyrocket.pipeline.jobs import audit as job
         from skyrocket.pipeline.jobs.launch import job_session
-        from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+        from skyrocket.pipeline.rebuild.rules import RebuildRules
 
         rules = job.AuditRules(RebuildRules(index_slots=index_slots), settle_seconds, business_key)
         with job_session("audit", master, spark_settings(spark_conf)) as spark:

@@ -53,7 +53,7 @@ def rebuild(
     with job_failures_shown("rebuild", verbose):
         from skyrocket.pipeline.jobs import rebuild as job
         from skyrocket.pipeline.jobs.launch import job_session
-        from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules, rules_of_broker
+        from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_of_broker
 
         rules = rules_of_broker(conf) if conf is not None else RebuildRules()
         if not index_tags:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from skyrocket.format.record import Buffer
 from skyrocket.pipeline.columns import BadBody, Parts, decode, topics
-from skyrocket.pipeline.columns_parts import Int64s
+from skyrocket.pipeline.columns.parts import Int64s
 from skyrocket.pipeline.commit_log.mapping import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split

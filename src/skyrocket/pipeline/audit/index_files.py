@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format.index_layout import ENTRY_DTYPE, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, decode_header
-from skyrocket.pipeline.columns_parts import Int64s
+from skyrocket.pipeline.columns.parts import Int64s
 
 INDEX = "index"
 

@@ -15,11 +15,11 @@ from skyrocket.pipeline.audit.findings import Finding, Findings
 from skyrocket.pipeline.audit.index_files import IndexFile, indexed_pairs, missing_from, sorted_pairs
 from skyrocket.pipeline.audit.queue_files import QueueReader
 from skyrocket.pipeline.columns import Parts, property_blocks
-from skyrocket.pipeline.columns_parts import Int64s
+from skyrocket.pipeline.columns.parts import Int64s
 from skyrocket.pipeline.commit_log.mapping import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
-from skyrocket.pipeline.jobs.rebuild_claims import (
+from skyrocket.pipeline.rebuild.claims import (
     BatchClaim,
     Claimer,
     Claims,
@@ -27,8 +27,8 @@ from skyrocket.pipeline.jobs.rebuild_claims import (
     QueueName,
     batch_topic_numbers,
 )
-from skyrocket.pipeline.jobs.rebuild_keys import index_keys, prefixes_of
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+from skyrocket.pipeline.rebuild.keys import index_keys, prefixes_of
+from skyrocket.pipeline.rebuild.rules import RebuildRules
 
 
 @dataclass(frozen=True, slots=True)

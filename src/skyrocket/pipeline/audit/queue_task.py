@@ -10,7 +10,7 @@ from skyrocket.format import record
 from skyrocket.model.topic import LMQ_PREFIX
 from skyrocket.pipeline.audit.findings import Finding, Findings
 from skyrocket.pipeline.audit.queue_files import QueueFile, is_real, read_entries
-from skyrocket.pipeline.columns_parts import LAYOUTS, Bools, Int64s, overlaid
+from skyrocket.pipeline.columns.parts import LAYOUTS, Bools, Int64s, overlaid
 from skyrocket.pipeline.commit_log.log_files import LogFile
 from skyrocket.pipeline.commit_log.mapping import mapped
 

@@ -10,7 +10,7 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.record import Buffer
 from skyrocket.model import property_names
 from skyrocket.pipeline.columns import Parts, examine, property_blocks, topics
-from skyrocket.pipeline.columns_parts import Bools
+from skyrocket.pipeline.columns.parts import Bools
 
 _UNWRAPPED = flags.INNER_BATCH | flags.NEED_UNWRAP
 

@@ -25,9 +25,9 @@ from skyrocket.pipeline.audit.queue_task import QueueOutcome, QueueTask, audit_q
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, gaps
 from skyrocket.pipeline.commit_log.splits import Bounds, plan
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
-from skyrocket.pipeline.jobs.rebuild_claims import QueueName
-from skyrocket.pipeline.jobs.rebuild_publish import removed_queues
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules, batch_topics_of
+from skyrocket.pipeline.rebuild.claims import QueueName
+from skyrocket.pipeline.rebuild.publish import removed_queues
+from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
 from skyrocket.pipeline.report import Plot, Report
 from skyrocket.pipeline.schema import spark_ddl
 

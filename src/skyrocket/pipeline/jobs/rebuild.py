@@ -21,10 +21,10 @@ from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA, damage_batch
 from skyrocket.pipeline.commit_log.log_files import find_log_files, gaps
 from skyrocket.pipeline.commit_log.settings import SPLIT_BYTES
 from skyrocket.pipeline.commit_log.splits import Bounds, plan
-from skyrocket.pipeline.jobs.rebuild_claims import BatchClaim, QueueName
-from skyrocket.pipeline.jobs.rebuild_index import KeyRange, ranges_of_files, write_index_file
-from skyrocket.pipeline.jobs.rebuild_keys import KEY_DTYPE
-from skyrocket.pipeline.jobs.rebuild_publish import (
+from skyrocket.pipeline.rebuild.claims import BatchClaim, QueueName
+from skyrocket.pipeline.rebuild.index_file import KeyRange, ranges_of_files, write_index_file
+from skyrocket.pipeline.rebuild.keys import KEY_DTYPE
+from skyrocket.pipeline.rebuild.publish import (
     STAGING,
     check_target,
     drop_staging,
@@ -34,14 +34,14 @@ from skyrocket.pipeline.jobs.rebuild_publish import (
     store_locked,
     tell_manifest,
 )
-from skyrocket.pipeline.jobs.rebuild_queues import (
+from skyrocket.pipeline.rebuild.queues import (
     FinishedQueue,
     QueueExtent,
     finish_queue,
     write_batch_queue,
 )
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules, batch_topics_of
-from skyrocket.pipeline.jobs.rebuild_split import (
+from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
+from skyrocket.pipeline.rebuild.split import (
     INDEX,
     QUEUES,
     SplitResult,

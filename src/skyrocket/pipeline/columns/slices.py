@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from skyrocket.pipeline.columns_parts import Int64s
+from skyrocket.pipeline.columns.parts import Int64s
 
 
 def slices(data: pa.Buffer, starts: Int64s, lengths: Int64s) -> pa.BinaryArray:

@@ -20,7 +20,7 @@ from skyrocket.format.queue_entry import (
     ENTRY_SIZE,
     PREFILL_SIZE,
 )
-from skyrocket.pipeline.jobs.rebuild_claims import BatchClaim, Claims, QueueName
+from skyrocket.pipeline.rebuild.claims import BatchClaim, Claims, QueueName
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_error, re
 from skyrocket.pipeline.commit_log.mapping import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
-from skyrocket.pipeline.jobs.rebuild_claims import (
+from skyrocket.pipeline.rebuild.claims import (
     CLAIM_DTYPE,
     BatchClaim,
     Claimer,
@@ -28,9 +28,9 @@ from skyrocket.pipeline.jobs.rebuild_claims import (
     QueueName,
     batch_topic_numbers,
 )
-from skyrocket.pipeline.jobs.rebuild_keys import index_keys, prefixes_of
-from skyrocket.pipeline.jobs.rebuild_queues import QueueExtent, extents, write_claims
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+from skyrocket.pipeline.rebuild.keys import index_keys, prefixes_of
+from skyrocket.pipeline.rebuild.queues import QueueExtent, extents, write_claims
+from skyrocket.pipeline.rebuild.rules import RebuildRules
 
 QUEUES, INDEX = "queues", "index"
 

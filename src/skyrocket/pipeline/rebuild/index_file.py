@@ -22,7 +22,7 @@ from skyrocket.format.index_layout import (
     entry_position,
     file_size,
 )
-from skyrocket.pipeline.columns_parts import Int64s
+from skyrocket.pipeline.columns.parts import Int64s
 
 _PLACE_BITS = 31  # a slot number takes at most 32 bits: both fit into one of 64
 

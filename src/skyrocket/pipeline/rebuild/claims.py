@@ -17,8 +17,8 @@ from skyrocket.model import property_names
 from skyrocket.model.delay_level import parse_delay_levels
 from skyrocket.model.topic import LMQ_PREFIX, SCHEDULE_TOPIC, takes_multi_dispatch
 from skyrocket.pipeline.columns import Parts, PropertyBlocks, topics
-from skyrocket.pipeline.columns_parts import Int64s
-from skyrocket.pipeline.jobs.rebuild_rules import RebuildRules
+from skyrocket.pipeline.columns.parts import Int64s
+from skyrocket.pipeline.rebuild.rules import RebuildRules
 
 
 class QueueName(NamedTuple):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skyrocket.format.java_hash import power_of_31, powers_of_31, unsigned_hash
 from skyrocket.model import property_names
 from skyrocket.pipeline.columns import PropertyBlocks
-from skyrocket.pipeline.columns_parts import Bools, Int64s
+from skyrocket.pipeline.columns.parts import Bools, Int64s
 
 Hashes = NDArray[np.uint32]
 KEY_DTYPE = np.dtype([("hash", "<i4"), ("physical_offset", "<i8"), ("store_timestamp", "<i8")])

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyrocket.format.properties import decode_properties
-from skyrocket.pipeline.columns_parts import Bools, Int64s
-from skyrocket.pipeline.columns_slices import as_text, as_text_or_none, in_row_order, scattered, slices
+from skyrocket.pipeline.columns.parts import Bools, Int64s
+from skyrocket.pipeline.columns.slices import as_text, as_text_or_none, in_row_order, scattered, slices
 
 Int32s = NDArray[np.int32]
 MAP = pa.map_(pa.string(), pa.string())

@@ -1,7 +1,7 @@
 """Where the records of a buffer begin: the chain of sizes, and the search for a record behind a break of the chain.
 
 Sizes are followed one by one, as they must be; that is not what decoding waits for. Everything else about a record is
-checked for many at once (`columns_parts.examine`). Where the chain breaks, or where a split begins in the middle of a
+checked for many at once (`parts.examine`). Where the chain breaks, or where a split begins in the middle of a
 file, the two magics of records are searched; a place counts only when the PHYSICALOFFSET stored there is its own.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from skyrocket.errors import CorruptRecord
 from skyrocket.format import record
 from skyrocket.format.record import Buffer, WalkEnd
-from skyrocket.pipeline.columns_parts import Int64s, Parts, examine
+from skyrocket.pipeline.columns.parts import Int64s, Parts, examine
 
 _SIZE_AND_MAGIC = Struct(">ii")
 _MAGIC_AT = 4

@@ -1,14 +1,4 @@
-"""The vectorised decoder: records in a buffer → Arrow columns.
-
-It serves commit-log files (mapped into memory) and joined pull answers alike. Its results are those of
-`format.record.decode_record` and of the client, several dozen times faster; the order of work is:
-
-    record_positions / RecordWalk     where records begin          columns_walk
-    examine                           fixed fields, part bounds     columns_parts
-    decode                            one Arrow array per column    here, columns_slices, columns_properties
-
-Batches of 4,000 to 10,000 records are best: more of them leave the cache between the steps.
-"""
+"""Records at known places → one Arrow array per wanted column, copied out of the buffer in C loops."""
 
 from collections.abc import Callable
 
@@ -21,28 +11,12 @@ from skyrocket.format.compression import plain_body
 from skyrocket.format.message_id import host_text
 from skyrocket.format.record import Buffer, unpack_host
 from skyrocket.model import property_names
-from skyrocket.pipeline.columns_batches import BadBody, member_records
-from skyrocket.pipeline.columns_parts import Int64s, Parts, examine
-from skyrocket.pipeline.columns_properties import PropertyBlocks
-from skyrocket.pipeline.columns_slices import few_different, few_texts, in_row_order, slices
-from skyrocket.pipeline.columns_walk import Damage, Positions, RecordWalk, find_record, record_positions
+from skyrocket.pipeline.columns.batches import BadBody, member_records
+from skyrocket.pipeline.columns.parts import Int64s, Parts, examine
+from skyrocket.pipeline.columns.properties import PropertyBlocks
+from skyrocket.pipeline.columns.slices import few_different, few_texts, in_row_order, slices
+from skyrocket.pipeline.columns.walk import record_positions
 from skyrocket.pipeline.schema import COLUMNS, TIMESTAMP, PropertiesForm
-
-__all__ = [
-    "BadBody",
-    "Damage",
-    "Parts",
-    "Positions",
-    "PropertyBlocks",
-    "RecordWalk",
-    "decode",
-    "decode_parts",
-    "examine",
-    "find_record",
-    "property_blocks",
-    "record_positions",
-    "topics",
-]
 
 _UNWRAPPED = flags.INNER_BATCH | flags.NEED_UNWRAP
 _NUMBERS = {
