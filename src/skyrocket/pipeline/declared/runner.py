@@ -48,6 +48,13 @@ def wait_seconds(restart: Restart, failures: int) -> float | None:
     return min(restart.longest_seconds, restart.first_seconds * 2.0 ** (failures - 1))
 
 
+def _cause(error: Exception) -> str:
+    """Of an error of Java itself the first line says only which call it was; the second is the error."""
+    found = cause_of(error)
+    lines = str(error).splitlines()
+    return f"Spark says: {lines[1].lstrip(': ')}" if "calling o" in found and len(lines) > 1 else found
+
+
 class _Writer:
     """One sink's query, through all its restarts."""
 
@@ -77,13 +84,13 @@ class _Writer:
         if error is None:
             self.done = True
         else:
-            self._failed(now, cause_of(error))
+            self._failed(now, _cause(error))
 
     def _begin(self, now: float) -> None:
         try:
             self._query = self._start()
         except (PySparkException, Py4JError) as error:
-            self._failed(now, cause_of(error))
+            self._failed(now, _cause(error))
 
     def _failed(self, now: float, cause: str) -> None:
         self._query = None
@@ -193,5 +200,5 @@ class Runner:
                 write_once(output, self._namesrv)
             except (PySparkException, Py4JError) as error:
                 raise PipelineFailed(
-                    f"pipeline {self._pipeline.name}, sink {output.sink.name}: {cause_of(error)}"
+                    f"pipeline {self._pipeline.name}, sink {output.sink.name}: {_cause(error)}"
                 ) from error
