@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers clean
+.PHONY: help setup run demo inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers bench-pipeline pipelines clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ interop-client: $(STAMP) ## our client with Skyrocket, Apache RocketMQ 5.4.0 and
 	$(PYTEST) tests/client/test_three_servers.py tests/client/test_kill.py tests/client/test_mixed_groups.py tests/client/test_terminal.py; \
 	status=$$?; $(BIN)/python -m tests.client.matrix; exit $$status
 
+pipelines: $(STAMP) ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
+	$(PYTEST) tests/pipeline
+
 bench: $(STAMP) ## speed, as ratios from one run, with a table and a plot
 	$(BIN)/python -m bench.store
 
@@ -70,6 +73,9 @@ bench-client: $(STAMP) ## our client beside a bare protocol loop (ARGS=--others:
 
 bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (ten minutes; needs Java, Maven)
 	$(BIN)/python -m bench.peers $(ARGS)
+
+bench-pipeline: $(STAMP) ## decoder, commit-log source, archive, rebuild, stream source and sink beside their floor
+	$(BIN)/python -m bench.pipeline $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) var build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/results

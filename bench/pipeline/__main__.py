@@ -2,7 +2,8 @@
 
     python -m bench.pipeline [--messages 500000] [--body 256] [--times 3] [--only decoder,source,rebuild,…]
 
-The floor is measured in the same run: trust ratios, not rates. The decoder is one thread and counted in processor time,
+What needs a server has programs of its own, bench.pipeline.stream_source and bench.pipeline.sink. The floor is measured
+in the same run: trust ratios, not rates. The decoder is one thread and counted in processor time,
 what runs in Spark by the clock, with two tasks.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.pipeline import commit_log, decoder
+from bench.pipeline import archive, commit_log, decoder
 from bench.pipeline.logs import LogShape, write_log
 from bench.pipeline.measure import Rate, show
 
@@ -25,7 +26,7 @@ SparkPart = Callable[["SparkSession", Path, LogShape, int, int], list[Rate]]
 SPARK_PARTS: dict[str, SparkPart] = {
     "source": commit_log.source,
     "rebuild": commit_log.rebuilding,
-    # archive, stream source and sink: one line each
+    "archive": archive.archiving,
 }
 
 

@@ -111,4 +111,4 @@ def test_sigterm_under_load_stops_within_seconds_and_loses_nothing(tmp_path: Pat
     with Standalone(tmp_path) as program:
         run_bounded(check(ledger, program.broker, whole=True))
         assert run_bounded(check_offsets(ledger, program.broker, time.monotonic())) > 0
-    assert ledger.acknowledged_count > 100
+    assert ledger.acknowledged_count > 10

