@@ -14,7 +14,11 @@ from tests.pipeline.conftest import FAST, JVM_FLAGS
 def main(name_server: str, topic: str, folder: str, until: str) -> None:
     """Small batches, so that a kill comes in the middle of something."""
     os.environ["SPARK_SUBMIT_OPTS"] = JVM_FLAGS
-    spark = session("stream to parquet", "local[2]", FAST | {"spark.local.dir": str(Path(folder) / "local")})
+    spark = session(
+        "stream to parquet",
+        "local[2,4]",  # a killed worker costs an attempt of its task
+        FAST | {"spark.local.dir": str(Path(folder) / "local")},
+    )
     checkpoint = str(Path(folder) / "checkpoint")
     stream = read_stream(
         spark,

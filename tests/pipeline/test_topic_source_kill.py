@@ -1,4 +1,4 @@
-"""kill -9 of the driver (and, in the long mode, of brokers) while a topic streams into Parquet: everything once."""
+"""kill -9 of driver (in the long mode also of workers and brokers) while a topic streams into Parquet: all of it once."""
 
 import contextlib
 import os
@@ -61,11 +61,52 @@ class Driver:
             assert time.monotonic() < deadline, self.tail()
             time.sleep(0.02)
 
+    def kill_a_worker(self, chance: random.Random) -> int:
+        """kill -9 of one Python process that runs tasks; how many there were to choose from."""
+        workers = [pid for pid in processes() if parent(pid) in self._daemons()]
+        if workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(workers), signal.SIGKILL)
+        return len(workers)
+
+    def _daemons(self) -> set[int]:
+        """Spark forks its workers from a process that it starts once."""
+        return {
+            pid for pid in processes() if session_of(pid) == self._process.pid and b"pyspark.daemon" in command(pid)
+        }
+
     def wait(self) -> None:
         assert self._process.wait(DEADLINE) == 0, self.tail()
 
     def tail(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
+
+
+def processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""  # it has just ended
+
+
+def session_of(pid: int) -> int:
+    return _status_number(pid, 3)
+
+
+def parent(pid: int) -> int:
+    return _status_number(pid, 1)
+
+
+def _status_number(pid: int, place: int) -> int:
+    """A number of /proc/<pid>/stat behind the name, which stands in brackets and may hold anything."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[place])
+    except OSError:
+        return -1
 
 
 def batches_done(folder: Path) -> int:
@@ -103,7 +144,7 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.rocketmq(settings={"flushDiskType": "SYNC_FLUSH"})
-def test_random_kills_of_driver_and_broker_lose_nothing_that_was_acknowledged(
+def test_random_kills_of_driver_worker_and_broker_lose_nothing_that_was_acknowledged(
     spark: "SparkSession", rocketmq: LocalCluster, tmp_path: Path
 ) -> None:
     rocketmq.create_topic("Chaos", queues=3)
@@ -125,11 +166,14 @@ def test_random_kills_of_driver_and_broker_lose_nothing_that_was_acknowledged(
     sending = threading.Thread(target=send)
     sending.start()
     chance = random.Random(7)
+    workers_killed = 0
     try:
         for _ in range(4):
             with Driver(rocketmq, "Chaos", tmp_path) as driver:
                 goal = batches_done(tmp_path) + 1
                 driver.wait_for(lambda goal=goal: batches_done(tmp_path) >= goal)  # type: ignore[misc]
+                workers_killed += driver.kill_a_worker(chance) > 0
+                driver.wait_for(lambda goal=goal: batches_done(tmp_path) > goal)  # type: ignore[misc]
                 rocketmq.kill_broker()
                 time.sleep(chance.uniform(0, 1))
                 rocketmq.start_broker()
@@ -139,6 +183,7 @@ def test_random_kills_of_driver_and_broker_lose_nothing_that_was_acknowledged(
         sending.join()
     with Driver(rocketmq, "Chaos", tmp_path, "now") as driver:
         driver.wait()
+    assert workers_killed > 0
     found = found_in(spark, tmp_path)
     assert set(acknowledged) <= set(found)
     stored = Counter(int(message.body) for message in rocketmq.messages("Chaos"))
