@@ -1,4 +1,4 @@
-"""kill -9 of driver (in the long mode also of workers and brokers) while a topic streams into Parquet: all of it once."""
+"""kill -9 of driver (long mode: also of workers and brokers) while a topic streams into Parquet: everything once."""
 
 import contextlib
 import os
