@@ -128,5 +128,5 @@ def test_transactions_survive_thirty_kills(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_transactions_follow_their_model_for_long() -> None:
-    patient = settings(max_examples=500, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
+    patient = settings(max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(TransactionsAgainstAModel, settings=patient)
