@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.pipeline import archive, commit_log, decoder
+from bench.pipeline import archive, commit_log, decoder, transport
 from bench.pipeline.logs import LogShape, write_log
 from bench.pipeline.measure import Rate, show
 
@@ -24,6 +24,7 @@ SparkPart = Callable[["SparkSession", Path, LogShape, int, int], list[Rate]]
 
 # A part gets the session, a store with a log of one shape, that shape, the bytes of its records, and how often to try.
 SPARK_PARTS: dict[str, SparkPart] = {
+    "control": transport.transport,
     "source": commit_log.source,
     "rebuild": commit_log.rebuilding,
     "archive": archive.archiving,
