@@ -52,7 +52,7 @@ def test_a_groups_progress_is_compared_with_what_the_queue_has() -> None:
 
 def test_queue_offsets_are_followed_from_split_to_split() -> None:
     def split(*parts: tuple[int, int]) -> LogOutcome:
-        return LogOutcome(parts=[QueuePart(ORDERS, first, last, 0, 100, 1) for first, last in parts])
+        return LogOutcome(parts=[QueuePart(ORDERS, first, last, 100) for first, last in parts])
 
     assert list(steps_between([split((0, 4)), split(), split((5, 9))])) == []
     kinds = [each.kind for each in steps_between([split((0, 4)), split((6, 9)), split((9, 9)), split((3, 4))])]

@@ -25,6 +25,7 @@ from skyrocket.pipeline.commit_log.walk import walk_split
 from skyrocket.pipeline.lake import LakeFile
 from skyrocket.pipeline.lake.durable import flush_file
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
+from skyrocket.pipeline.rebuild.claims import Names
 from skyrocket.pipeline.schema import arrow_schema
 
 _DAY_MS = 86_400_000
@@ -80,7 +81,7 @@ def _positions_by_topic_and_day(
     buffer: Buffer, task: SplitTask, outcome: SplitOutcome
 ) -> Iterator[tuple[tuple[str, int], Int64s]]:
     base_offset = task.split.base_offset
-    codes_of: dict[bytes, int] = {}
+    names = Names()
     positions, codes, days = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     last: Parts | None = None
     for item in walk_split(buffer, task.split):
@@ -88,7 +89,7 @@ def _positions_by_topic_and_day(
             last = item
             begin, end = base_offset + int(item.positions[0]), base_offset + int(item.ends[-1])
             positions.append(item.positions)
-            codes.append(_codes(topics(buffer, item), codes_of))
+            codes.append(names.topic_numbers(topics(buffer, item)))
             days.append(item.heads["store_timestamp"] // _DAY_MS)
         else:
             begin, end = item.physical_offset, item.physical_offset + item.length
@@ -97,9 +98,7 @@ def _positions_by_topic_and_day(
         outcome.end = max(outcome.end, end)
     if last is not None:
         outcome.last_record = _mark(buffer, last, base_offset)
-    return _grouped(
-        np.concatenate(positions), np.concatenate(codes), np.concatenate(days), list(codes_of), task, outcome
-    )
+    return _grouped(np.concatenate(positions), np.concatenate(codes), np.concatenate(days), names.texts, task, outcome)
 
 
 def _mark(buffer: Buffer, parts: Parts, base_offset: int) -> tuple[int, int]:
@@ -107,16 +106,8 @@ def _mark(buffer: Buffer, parts: Parts, base_offset: int) -> tuple[int, int]:
     return base_offset + position, crc32(buffer[position:end])
 
 
-def _codes(names: pa.BinaryArray, codes_of: dict[bytes, int]) -> Int64s:
-    """A number for every topic, the same in all batches of the split."""
-    encoded = names.dictionary_encode()
-    own = np.array([codes_of.setdefault(name, len(codes_of)) for name in encoded.dictionary.to_pylist()], np.int64)
-    of_rows: Int64s = own[encoded.indices.to_numpy()]
-    return of_rows
-
-
 def _grouped(
-    positions: Int64s, codes: Int64s, days: Int64s, names: list[bytes], task: SplitTask, outcome: SplitOutcome
+    positions: Int64s, codes: Int64s, days: Int64s, names: list[str], task: SplitTask, outcome: SplitOutcome
 ) -> Iterator[tuple[tuple[str, int], Int64s]]:
     wanted = re.compile(task.topics)
     order = np.lexsort((positions, days, codes))
@@ -126,7 +117,7 @@ def _grouped(
     for begin, end in zip([0, *borders.tolist()], [*borders.tolist(), len(positions)], strict=True):
         if begin == end:
             continue
-        topic = names[int(codes[begin])].decode("utf-8", "replace")
+        topic = names[int(codes[begin])]
         if wanted.fullmatch(topic):
             yield (topic, int(days[begin])), positions[begin:end]
 

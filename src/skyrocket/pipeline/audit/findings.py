@@ -61,10 +61,6 @@ class Findings:
         if len(self.rows) < MOST_ROWS:
             self.rows.append(finding)
 
-    def add_counted(self, kind: str, number: int) -> None:
-        """More of a kind than are worth a row."""
-        self.counts[kind] += number
-
     def merge(self, other: "Findings") -> None:
         self.counts.update(other.counts)
         self.rows += other.rows[: MOST_ROWS - len(self.rows)]

@@ -48,9 +48,7 @@ class QueuePart(NamedTuple):
     queue: QueueName
     first: int
     last: int
-    last_physical: int
     first_physical: int
-    records: int
 
 
 @dataclass(slots=True)
@@ -81,8 +79,7 @@ def audit_split(task: LogTask) -> LogOutcome:
             outcome.size += int(item.sizes.sum())
             blocks, topic_numbers = property_blocks(buffer, item), batch_topic_numbers(buffer, item, names)
             claimed = claimer.claims(item, blocks, topic_numbers)
-            is_settled = _settled(item, task.settled_ms)
-            claims.append(claimed.simple[is_settled(claimed.simple["physical_offset"])])
+            claims.append(_settled(claimed.simple, item, task.settled_ms))
             batches += [each for each in claimed.batches if each.store_timestamp <= task.settled_ms]
             if task.index:
                 prefixes = prefixes_of(names.texts)
@@ -102,17 +99,10 @@ def audit_split(task: LogTask) -> LogOutcome:
     return outcome
 
 
-class _settled(NamedTuple):  # noqa: N801 - reads as a question where it is used
-    """Whether records, given by physical offset, were stored long enough ago."""
-
-    parts: Parts
-    settled_ms: int
-
-    def __call__(self, physical_offsets: Int64s) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
-        offsets, times = self.parts.heads["physical_offset"], self.parts.heads["store_timestamp"]
-        rows = np.searchsorted(offsets, physical_offsets)
-        found: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = times[rows] <= self.settled_ms
-        return found
+def _settled(claims: Claims, parts: Parts, settled_ms: int) -> Claims:
+    """The claims of records that were stored long enough ago; a record may have several."""
+    rows = np.searchsorted(parts.heads["physical_offset"], claims["physical_offset"])
+    return claims[parts.heads["store_timestamp"][rows] <= settled_ms]
 
 
 def _by_queue(claims: list[Claims], queues: list[QueueName]) -> Iterator[tuple[QueueName, Claims]]:
@@ -128,7 +118,7 @@ def _by_queue(claims: list[Claims], queues: list[QueueName]) -> Iterator[tuple[Q
 
 def _part(queue: QueueName, records: Claims) -> QueuePart:
     offsets, physical = records["queue_offset"], records["physical_offset"]
-    return QueuePart(queue, int(offsets[0]), int(offsets[-1]), int(physical[-1]), int(physical[0]), len(records))
+    return QueuePart(queue, int(offsets[0]), int(offsets[-1]), int(physical[0]))
 
 
 def _check_order(queue: QueueName, records: Claims, findings: Findings) -> None:

@@ -25,6 +25,7 @@ from skyrocket.pipeline.archive.split_task import SplitTask, archive_split
 from skyrocket.pipeline.columns.walk import why
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files
 from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.jobs.tables import floats
 from skyrocket.pipeline.lake import Change, Gap, Lake, LakeState, LakeWriter, lake_writer
 from skyrocket.pipeline.lake.delta import mirror_to_delta
 from skyrocket.pipeline.lake.iceberg import mirror_to_iceberg
@@ -197,7 +198,7 @@ def _report(
                 "messages by topic",
                 "bar",
                 topics["topic"].to_pylist(),
-                {"messages": _floats(topics["messages"])},
+                {"messages": floats(topics["messages"].to_pylist())},
                 "messages",
             )
         ]
@@ -227,10 +228,6 @@ def _by_topic(files: Sequence[Any]) -> pa.Table:
             }
         )
     return pa.Table.from_pylist(sorted(rows, key=lambda row: -row["messages"]), schema=_TOPICS)
-
-
-def _floats(column: pa.ChunkedArray) -> list[float]:
-    return [float(value) for value in column.to_pylist()]
 
 
 def _hours_left(files: Sequence[LogFile], archived_to: int, retention_hours: int) -> float | None:
