@@ -13,11 +13,14 @@ from skyrocket.errors import CorruptRecord
 from skyrocket.format.record import CrcCheck, WalkEnd, decode_records, encode_blank
 from skyrocket.format.record import RecordWalk as ReferenceWalk
 from skyrocket.pipeline.columns import BadBody, Damage, decode, find_record, record_positions
+from skyrocket.pipeline.columns.parts import Int64s
+from skyrocket.pipeline.columns.properties import PropertyBlocks
 from skyrocket.pipeline.schema import arrow_schema
 from tests.golden_store import GOLDEN_STORES, GoldenStore
 from tests.pipeline.records import Row, log_of, property_blocks, record, record_fields, reference_rows
 
 ALL = arrow_schema()
+RAW = arrow_schema(["properties"], "raw")
 BASE = 1 << 40
 patient = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])  # busy machines draw slowly
 
@@ -27,6 +30,10 @@ def decoded(log: bytes, decompress: bool = True) -> list[Row]:
     assert not found.damage
     rows: list[Row] = decode(log, found.positions, ALL, "broker-a", decompress).to_pylist()
     return rows
+
+
+def _all(log: bytes) -> Int64s:
+    return record_positions(log, 0, len(log), BASE).positions
 
 
 @patient
@@ -46,6 +53,46 @@ def test_odd_property_blocks_do_not_disturb_their_neighbours(blocks: list[bytes]
     rows = decoded(log)
     assert [row["properties"] for row in rows] == [list(m.properties.items()) for m in decode_records(log)]
     assert [row["tags"] for row in rows] == [m.tags for m in decode_records(log)]
+
+
+_names = st.text(st.characters(min_codepoint=3, max_codepoint=0x17F), min_size=1, max_size=18)
+_values = st.text(st.characters(min_codepoint=3, codec="utf-8"), min_size=1, max_size=5)
+
+
+@patient
+@given(st.lists(_names, min_size=1, max_size=4, unique=True), st.integers(2, 9), st.booleans(), st.data())
+def test_blocks_of_the_same_names_and_one_that_differs_by_a_letter_are_told_apart(
+    names: list[str], count: int, closed: bool, data: st.DataObject
+) -> None:
+    rows = [{name: data.draw(_values) for name in names} for _ in range(count)]
+    other = data.draw(st.integers(0, count - 1))
+    changed, letter = data.draw(st.sampled_from(names)), data.draw(st.sampled_from("xyz"))
+    rows[other] = {(name[:-1] + letter if name == changed else name): value for name, value in rows[other].items()}
+    text = ["\2".join(f"{name}\1{value}" for name, value in row.items()) for row in rows]
+    log = log_of([{"properties": (block + "\2" * closed).encode()} for block in text], BASE)
+    assert [dict(row["properties"]) for row in decoded(log)] == rows
+    for name in (names[0], changed):
+        column = PropertyBlocks(decode(log, _all(log), RAW, None, properties="raw").column(0)).column(name)
+        assert column.to_pylist() == [row.get(name) for row in rows]
+
+
+@pytest.mark.parametrize("size", [0, -1, -(1 << 31), 90, (1 << 31) - 1])
+def test_a_size_that_leads_nowhere_ends_the_chain_at_its_record(size: int) -> None:
+    log = bytearray(log_of([{}, {}, {}, {}], BASE))
+    positions = _all(bytes(log)).tolist()
+    log[positions[2] : positions[2] + 4] = size.to_bytes(4, "big", signed=True)
+    found = record_positions(bytes(log), 0, len(log), BASE)
+    assert found.positions.tolist() == [*positions[:2], positions[3]]
+    assert [(region.position, region.length) for region in found.damage] == [
+        (positions[2], positions[3] - positions[2])
+    ]
+
+
+@pytest.mark.parametrize("before", [0, 1, 2, 3, 4, 8])
+def test_a_record_behind_zeros_is_found_wherever_the_search_is_cut(before: int) -> None:
+    place = (1 << 20) - before  # the search goes in steps of a mebibyte
+    log = bytes(place) + log_of([{}], BASE + place)
+    assert find_record(log, 0, len(log), BASE) == place
 
 
 @patient

@@ -10,7 +10,7 @@ from skyrocket.format import record
 from skyrocket.model.topic import LMQ_PREFIX
 from skyrocket.pipeline.audit.findings import Finding, Findings
 from skyrocket.pipeline.audit.queue_files import QueueFile, is_real, read_entries
-from skyrocket.pipeline.columns.parts import LAYOUTS, Bools, Int64s, overlaid
+from skyrocket.pipeline.columns.parts import LAYOUTS, Bools, Int64s, gathered
 from skyrocket.pipeline.commit_log.log_files import LogFile
 from skyrocket.pipeline.commit_log.mapping import mapped
 
@@ -73,10 +73,9 @@ def _stand(
 ) -> Bools:
     """The narrow head reads alike for all hosts up to the physical offset, and that is enough to know a record by."""
     with mapped(log_file.path) as buffer:
-        heads = overlaid(buffer, LAYOUTS[0])
         positions = physical - log_file.base_offset
-        found: Bools = positions < len(heads)
-        seen = heads[positions[found]]
+        found: Bools = positions <= len(buffer) - LAYOUTS[0].itemsize
+        seen = gathered(buffer, LAYOUTS[0], positions[found])
         same = (seen["magic"] == record.MAGIC_V1) | (seen["magic"] == record.MAGIC_V2)
         same &= (seen["physical_offset"] == physical[found]) & (seen["size"] == sizes[found])
         if not file.topic.startswith(LMQ_PREFIX):  # light queues point to records of other queues

@@ -1,5 +1,6 @@
 """Records at known places → one Arrow array per wanted column, copied out of the buffer in C loops."""
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -37,7 +38,10 @@ _PROPERTIES = {
 }
 # Years 1 to 9999, which is what Spark's and Python's calendars hold; a client may have written any number.
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-_HEX = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)  # two digits at once
+# Four digits at once, by two bytes as they stand in memory.
+_HEX_OF_PAIRS = np.frombuffer(
+    b"".join(pair.to_bytes(2, sys.byteorder).hex().upper().encode() for pair in range(1 << 16)), dtype=np.uint32
+)
 
 
 def decode(
@@ -139,7 +143,9 @@ def _numbers(parts: Parts, name: str) -> pa.Array:
 
 
 def _times(milliseconds: Int64s) -> pa.Array:
-    micros = np.clip(milliseconds, _FIRST_MS, _LAST_MS) * 1000
+    if milliseconds.min() < _FIRST_MS or milliseconds.max() > _LAST_MS:
+        milliseconds = np.clip(milliseconds, _FIRST_MS, _LAST_MS)
+    micros = milliseconds * 1000
     return pa.Array.from_buffers(TIMESTAMP, len(micros), [None, pa.py_buffer(micros)])
 
 
@@ -159,12 +165,13 @@ def _offset_ids(parts: Parts) -> pa.Array:
     """Store host, port and physical offset in hexadecimal digits."""
 
     def ids(heads: "np.ndarray[tuple[int, ...], np.dtype[np.void]]") -> pa.Array:
-        count = len(heads)
-        places = np.ascontiguousarray(heads["store_host"]).view(np.uint8).reshape(count, -1)
-        offsets = np.ascontiguousarray(heads["physical_offset"]).view(np.uint8).reshape(count, 8)
-        digits = _HEX.take(np.concatenate([places, offsets], axis=1))
-        ends = np.arange(count + 1, dtype=np.int32) * (2 * digits.shape[1])
-        return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(digits))
+        hosts, offsets = heads["store_host"], heads["physical_offset"]
+        host_pairs = hosts.dtype.itemsize // 2
+        digits = np.empty((len(heads), host_pairs + 4), dtype=_HEX_OF_PAIRS.dtype)
+        digits[:, :host_pairs] = _HEX_OF_PAIRS[np.ascontiguousarray(hosts).view(np.uint16).reshape(-1, host_pairs)]
+        digits[:, host_pairs:] = _HEX_OF_PAIRS[np.ascontiguousarray(offsets).view(np.uint16).reshape(-1, 4)]
+        ends = np.arange(len(heads) + 1, dtype=np.int32) * (digits.shape[1] * _HEX_OF_PAIRS.itemsize)
+        return pa.StringArray.from_buffers(len(heads), pa.py_buffer(ends), pa.py_buffer(digits))
 
     return _by_layout(parts, ids)
 

@@ -1,7 +1,7 @@
 """Where the parts of many records lie: fixed fields gathered at once, and starts and lengths of the variable parts.
 
-`numpy.ndarray` with a stride of one byte lays the record's head over *every* byte of the buffer. Indexing it with the
-positions of records copies all heads in one C loop. Hosts are 8 or 20 bytes wide, so there are four layouts; a batch
+`numpy.ndarray` with a stride of one byte lays a type over *every* byte of the buffer. Indexing it with the positions of
+records copies all heads in one C loop. Hosts are 8 or 20 bytes wide, so there are four layouts; a batch
 hardly ever has more than one, and then nothing is put together again.
 """
 
@@ -44,20 +44,30 @@ def _layout(born_host_bytes: int, store_host_bytes: int) -> np.dtype[np.void]:
 # By the two IPv6 bits of sysFlag, as `record.HEADS`.
 LAYOUTS = tuple(_layout(20 if bits & 1 else 8, 20 if bits & 2 else 8) for bits in range(4))
 HEAD_SIZES = np.array([layout.itemsize for layout in LAYOUTS], dtype=np.int64)
+_INT8, _INT16 = np.dtype(np.int8), np.dtype(">i2")
 assert [layout.itemsize for layout in LAYOUTS] == [head.size for head in record.HEADS]
 
 
 class Heads:
     """The fixed fields of many records, as columns in the order of the positions."""
 
-    def __init__(self, buffer: Buffer, positions: Int64s, host_bits: Int64s) -> None:
-        kinds = [0] if not host_bits.any() else np.unique(host_bits).tolist()
+    def __init__(self, buffer: Buffer, positions: Int64s) -> None:
+        narrow = gathered(buffer, LAYOUTS[0], positions)  # up to the hosts all layouts are the same
         self.count = len(positions)
-        self.groups: list[tuple[Int64s | None, NDArray[np.void]]] = []  # rows (None: all), heads
-        for bits in kinds:
-            rows = None if len(kinds) == 1 else np.flatnonzero(host_bits == bits)
-            heads = overlaid(buffer, LAYOUTS[bits])[positions if rows is None else positions[rows]]
-            self.groups.append((rows, heads))
+        self.sys_flags: Int64s = narrow["sys_flag"].astype(np.int64)
+        self.sizes: Int64s | int = LAYOUTS[0].itemsize  # one number for all, or each
+        self.groups: list[tuple[Int64s | None, NDArray[np.void]]] = [(None, narrow)]  # rows (None: all), heads
+        bits = self.sys_flags >> record.HOST_BITS_SHIFT & record.HOST_BITS_MASK
+        if bits.any():
+            self.sizes = HEAD_SIZES[bits]
+            # A record at the very end may claim wider hosts than it has bytes: its head is then read as a narrow one.
+            bits[positions + self.sizes > len(buffer)] = 0
+            kinds = np.unique(bits).tolist()
+            self.groups = []
+            for kind in kinds:
+                rows = None if len(kinds) == 1 else np.flatnonzero(bits == kind)
+                places = positions if rows is None else positions[rows]
+                self.groups.append((rows, gathered(buffer, LAYOUTS[kind], places)))
 
     def __getitem__(self, name: str) -> Int64s:
         """A number field, as 64-bit integers."""
@@ -99,36 +109,38 @@ class Parts:
         return self.positions + self.sizes
 
 
-def overlaid(buffer: Buffer, dtype: np.dtype[np.void] | np.dtype[np.int64]) -> NDArray[np.void]:
-    """A type laid over every byte of a buffer: item i begins at byte i."""
+def gathered(buffer: Buffer | Bytes, dtype: np.dtype[Any], positions: Int64s) -> NDArray[Any]:
+    """The values of a type that begin at these bytes of a buffer.
+
+    Copied as bytes without meaning and named afterwards: numpy copies structures field by field, twelve times slower.
+    """
     count = max(len(buffer) - dtype.itemsize + 1, 0)
-    return np.ndarray((count,), dtype, buffer, 0, strides=(1,))
+    anywhere = np.ndarray((count,), f"V{dtype.itemsize}", buffer, 0, strides=(1,))
+    return anywhere[positions].view(dtype)
 
 
 def examine(buffer: Buffer, positions: Int64s, base_offset: int | None) -> Parts:
-    """The parts of records whose sizes were followed: size, magic and end lie within the buffer.
+    """The parts of records that begin at these positions, the smallest of them within the buffer.
 
     `base_offset` is the physical offset of the buffer's first byte; None where records were put side by side from
     elsewhere, as in a pull answer. The checks are those of `format.record`.
     """
-    data = np.frombuffer(buffer, dtype=np.uint8)
-    bits = _host_bits(data, positions)
-    head_sizes = HEAD_SIZES[bits]
-    # A record at the very end may claim wider hosts than it has bytes: its head is then read as a narrow one.
-    fits = positions + head_sizes + 3 <= len(data)
-    heads = Heads(buffer, positions, np.where(fits, bits, 0))
+    heads = Heads(buffer, positions)
     sizes = heads["size"]
     ends = positions + sizes
-    is_v2 = heads["magic"] == record.MAGIC_V2
-    fits &= sizes >= head_sizes + record.PROPERTIES_LENGTH.size + 1 + is_v2
+    magics = heads["magic"]
+    is_v2 = magics == record.MAGIC_V2
+    length_bytes: Int64s | int = 1 + is_v2 if is_v2.any() else 1  # the topic's length has two bytes in version 2
     body_lengths = heads["body_length"]
-    body_starts = positions + head_sizes
-    topic_starts = body_starts + body_lengths + 1 + is_v2
+    body_starts = positions + heads.sizes
+    topic_starts = body_starts + body_lengths + length_bytes
+    fits = (magics == record.MAGIC_V1) | is_v2
+    fits &= (ends <= len(buffer)) & (sizes >= heads.sizes + (length_bytes + record.PROPERTIES_LENGTH.size))
     fits &= (body_lengths >= 0) & (topic_starts + record.PROPERTIES_LENGTH.size <= ends)
-    topic_lengths = _topic_lengths(data, np.where(fits, topic_starts, 2), is_v2)
+    topic_lengths = _topic_lengths(buffer, _where(fits, topic_starts), is_v2)
     properties_starts = topic_starts + topic_lengths + record.PROPERTIES_LENGTH.size
     fits &= (topic_lengths >= 0) & (properties_starts <= ends)
-    properties_lengths = _int16s(data, np.where(fits, properties_starts, 2) - 2)
+    properties_lengths = gathered(buffer, _INT16, _where(fits, properties_starts) - 2).astype(np.int64)
     fits &= (properties_lengths >= 0) & (properties_starts + properties_lengths == ends)
     if base_offset is not None:
         fits &= heads["physical_offset"] == positions + base_offset
@@ -137,7 +149,7 @@ def examine(buffer: Buffer, positions: Int64s, base_offset: int | None) -> Parts
         positions=positions,
         heads=heads,
         sizes=sizes,
-        sys_flags=heads["sys_flag"],
+        sys_flags=heads.sys_flags,
         body_starts=body_starts,
         body_lengths=body_lengths,
         topic_starts=topic_starts,
@@ -148,18 +160,13 @@ def examine(buffer: Buffer, positions: Int64s, base_offset: int | None) -> Parts
     )
 
 
-def _host_bits(data: Bytes, positions: Int64s) -> Int64s:
-    # Bits 4 and 5 of sysFlag stand in its last byte.
-    low = data[positions + (record.SYS_FLAG_AT + 3)].astype(np.int64)
-    bits: Int64s = low >> record.HOST_BITS_SHIFT & record.HOST_BITS_MASK
-    return bits
+def _where(fits: Bools, positions: Int64s) -> Int64s:
+    """Positions to look at: some harmless place for what does not fit."""
+    return positions if fits.all() else np.where(fits, positions, 2)
 
 
-def _int16s(data: Bytes, positions: Int64s) -> Int64s:
-    high = data[positions].view(np.int8).astype(np.int64)
-    return high << 8 | data[positions + 1]
-
-
-def _topic_lengths(data: Bytes, topic_starts: Int64s, is_v2: Bools) -> Int64s:
-    short = data[topic_starts - 1].view(np.int8).astype(np.int64)
-    return np.where(is_v2, _int16s(data, topic_starts - 2), short) if is_v2.any() else short
+def _topic_lengths(buffer: Buffer, topic_starts: Int64s, is_v2: Bools) -> Int64s:
+    lengths: Int64s = gathered(buffer, _INT8, topic_starts - 1).astype(np.int64)
+    if is_v2.any():
+        lengths[is_v2] = gathered(buffer, _INT16, topic_starts[is_v2] - 2)
+    return lengths

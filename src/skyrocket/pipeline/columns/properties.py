@@ -7,7 +7,7 @@ twice, is decoded by the reference rules (`format.properties`), one by one.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyrocket.format.properties import decode_properties
-from skyrocket.pipeline.columns.parts import Bools, Int64s
-from skyrocket.pipeline.columns.slices import as_text, as_text_or_none, in_row_order, scattered, slices
+from skyrocket.pipeline.columns.parts import Bools, Bytes, Int64s, gathered
+from skyrocket.pipeline.columns.slices import BINARY, TEXT, as_text, as_text_or_none, in_row_order, slices
 
 Int32s = NDArray[np.int32]
 MAP = pa.map_(pa.string(), pa.string())
 _ALL = slice(None)
+_WORD = np.dtype(np.uint64)
 _MOST_BITS = 31  # sums of so many different bits cannot overflow
 
 
@@ -29,36 +30,43 @@ class _Regular:
     """Blocks whose separators alternate: name and value slices of the joined text."""
 
     data: pa.Buffer
+    borders: Int64s  # where each block begins, and where the last one ends
     name_starts: Int64s
     name_ends: Int64s
     value_ends: Int64s
     firsts: Int64s  # number of the first property of each block, and the number of all
+    is_text: bool  # all of it is UTF-8, so every part of it is
 
     @cached_property
-    def same_names(self) -> list[bytes] | None:
+    def same_names(self) -> tuple[bytes, ...] | None:
         """The names of a block when all blocks have the same in the same order, as those of one producer mostly do."""
         count = len(self.firsts) - 1
         width = int(self.firsts[1]) if count else 0
         if not width or len(self.name_starts) != count * width or (np.diff(self.firsts) != width).any():
             return None
-        lengths = (self.name_ends - self.name_starts).reshape(count, width)
+        starts = self.name_starts.reshape(count, width)
+        lengths = self.name_ends.reshape(count, width) - starts
         if (lengths != lengths[0]).any():
             return None
-        starts = self.name_starts.reshape(count, width)
         text = np.frombuffer(self.data, dtype=np.uint8)
-        for column, length in enumerate(lengths[0].tolist()):
-            overlaid = np.ndarray((len(text) - length + 1,), f"S{length}", text, 0, strides=(1,))
-            names = overlaid[starts[:, column]]
-            if (names != names[0]).any():
-                return None
-        return [bytes(text[start : start + size]) for start, size in zip(starts[0], lengths[0], strict=True)]
+        first, last = (_texts(text, starts[row], lengths[0]) for row in (0, -1))
+        if first != last or not all(_all_read(text, starts[:-1, at], name) for at, name in enumerate(first)):
+            return None
+        return first
 
     @cached_property
-    def names(self) -> pa.BinaryArray:
-        if self.same_names is not None:
-            numbers = np.tile(np.arange(len(self.same_names), dtype=np.int32), len(self.firsts) - 1)
-            return pa.array(self.same_names, pa.binary()).take(pa.array(numbers))
-        return slices(self.data, self.name_starts, self.name_ends - self.name_starts)
+    def names(self) -> pa.Array:
+        """All names, as text when they are."""
+        if self.same_names is not None and self.is_text:
+            return _repeated(self.same_names, len(self.firsts) - 1)
+        return slices(self.data, self.name_starts, self.name_ends - self.name_starts, self._kind)
+
+    @property
+    def _kind(self) -> pa.DataType:
+        return TEXT if self.is_text else BINARY
+
+    def _text(self, parts: pa.Array) -> pa.StringArray:
+        return parts if self.is_text else as_text(parts)
 
     @cached_property
     def encoded_names(self) -> pa.DictionaryArray:
@@ -74,26 +82,32 @@ class _Regular:
         """The row of each property."""
         return np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
 
-    def values(self, chosen: Int64s | slice = _ALL) -> pa.BinaryArray:
+    def values(self, chosen: Int64s | slice = _ALL) -> pa.StringArray:
         starts, ends = self.name_ends[chosen] + 1, self.value_ends[chosen]
-        return slices(self.data, starts, ends - starts)
+        return self._text(slices(self.data, starts, ends - starts, self._kind))
 
     def map(self) -> pa.MapArray:
         offsets = pa.array(self.firsts.astype(np.int32))
-        return pa.MapArray.from_arrays(offsets, as_text(self.names), as_text(self.values()))
+        return pa.MapArray.from_arrays(offsets, self._text(self.names), self.values())
 
     def column(self, name: bytes) -> pa.StringArray:
         count = len(self.firsts) - 1
         if self.same_names is not None:
             if name not in self.same_names:
-                return pa.nulls(count, pa.string())
+                return pa.nulls(count, TEXT)
             place = self.same_names.index(name)
-            return as_text(self.values(slice(place, None, len(self.same_names))))
-        code = pc.index(self.encoded_names.dictionary, pa.scalar(name, pa.binary())).as_py()
+            return self.values(slice(place, None, len(self.same_names)))
+        code = pc.index(self.encoded_names.dictionary, pa.scalar(name, self._kind)).as_py()
         if code < 0:
-            return pa.nulls(count, pa.string())
+            return pa.nulls(count, TEXT)
         chosen = np.flatnonzero(self.codes == code)
-        return scattered(count, self.rows[chosen], as_text(self.values(chosen)))
+        rows = self.rows[chosen]
+        starts, lengths = self.borders[:-1].copy(), np.zeros(count, dtype=np.int64)
+        starts[rows] = self.name_ends[chosen] + 1
+        lengths[rows] = self.value_ends[chosen] - starts[rows]
+        present = np.zeros(count, dtype=np.bool_)
+        present[rows] = True
+        return self._text(slices(self.data, starts, lengths, self._kind, present))
 
     def repeats(self) -> Bools:
         """Which rows have a name twice; or one that is no text, and may become equal to another when it is made one."""
@@ -102,11 +116,9 @@ class _Regular:
         if not len(self.name_starts):
             return repeated
         if self.same_names is not None:
-            names = pa.array(self.same_names, pa.binary())
-            repeated[:] = len(set(self.same_names)) < len(self.same_names) or bool(_no_texts(names).any())
+            repeated[:] = not _are_different_texts(self.same_names)
             return repeated
-        broken = _no_texts(self.encoded_names.dictionary)
-        if broken.any():
+        if not self.is_text and (broken := _no_texts(self.encoded_names.dictionary)).any():
             repeated[self.rows[broken[self.codes]]] = True
             return repeated
         filled = np.diff(self.firsts) > 0
@@ -119,6 +131,11 @@ class _Regular:
         twice = places[1:][places[1:] == places[:-1]]
         repeated[twice // len(self.encoded_names.dictionary)] = True
         return repeated
+
+
+def _without_properties(borders: Int64s) -> _Regular:
+    none = np.empty(0, dtype=np.int64)
+    return _Regular(pa.py_buffer(b""), borders, none, none, none, np.zeros_like(borders), is_text=True)
 
 
 class PropertyBlocks:
@@ -135,8 +152,10 @@ class PropertyBlocks:
             rows = rows[~odd]
         self._regular = regular
         self._rows = rows
-        self._odd_rows = np.setdiff1d(np.arange(len(raw)), rows, assume_unique=True)
-        self._odd = [decode_properties(block) for block in raw.take(pa.array(self._odd_rows)).to_pylist()]
+        self._odd_rows = (
+            np.setdiff1d(np.arange(len(raw)), rows, assume_unique=True) if len(rows) < len(raw) else rows[:0]
+        )
+        self._odd = [decode_properties(raw[row].as_py()) for row in self._odd_rows.tolist()]
 
     def map(self) -> pa.MapArray:
         """All properties."""
@@ -159,37 +178,77 @@ def _parse(raw: pa.BinaryArray) -> tuple[_Regular, Bools]:
     count = len(raw)
     _, offset_buffer, data = raw.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int32)[raw.offset : raw.offset + count + 1].astype(np.int64)
-    starts, ends = offsets[:-1], offsets[1:]
     begin, end = (int(offsets[0]), int(offsets[-1])) if count else (0, 0)
-    text = np.frombuffer(data, dtype=np.uint8)[begin:end] if end > begin else np.empty(0, dtype=np.uint8)
+    if begin == end:
+        return _without_properties(offsets), np.zeros(count, dtype=np.bool_)
+    text = np.frombuffer(data, dtype=np.uint8)[begin:end]
     separators = np.flatnonzero((text - np.uint8(1)) < 2)
     are_ends = text[separators] == 2
-    separators = separators + begin
+    separators += begin
 
-    unclosed = np.flatnonzero((ends > starts) & (_last_bytes(text, begin, starts, ends) != 2))
-    virtual = np.zeros(len(separators), dtype=np.bool_)
+    starts, ends = offsets[:-1], offsets[1:]
+    unclosed = np.flatnonzero((text[np.maximum(ends - (1 + begin), 0)] != 2) & (ends > starts))
+    virtual: Bools | None = None
     if len(unclosed):
         # The byte at a block's end is the next block's first: what is assumed goes before a separator found there.
         places = np.searchsorted(separators, ends[unclosed], side="left")
         separators = np.insert(separators, places, ends[unclosed])
         are_ends = np.insert(are_ends, places, True)
-        virtual = np.insert(virtual, places, True)
+        virtual = np.insert(np.zeros(len(are_ends) - len(places), dtype=np.bool_), places, True)
 
-    per_block = _separators_per_block(separators, virtual, starts, ends)
+    per_block = _separators_per_block(separators, virtual, offsets)
     odd = _broken_alternation(are_ends, per_block)
     if odd.any():
-        nothing = np.empty(0, dtype=np.int64)
-        return _Regular(pa.py_buffer(b""), nothing, nothing, nothing, np.zeros(1, dtype=np.int64)), odd
+        return _without_properties(offsets[:1]), odd
     name_ends, value_ends = separators[0::2], separators[1::2]
     name_starts = np.empty_like(name_ends)
-    if len(name_ends):
-        name_starts[0] = begin
-        name_starts[1:] = value_ends[:-1] + ~virtual[1:-1:2]
-    firsts = np.concatenate([[0], np.cumsum(per_block // 2)])
+    name_starts[0] = begin
+    np.add(value_ends[:-1], 1 if virtual is None else ~virtual[1:-1:2], out=name_starts[1:])
+    firsts = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(per_block >> 1, out=firsts[1:])
     empty = (name_ends == name_starts) | (value_ends == name_ends + 1)
     if empty.any():
         odd[np.searchsorted(firsts, np.flatnonzero(empty), side="right") - 1] = True
-    return _Regular(data or pa.py_buffer(b""), name_starts, name_ends, value_ends, firsts), odd
+    # Every block ends with a separator, so no letter is divided between two of them.
+    is_text = virtual is None and _is_text(data, begin, end)
+    return _Regular(data, offsets, name_starts, name_ends, value_ends, firsts, is_text), odd
+
+
+def _is_text(data: pa.Buffer, begin: int, end: int) -> bool:
+    whole = pa.Array.from_buffers(BINARY, 1, [None, pa.py_buffer(np.array([begin, end], dtype=np.int32)), data])
+    return as_text_or_none(whole) is not None
+
+
+def _texts(text: Bytes, starts: Int64s, lengths: Int64s) -> tuple[bytes, ...]:
+    return tuple(text[start : start + size].tobytes() for start, size in zip(starts, lengths, strict=True))
+
+
+def _all_read(text: Bytes, starts: Int64s, expected: bytes) -> bool:
+    """Whether the same bytes stand at all these ascending places, eight compared at once.
+
+    So up to seven bytes behind them are read, and masked. They are there when blocks end with their separator: the last
+    block, of at least four bytes, is not among the places.
+    """
+    for at in range(0, len(expected), 8):
+        if len(starts) and starts[-1] + at + 8 > len(text):
+            return False  # blocks that do not: then names are read one by one
+        word = expected[at : at + 8]
+        mask = np.frombuffer((b"\xff" * len(word)).ljust(8, b"\0"), dtype=np.uint64)
+        found = gathered(text, _WORD, starts + at)
+        if ((found & mask) != np.frombuffer(word.ljust(8, b"\0"), dtype=np.uint64)).any():
+            return False
+    return True
+
+
+@lru_cache(maxsize=32)
+def _are_different_texts(names: tuple[bytes, ...]) -> bool:
+    return len(set(names)) == len(names) and as_text_or_none(pa.array(names, BINARY)) is not None
+
+
+@lru_cache(maxsize=32)
+def _repeated(names: tuple[bytes, ...], count: int) -> pa.StringArray:
+    numbers = np.tile(np.arange(len(names), dtype=np.int32), count)
+    return pa.array([name.decode() for name in names], TEXT).take(pa.array(numbers))
 
 
 def _no_texts(values: pa.BinaryArray) -> Bools:
@@ -198,17 +257,15 @@ def _no_texts(values: pa.BinaryArray) -> Bools:
     return np.array([as_text_or_none(values.slice(number, 1)) is None for number in range(len(values))])
 
 
-def _last_bytes(text: "np.ndarray[tuple[int], np.dtype[np.uint8]]", begin: int, starts: Int64s, ends: Int64s) -> Int64s:
-    if not len(text):
-        return np.full(len(ends), 2, dtype=np.int64)
-    return text[np.maximum(ends - 1 - begin, 0)].astype(np.int64)
-
-
-def _separators_per_block(separators: Int64s, virtual: Bools, starts: Int64s, ends: Int64s) -> Int64s:
+def _separators_per_block(separators: Int64s, virtual: Bools | None, borders: Int64s) -> Int64s:
+    count = len(borders) - 1
+    width, rest = divmod(len(separators), count)
+    if virtual is None and not rest and width and (separators[width - 1 :: width] + 1 == borders[1:]).all():
+        return np.full(count, width)  # all blocks end where they do when each has as many
+    if virtual is None:
+        return np.diff(np.searchsorted(separators, borders, side="left"))
     # An assumed end counts for the block before its place, a real separator there for the block that begins.
-    places = separators * 2 - virtual
-    borders = np.searchsorted(places, np.concatenate([starts[:1], ends]) * 2, side="left")
-    return np.diff(borders)
+    return np.diff(np.searchsorted(separators * 2 - virtual, borders * 2, side="left"))
 
 
 def _broken_alternation(are_ends: Bools, per_block: Int64s) -> Bools:

@@ -5,25 +5,43 @@ all values in one C loop. Slices must ascend and not overlap.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from skyrocket.pipeline.columns.parts import Int64s
+from skyrocket.pipeline.columns.parts import Bools, Int64s
+
+BINARY = pa.binary()
+TEXT = pa.string()
+_TAKE = pc.get_function("array_take")  # half of what `Array.take` costs small batches is the way there
 
 
-def slices(data: pa.Buffer, starts: Int64s, lengths: Int64s) -> pa.BinaryArray:
-    """The bytes of each slice."""
+def slices(
+    data: pa.Buffer, starts: Int64s, lengths: Int64s, kind: pa.DataType = BINARY, present: Bools | None = None
+) -> pa.Array:
+    """The bytes of each slice, or its text: whoever asks for text has checked that it is. Null where not present."""
     count = len(starts)
     if count == 0:
-        return pa.array([], pa.binary())
+        return pa.array([], kind)
     first = int(starts[0])  # offsets have 32 bits: they count from the batch, not from the file
     offsets = np.empty(2 * count, dtype=np.int32)
-    begins = starts - first
-    offsets[0::2] = begins
-    offsets[1::2] = begins + lengths
-    mixed = pa.BinaryArray.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), data.slice(first)])
-    return mixed.take(pa.array(np.arange(0, 2 * count - 1, 2, dtype=np.int32)))
+    begins = offsets[0::2]
+    np.subtract(starts, first, out=begins, casting="unsafe")
+    np.add(begins, lengths, out=offsets[1::2], casting="unsafe")
+    mixed = pa.Array.from_buffers(kind, 2 * count - 1, [None, pa.py_buffer(offsets), data.slice(first)])
+    taken = _TAKE.call([mixed, _even_numbers(count)])
+    if present is None:
+        return taken
+    bits = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(kind, count, [bits, *taken.buffers()[1:]])
+
+
+@lru_cache(maxsize=64)
+def _even_numbers(count: int) -> pa.Array:
+    return pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
 def as_text(values: pa.BinaryArray) -> pa.StringArray:
@@ -49,14 +67,14 @@ def few_texts(values: pa.BinaryArray) -> pa.StringArray:
     return as_text(encoded.dictionary).take(encoded.indices)
 
 
-def few_different(
-    raw: "np.ndarray[tuple[int, ...], np.dtype[np.void]]", text: Callable[[bytes], str]
-) -> pa.StringArray:
+def few_different(raw: NDArray[np.void], text: Callable[[bytes], str]) -> pa.StringArray:
     """A text per fixed-width value, worked out once for each different value."""
     width = raw.dtype.itemsize
-    fixed = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(width), len(raw), [None, pa.py_buffer(np.ascontiguousarray(raw))]
-    )
+    joined = np.ascontiguousarray(raw)
+    words = joined.view(np.uint32).reshape(len(joined), -1)
+    if (words == words[0]).all():  # the store host of a log nearly always
+        return pa.repeat(pa.scalar(text(joined[0].tobytes()), pa.string()), len(joined))
+    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(joined), [None, pa.py_buffer(joined)])
     encoded = fixed.dictionary_encode()
     texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return texts.take(encoded.indices)
@@ -68,14 +86,3 @@ def in_row_order(rows: list[Int64s], pieces: list[pa.Array]) -> pa.Array:
         return pieces[0]
     order = np.argsort(np.concatenate(rows), kind="stable")
     return pa.concat_arrays(pieces).take(pa.array(order))
-
-
-def scattered(count: int, rows: Int64s, values: pa.Array) -> pa.Array:
-    """A column of `count` rows that has values in these (ascending) rows and nulls elsewhere."""
-    if len(rows) == count:
-        return values
-    indices = np.zeros(count, dtype=np.int32)
-    indices[rows] = np.arange(len(rows), dtype=np.int32)
-    missing = np.ones(count, dtype=np.bool_)
-    missing[rows] = False
-    return values.take(pa.array(indices, mask=missing))

@@ -7,7 +7,9 @@ file, the two magics of records are searched; a place counts only when the PHYSI
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from struct import Struct
+from struct import error as struct_error
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,9 @@ from skyrocket.format import record
 from skyrocket.format.record import Buffer, WalkEnd
 from skyrocket.pipeline.columns.parts import Int64s, Parts, examine
 
-_SIZE_AND_MAGIC = Struct(">ii")
+_SIZE = Struct(">i")
+_CACHE_LINE = 64
+_NEAR_BYTES = 1 << 18
 _MAGIC_AT = 4
 _BOTH_MAGICS = record.MAGIC_V1.to_bytes(4, "big", signed=True)[:3]  # they differ in the last byte
 assert record.MAGIC_V2.to_bytes(4, "big", signed=True).startswith(_BOTH_MAGICS)
@@ -68,11 +72,11 @@ class RecordWalk:
         # record, and would pass over it in silence.
         while position < self.limit or not self._is_met_by_next_range(position):
             starts, following = _follow_sizes(buffer, position, self.limit, self.batch_records, self.batch_bytes)
-            if starts:
-                parts = examine(buffer, np.array(starts, dtype=np.int64), self.base_offset)
+            if len(starts):
+                parts = examine(buffer, starts, self.base_offset)
                 if not parts.fits.all():
                     good = int(np.argmin(parts.fits))
-                    following = starts[good]
+                    following = int(starts[good])
                     parts = examine(buffer, parts.positions[:good], self.base_offset)
                 position = following
                 if len(parts):
@@ -119,7 +123,9 @@ def find_record(buffer: Buffer, begin: int, end: int, base_offset: int) -> int |
     view = memoryview(buffer)
     for piece in range(begin, end, _SEARCH_PIECE):
         piece_end = min(piece + _SEARCH_PIECE, end)
-        # A copy, because the search in bytes is the fastest there is; a gigabyte of zeros is passed in a blink.
+        if not np.frombuffer(view[piece : piece_end + _MAGIC_AT], np.uint8).max():
+            continue  # not even a size: the unwritten end of a log, of which a gigabyte is passed in a blink
+        # A copy, because the search in bytes is the fastest there is.
         text = bytes(view[piece + _MAGIC_AT : piece_end + _MAGIC_AT + len(_BOTH_MAGICS) - 1])
         at = text.find(_BOTH_MAGICS)
         while at >= 0:
@@ -147,22 +153,36 @@ def why(buffer: Buffer, position: int, base_offset: int | None) -> tuple[WalkEnd
     return WalkEnd.BLANK, ""
 
 
-def _follow_sizes(buffer: Buffer, position: int, limit: int, most: int, most_bytes: int) -> tuple[list[int], int]:
-    """The starts of records back to back from a position, and where the next one would begin."""
+def _follow_sizes(buffer: Buffer, position: int, limit: int, most: int, most_bytes: int) -> tuple[Int64s, int]:
+    """Where records back to back from a position begin, by their sizes alone, and where the next one would."""
+    last = min(limit, len(buffer) - record.SMALLEST_RECORD + 1, position + most_bytes)
+    near = position  # up to here the bytes are in the processor's cache
     starts: list[int] = []
-    append, unpack = starts.append, _SIZE_AND_MAGIC.unpack_from
-    length = len(buffer)
-    last = min(limit, length - record.SMALLEST_RECORD + 1, position + most_bytes)
-    v1, v2, smallest = record.MAGIC_V1, record.MAGIC_V2, record.SMALLEST_RECORD
-    while position < last and len(starts) < most:
-        size, magic = unpack(buffer, position)
-        if (magic != v1 and magic != v2) or size < smallest:
-            break
-        append(position)
-        position += size
-    if position > length:  # only the last of them can pass the end
-        position = starts.pop()
-    return starts, position
+    append, unpack = starts.append, _SIZE.unpack_from
+    try:
+        for _ in repeat(None, most):  # a wrong size may lead anywhere, or stay: it is found afterwards
+            if position >= near:
+                if position >= last:
+                    break
+                near = _bring_near(buffer, position, last)
+            append(position)
+            position += unpack(buffer, position)[0]
+    except struct_error:
+        position = -1
+    chain = np.array([*starts, position], dtype=np.int64)
+    too_small = np.diff(chain) < record.SMALLEST_RECORD
+    if too_small.any():
+        chain = chain[: int(np.argmax(too_small)) + 1]
+    elif position > len(buffer):  # only the last of them can pass the end
+        chain = chain[:-1]
+    return chain[:-1], int(chain[-1])
+
+
+def _bring_near(buffer: Buffer, begin: int, limit: int) -> int:
+    """Load the next piece into the cache: the chain waits for each of its sizes, this waits for none."""
+    piece = min(limit - begin, _NEAR_BYTES)
+    np.frombuffer(buffer, np.uint8, piece, begin)[::_CACHE_LINE].max()
+    return begin + piece
 
 
 def _stands_here(buffer: Buffer, position: int, base_offset: int) -> bool:
