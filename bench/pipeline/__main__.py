@@ -1,6 +1,6 @@
 """One run on two cores: every rate beside the floor, and beside the figures of the design.
 
-    python -m bench.pipeline [--messages 500000] [--body 256] [--times 3] [--only decoder,source,rebuild,…]
+    python -m bench.pipeline [--messages 2000000] [--body 256] [--times 3] [--only decoder,source,rebuild,…]
 
 What needs a server has programs of its own, bench.pipeline.stream_source and bench.pipeline.sink. The floor is measured
 in the same run: trust ratios, not rates. The decoder is one thread and counted in processor time,
@@ -62,7 +62,7 @@ def _in_spark(parts: list[SparkPart], store: Path, shape: LogShape, log_bytes: i
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
-    parser.add_argument("--messages", type=int, default=500_000, help="they must fit into one log file of 1 GiB")
+    parser.add_argument("--messages", type=int, default=2_000_000, help="they must fit into one log file of 1 GiB")
     parser.add_argument("--body", type=int, default=256, help="bytes of a body")
     parser.add_argument("--times", type=int, default=3, help="the best of so many counts")
     parser.add_argument("--only", default="", help="parts, with commas: decoder, " + ", ".join(SPARK_PARTS))

@@ -8,7 +8,7 @@ import pyarrow as pa
 from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of, cpu_of
 from skyrocket.format.record import Buffer
-from skyrocket.pipeline.columns import RecordWalk, decode_parts, examine, find_record, record_positions
+from skyrocket.pipeline.columns import RecordWalk, decode_parts, examine, record_positions
 from skyrocket.pipeline.columns.parts import Int64s, Parts
 from skyrocket.pipeline.columns.slices import slices
 from skyrocket.pipeline.columns.walk import BATCH_RECORDS
@@ -40,7 +40,7 @@ def floor(path: Path, shape: LogShape, log_bytes: int, times: int) -> tuple[Rate
 
 
 def decoder(path: Path, shape: LogShape, log_bytes: int, times: int) -> list[Rate]:
-    """Walk, known offsets, all columns, few columns, the search for a magic."""
+    """Walk, known offsets, all columns, few columns."""
     small = shape.body_bytes <= 256
     base = int(path.name)
     with mapped(path) as buffer:
@@ -56,16 +56,15 @@ def decoder(path: Path, shape: LogShape, log_bytes: int, times: int) -> list[Rat
             rate("decoder: known offsets + all columns", (1.95, 1.0), lambda: _known(buffer, positions, "map")),
             rate("decoder: known offsets, raw properties", (2.3, 1.4), lambda: _known(buffer, positions, "raw")),
             rate("decoder: walk + three header columns", None, lambda: _walked(buffer, base, log_bytes, "none")),
-            rate("search for a magic", (2.6, 1.4), lambda: find_record(buffer, 1, log_bytes, base + (1 << 50))),
         ]
 
 
 def _walked(buffer: Buffer, base: int, end: int, form: PropertiesForm | None) -> None:
+    schema = arrow_schema(HEADER_COLUMNS if form == "none" else None, form or "map")
     for parts in RecordWalk(buffer, 0, end, base):
         assert isinstance(parts, Parts)
         if form is not None:
-            names = HEADER_COLUMNS if form == "none" else None
-            decode_parts(buffer, parts, arrow_schema(names, form), "a", properties=form)
+            decode_parts(buffer, parts, schema, "a", properties=form)
 
 
 def _known(buffer: Buffer, positions: Int64s, form: PropertiesForm) -> None:
