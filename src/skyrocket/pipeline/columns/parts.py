@@ -15,6 +15,7 @@ from skyrocket.format import record
 from skyrocket.format.record import Buffer
 
 Int64s = NDArray[np.int64]
+Places = NDArray[np.int64] | NDArray[np.int32]  # in a file, or within a batch
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
@@ -109,7 +110,7 @@ class Parts:
         return self.positions + self.sizes
 
 
-def gathered(buffer: Buffer | Bytes, dtype: np.dtype[Any], positions: Int64s) -> NDArray[Any]:
+def gathered(buffer: Buffer | Bytes, dtype: np.dtype[Any], positions: Places) -> NDArray[Any]:
     """The values of a type that begin at these bytes of a buffer.
 
     Copied as bytes without meaning and named afterwards: numpy copies structures field by field, twelve times slower.

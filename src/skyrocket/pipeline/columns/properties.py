@@ -30,10 +30,10 @@ class _Regular:
     """Blocks whose separators alternate: name and value slices of the joined text."""
 
     data: pa.Buffer
-    borders: Int64s  # where each block begins, and where the last one ends
-    name_starts: Int64s
-    name_ends: Int64s
-    value_ends: Int64s
+    borders: Int32s  # where each block begins, and where the last one ends
+    name_starts: Int32s
+    name_ends: Int32s
+    value_ends: Int32s
     firsts: Int64s  # number of the first property of each block, and the number of all
     is_text: bool  # all of it is UTF-8, so every part of it is
 
@@ -102,7 +102,7 @@ class _Regular:
             return pa.nulls(count, TEXT)
         chosen = np.flatnonzero(self.codes == code)
         rows = self.rows[chosen]
-        starts, lengths = self.borders[:-1].copy(), np.zeros(count, dtype=np.int64)
+        starts, lengths = self.borders[:-1].copy(), np.zeros(count, dtype=np.int32)
         starts[rows] = self.name_ends[chosen] + 1
         lengths[rows] = self.value_ends[chosen] - starts[rows]
         present = np.zeros(count, dtype=np.bool_)
@@ -133,9 +133,9 @@ class _Regular:
         return repeated
 
 
-def _without_properties(borders: Int64s) -> _Regular:
-    none = np.empty(0, dtype=np.int64)
-    return _Regular(pa.py_buffer(b""), borders, none, none, none, np.zeros_like(borders), is_text=True)
+def _without_properties(borders: Int32s) -> _Regular:
+    none = np.empty(0, dtype=np.int32)
+    return _Regular(pa.py_buffer(b""), borders, none, none, none, np.zeros(len(borders), dtype=np.int64), is_text=True)
 
 
 class PropertyBlocks:
@@ -177,12 +177,12 @@ def _parse(raw: pa.BinaryArray) -> tuple[_Regular, Bools]:
     """Names and values of all blocks, and which blocks are odd; with odd ones among them the slices mean nothing."""
     count = len(raw)
     _, offset_buffer, data = raw.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[raw.offset : raw.offset + count + 1].astype(np.int64)
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[raw.offset : raw.offset + count + 1]
     begin, end = (int(offsets[0]), int(offsets[-1])) if count else (0, 0)
     if begin == end:
         return _without_properties(offsets), np.zeros(count, dtype=np.bool_)
     text = np.frombuffer(data, dtype=np.uint8)[begin:end]
-    separators = np.flatnonzero((text - np.uint8(1)) < 2)
+    separators = np.flatnonzero((text - np.uint8(1)) < 2).astype(np.int32)
     are_ends = text[separators] == 2
     separators += begin
 
@@ -219,11 +219,11 @@ def _is_text(data: pa.Buffer, begin: int, end: int) -> bool:
     return as_text_or_none(whole) is not None
 
 
-def _texts(text: Bytes, starts: Int64s, lengths: Int64s) -> tuple[bytes, ...]:
+def _texts(text: Bytes, starts: Int32s, lengths: Int32s) -> tuple[bytes, ...]:
     return tuple(text[start : start + size].tobytes() for start, size in zip(starts, lengths, strict=True))
 
 
-def _all_read(text: Bytes, starts: Int64s, expected: bytes) -> bool:
+def _all_read(text: Bytes, starts: Int32s, expected: bytes) -> bool:
     """Whether the same bytes stand at all these ascending places, eight compared at once.
 
     So up to seven bytes behind them are read, and masked. They are there when blocks end with their separator: the last
@@ -257,7 +257,7 @@ def _no_texts(values: pa.BinaryArray) -> Bools:
     return np.array([as_text_or_none(values.slice(number, 1)) is None for number in range(len(values))])
 
 
-def _separators_per_block(separators: Int64s, virtual: Bools | None, borders: Int64s) -> Int64s:
+def _separators_per_block(separators: Int32s, virtual: Bools | None, borders: Int32s) -> Int64s:
     count = len(borders) - 1
     width, rest = divmod(len(separators), count)
     if virtual is None and not rest and width and (separators[width - 1 :: width] + 1 == borders[1:]).all():

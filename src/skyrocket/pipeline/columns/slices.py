@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyrocket.pipeline.columns.parts import Bools, Int64s
+from skyrocket.pipeline.columns.parts import Bools, Int64s, Places
 
 BINARY = pa.binary()
 TEXT = pa.string()
@@ -20,7 +20,7 @@ _TAKE = pc.get_function("array_take")  # half of what `Array.take` costs small b
 
 
 def slices(
-    data: pa.Buffer, starts: Int64s, lengths: Int64s, kind: pa.DataType = BINARY, present: Bools | None = None
+    data: pa.Buffer, starts: Places, lengths: Places, kind: pa.DataType = BINARY, present: Bools | None = None
 ) -> pa.Array:
     """The bytes of each slice, or its text: whoever asks for text has checked that it is. Null where not present."""
     count = len(starts)
