@@ -176,9 +176,11 @@ class PropertyBlocks:
 def _parse(raw: pa.BinaryArray) -> tuple[_Regular, Bools]:
     """Names and values of all blocks, and which blocks are odd; with odd ones among them the slices mean nothing."""
     count = len(raw)
+    if not count:
+        return _without_properties(np.zeros(1, dtype=np.int32)), np.zeros(0, dtype=np.bool_)
     _, offset_buffer, data = raw.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int32)[raw.offset : raw.offset + count + 1]
-    begin, end = (int(offsets[0]), int(offsets[-1])) if count else (0, 0)
+    begin, end = int(offsets[0]), int(offsets[-1])
     if begin == end:
         return _without_properties(offsets), np.zeros(count, dtype=np.bool_)
     text = np.frombuffer(data, dtype=np.uint8)[begin:end]

@@ -1,0 +1,272 @@
+"""What the store can be told."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from skyrocket.config.setting import check_bounds, setting
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+class FlushDiskType(Enum):
+    """When a put is answered: after the page cache has it, or after the disk has it."""
+
+    ASYNC_FLUSH = "ASYNC_FLUSH"
+    SYNC_FLUSH = "SYNC_FLUSH"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """Everything that the store can be told; defaults are those of RocketMQ 5.4.0."""
+
+    # files
+    commit_log_file_size: int = setting(
+        GIB, key="mappedFileSizeCommitLog", min=1024, help="bytes of one commit-log file"
+    )
+    consume_queue_file_size: int = setting(
+        300_000 * 20,
+        key="mappedFileSizeConsumeQueue",
+        min=20,
+        help="bytes of one consume-queue file; rounded up to 20",
+    )
+    batch_queue_file_size: int = setting(
+        300_000 * 46,
+        key="mapperFileSizeBatchConsumeQueue",
+        min=46,
+        help="bytes of one batch consume-queue file",
+    )
+    index_slots: int = setting(5_000_000, key="maxHashSlotNum", min=1, help="hash slots of one index file")
+    index_entries: int = setting(20_000_000, key="maxIndexNum", min=2, help="entries of one index file")
+    max_open_queue_files: int = setting(
+        512, ours=True, key="maxOpenConsumeQueueFiles", min=8, help="consume-queue files held open at the same time"
+    )
+    max_mapped_log_files: int = setting(
+        64, ours=True, key="maxMappedCommitLogFiles", min=2, help="commit-log files mapped at the same time"
+    )
+    max_mapped_index_files: int = setting(
+        8, ours=True, key="maxMappedIndexFiles", min=1, help="index files mapped at the same time"
+    )
+    preallocate_bytes: int = setting(
+        64 * MIB,
+        ours=True,
+        key="commitLogAllocateAhead",
+        min=4096,
+        help="disk blocks reserved ahead of the append position",
+    )
+
+    # limits of a message
+    max_message_size: int = setting(4 * MIB, key="maxMessageSize", min=1, help="largest body in bytes")
+
+    # flushing
+    flush_disk_type: FlushDiskType = setting(
+        FlushDiskType.ASYNC_FLUSH, key="flushDiskType", help="SYNC_FLUSH answers a put after the disk has it"
+    )
+    flush_timed: bool = setting(
+        True,
+        key="flushCommitLogTimed",
+        help="true: flush at fixed intervals; false: also as soon as a message arrives",
+    )
+    flush_interval_ms: int = setting(500, key="flushIntervalCommitLog", min=1, help="pause between two flushes")
+    flush_least_pages: int = setting(
+        4, key="flushCommitLogLeastPages", min=0, help="dirty pages that are worth a flush"
+    )
+    flush_thorough_interval_ms: int = setting(
+        10_000,
+        key="flushCommitLogThoroughInterval",
+        min=0,
+        help="after this time even one dirty byte is flushed",
+    )
+    commit_interval_ms: int = setting(
+        200, key="commitIntervalCommitLog", min=1, help="pause between two commits of the transient pool"
+    )
+    commit_least_pages: int = setting(4, key="commitCommitLogLeastPages", min=0, help="pages worth a commit")
+    commit_thorough_interval_ms: int = setting(
+        200, key="commitCommitLogThoroughInterval", min=0, help="after this time everything is committed"
+    )
+    queue_flush_interval_ms: int = setting(
+        1000, key="flushIntervalConsumeQueue", min=1, help="pause between two flushes of the consume queues"
+    )
+    queue_flush_least_pages: int = setting(
+        2, key="flushConsumeQueueLeastPages", min=0, help="pages of a queue that are worth a write"
+    )
+    queue_flush_thorough_interval_ms: int = setting(
+        60_000,
+        key="flushConsumeQueueThoroughInterval",
+        min=0,
+        help="after this time every queue is written and forced",
+    )
+    sync_flush_timeout_ms: int = setting(
+        5000,
+        key="syncFlushTimeout",
+        min=1,
+        help="longest wait of a put for the disk (FLUSH_DISK_TIMEOUT after it)",
+    )
+    transient_pool: bool = setting(
+        False,
+        key="transientStorePoolEnable",
+        help="append to private buffers, copy to the page cache behind the writer",
+    )
+    transient_pool_size: int = setting(5, key="transientStorePoolSize", min=1, help="buffers of the transient pool")
+    checkpoint_interval_ms: int = setting(
+        1000, ours=True, key="flushCheckpointInterval", min=1, help="pause between two writes of the checkpoint file"
+    )
+
+    # dispatch
+    dispatch_thread: bool = setting(
+        True,
+        ours=True,
+        key="dispatchThread",
+        help="build queues and index in a thread; false: the owner calls dispatch()",
+    )
+    queue_buffer_bytes: int = setting(
+        32 * MIB,
+        ours=True,
+        key="consumeQueueBufferBytes",
+        min=20,
+        help="queue entries kept in memory before they are written",
+    )
+    index_enabled: bool = setting(True, key="messageIndexEnable", help="build index files")
+    index_tags: bool = setting(
+        True,
+        ours=True,
+        key="indexTags",
+        help="one index entry for the tags of a message (5.4.0); false writes as 4.9 and 5.3 do",
+    )
+    index_batch_records: int = setting(
+        4096, ours=True, key="indexBatchRecords", min=1, help="records collected before the index is written"
+    )
+    index_batch_delay_ms: int = setting(
+        50, ours=True, key="indexBatchDelay", min=0, help="longest time that a record waits for the index"
+    )
+    multi_dispatch: bool = setting(
+        False, key="enableMultiDispatch", help="feed the light queues named by INNER_MULTI_DISPATCH"
+    )
+    message_delay_levels: str = setting(
+        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+        key="messageDelayLevel",
+        help="delay of level 1, 2, …; units s m h d",
+    )
+
+    # timers
+    timer_wheel: bool = setting(
+        True, key="timerWheelEnable", help="take messages that wait for a time of their own (TIMER_DELIVER_MS …)"
+    )
+    timer_precision_ms: int = setting(
+        1000,
+        key="timerPrecisionMs",
+        min=100,
+        max=1000,
+        help="step of the timer wheel: how late a timer may be; to be changed only while none waits",
+    )
+    timer_max_delay_seconds: int = setting(
+        259_200, key="timerMaxDelaySec", min=1, help="longest wait of a timer; 3456000 are 40 days"
+    )
+    timer_roll_window: int = setting(
+        172_800,
+        key="timerRollWindowSlot",
+        help="steps that a timer waits at most before its message is written to the log again; 2 to 604740, "
+        "the largest is taken for any other",
+    )
+    timer_slot_limit: int = setting(
+        2**31 - 1,
+        key="timerCongestNumEachSlot",
+        min=1,
+        help="timers of one step above which more are refused at random; all are refused at twice as many",
+    )
+    timer_flush_interval_ms: int = setting(
+        1000, key="timerFlushIntervalMs", min=1, help="pause between two saves of the timer's files"
+    )
+    timer_log_file_size: int = setting(
+        100 * MIB, key="mappedFileSizeTimerLog", min=1024, help="bytes of one timer-log file"
+    )
+    timer_cancel_with_topic: bool = setting(
+        False,
+        key="appendTopicForTimerDeleteKey",
+        help="name topic and unique key in a recall, as 5.3.2 to 5.3.4 do; both forms are understood",
+    )
+
+    # recovery
+    check_crc_on_recover: bool = setting(True, key="checkCRCOnRecover", help="compare body CRCs while recovering")
+    append_record_crc: bool = setting(
+        False, key="enabledAppendPropCRC", help="end the properties of each record with a CRC of the record"
+    )
+    verify_record_crc: bool = setting(
+        False, key="forceVerifyPropCRC", help="on recovery check the whole-record CRC instead of the body CRC"
+    )
+    truncate_damaged_log: bool = setting(
+        False,
+        ours=True,
+        key="truncateDamagedCommitLog",
+        help="true: drop flushed records that lie behind a damaged one instead of refusing to start",
+    )
+    adopt_scan_bytes: int = setting(
+        4 * GIB,
+        ours=True,
+        key="adoptScanBytes",
+        min=0,
+        help="largest log that is compared with its queues when another program closed the store",
+    )
+
+    # reading
+    max_transfer_bytes_memory: int = setting(
+        262_144, key="maxTransferBytesOnMessageInMemory", min=1, help="bytes of one read served from memory"
+    )
+    max_transfer_count_memory: int = setting(
+        32, key="maxTransferCountOnMessageInMemory", min=1, help="messages of one read served from memory"
+    )
+    max_transfer_bytes_disk: int = setting(
+        65_536, key="maxTransferBytesOnMessageInDisk", min=1, help="bytes of one read served from disk"
+    )
+    max_transfer_count_disk: int = setting(
+        8, key="maxTransferCountOnMessageInDisk", min=1, help="messages of one read served from disk"
+    )
+    memory_ratio: int = setting(
+        40, key="accessMessageInMemoryMaxRatio", min=1, max=100, help="percent of memory taken as page cache"
+    )
+    max_query_results: int = setting(64, key="maxMsgsNumBatch", min=1, help="largest result of a key query")
+    default_query_results: int = setting(32, key="defaultQueryMaxNum", min=1, help="result of a unique-key query")
+
+    offset_by_time_nearest: bool = setting(
+        False,
+        ours=True,
+        key="offsetByTimeNearest",
+        help="search by time as 4.9 does: the nearest message, not exact bounds",
+    )
+
+    # retention
+    file_reserved_hours: int = setting(72, key="fileReservedTime", min=0, help="age at which a log file may go")
+    delete_when: str = setting("04", key="deleteWhen", help="hours of the day in which expired files go, as 04;05")
+    disk_max_used_percent: int = setting(
+        75,
+        key="diskMaxUsedSpaceRatio",
+        min=10,
+        max=95,
+        help="disk use above which expired files go at any hour",
+    )
+    disk_clean_forcibly_percent: int = setting(
+        85, key="diskSpaceCleanForciblyRatio", min=30, max=85, help="disk use above which the oldest files go"
+    )
+    disk_warning_percent: int = setting(
+        90, key="diskSpaceWarningLevelRatio", min=35, max=90, help="disk use above which writes are refused"
+    )
+    clean_forcibly: bool = setting(
+        True, key="cleanFileForciblyEnable", help="allow removal of files that are not expired"
+    )
+    clean_interval_ms: int = setting(10_000, key="cleanResourceInterval", min=1, help="pause between two cleaning runs")
+    clean_first_delay_ms: int = setting(
+        60_000, ours=True, key="cleanResourceFirstDelay", min=0, help="first cleaning run after start"
+    )
+    delete_pause_ms: int = setting(100, key="deleteCommitLogFilesInterval", min=0, help="pause between two deletions")
+    delete_queue_pause_ms: int = setting(
+        100, key="deleteConsumeQueueFilesInterval", min=0, help="pause between two deletions of queue files"
+    )
+    delete_batch: int = setting(10, key="deleteFileBatchMax", min=1, help="commit-log files deleted in one run at most")
+
+    # signals
+    page_cache_busy_ms: int = setting(
+        1000, key="osPageCacheBusyTimeOutMills", min=1, help="an append longer than this means: busy"
+    )
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
