@@ -300,7 +300,7 @@ def test_the_broker_shares_queues_out_to_be_pulled_or_popped(tmp_path: Path) -> 
     [
         (f"%RETRY%{GROUP}", GROUP, NoPermission, "retry topic is not allowed to set mode"),
         ("Nothing", GROUP, TopicNotExist, "topic[Nothing] not exist"),
-        (TOPIC, "Nobody", GroupNotExist, "subscription group does not exist"),
+        (TOPIC, "no such name!", GroupNotExist, "subscription group does not exist"),
     ],
 )
 def test_a_mode_is_set_only_for_what_exists(
@@ -314,6 +314,20 @@ def test_a_mode_is_set_only_for_what_exists(
             with pytest.raises(error) as refused:
                 await given.client.call(given.address, SetMessageRequestMode(), body)
             assert str(refused.value) == remark
+
+    run_bounded(main())
+
+
+def test_a_mode_can_be_set_before_the_group_has_come(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running_broker(tmp_path) as given:
+            await given.send(b"x")
+            body = REQUEST_MODE_BODY.encode(RequestMode(topic=TOPIC, group="Later", mode="POP", pop_share_queues=0))
+            await given.client.call(given.address, SetMessageRequestMode(), body)
+            assert given.broker.groups.find("Later") is not None
+            mode = given.broker.popping.modes.find(TOPIC, "Later")
+            assert mode is not None
+            assert mode.mode == "POP"
 
     run_bounded(main())
 

@@ -15,7 +15,7 @@ from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies import assignment as bodies
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import NoPermission
+from skyrocket.protocol.errors import GroupNotExist, NoPermission
 from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
@@ -97,7 +97,8 @@ class AssignmentProcessor:
         if topic.startswith(RETRY_PREFIX):
             raise NoPermission("retry topic is not allowed to set mode")
         self._topics.existing(topic, f"topic[{topic}] not exist")
-        self._groups.existing(group, "subscription group does not exist")
+        if self._groups.find_or_create(group) is None:
+            raise GroupNotExist("subscription group does not exist")
         self._modes.set(RequestMode(topic, group, body.mode or PULL, body.pop_share_queues))
         return request.answer(ResponseCode.SUCCESS)
 
