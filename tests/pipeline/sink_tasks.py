@@ -102,6 +102,7 @@ def close_connections() -> None:
 
 def _schema(columns: set[str]) -> pa.Schema:
     kinds = {"body": pa.string(), "shardingKey": pa.string(), "deliverTimestamp": pa.int64(), "queueId": pa.int32()}
+    kinds["sendAfter"] = pa.int64()
     return pa.schema([(name, kinds.get(name, pa.string())) for name in sorted(columns)])
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs import lag
-from skyrocket.pipeline.jobs.lag_samples import Committed, Sample, committed_in, samples_table
-from skyrocket.pipeline.jobs.sizing import (
+from skyrocket.pipeline.jobs.lag.samples import Committed, Sample, committed_in, samples_table
+from skyrocket.pipeline.jobs.lag.sizing import (
     Handling,
     concurrency,
     nodes_needed,

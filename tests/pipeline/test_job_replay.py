@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs import replay
-from skyrocket.pipeline.jobs.replay_progress import Queue, default_path, open_progress
+from skyrocket.pipeline.jobs.replay.progress import Queue, default_path, open_progress
+from skyrocket.pipeline.jobs.replay.rounds import Portion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,11 +81,24 @@ def test_a_dry_run_counts_and_a_later_run_takes_the_rest(spark: "SparkSession", 
     assert (report.facts["planned"], report.facts["sentInAllRuns"]) == (2, 1)
 
 
+def test_the_rows_of_a_round_have_the_time_of_their_portion(spark: "SparkSession") -> None:
+    first, second = Queue("Orders", "a", 0), Queue("Orders", "a", 1)
+    rows = [(*queue, number, f"{queue.queue_id}-{number}") for queue in (first, second) for number in range(7)]
+    names = "from_topic string, from_brokerName string, from_queueId int, _number int, name string"
+    portions: list[Portion] = [{first: (1, 3), second: (0, 1)}, {second: (1, 4)}, {first: (3, 5)}]
+    found = replay.of_round(spark.createDataFrame(rows, names), spark, portions, replay.Sending({}, rate=40)).collect()
+    assert sorted((row.sendAfter, row.name) for row in found) == [
+        *((0, "0-1"), (0, "0-2"), (0, "1-0")),
+        *((50, "1-1"), (50, "1-2"), (50, "1-3")),
+        *((100, "0-3"), (100, "0-4")),
+    ]
+
+
 @given(st.dictionaries(queues, st.integers(0, 40), max_size=6), st.integers(1, 17))
-def test_rounds_take_every_message_once_in_order_and_use_the_rate(left: dict[Queue, int], most: int) -> None:
+def test_portions_take_every_message_once_in_order_and_use_the_rate(left: dict[Queue, int], most: int) -> None:
     taken = dict.fromkeys(left, 0)
     remaining = sum(left.values())
-    for cut in replay.rounds(left, most):
+    for cut in replay.portions(left, most):
         count = 0
         for queue, (begin, end) in cut.items():
             assert begin == taken[queue] < end
@@ -92,6 +106,23 @@ def test_rounds_take_every_message_once_in_order_and_use_the_rate(left: dict[Que
             count += end - begin
         assert count == min(most, remaining)
         remaining -= count
+    assert taken == left
+
+
+@given(st.dictionaries(queues, st.tuples(st.integers(0, 9), st.integers(0, 30))), st.floats(1, 200))
+def test_after_a_crash_the_first_round_is_the_one_that_was_begun(
+    numbers: dict[Queue, tuple[int, int]], rate: float
+) -> None:
+    begun = {queue: first for queue, (first, _) in numbers.items() if first}
+    left = {queue: first + rest for queue, (first, rest) in numbers.items()}
+    taken = dict.fromkeys(left, 0)
+    for place, portions in enumerate(replay.Sending({}, rate).rounds(left, begun)):
+        for portion in portions:
+            for queue, (begin, end) in portion.items():
+                assert begin == taken[queue] < end
+                taken[queue] = end
+        if begun and not place:
+            assert taken == dict.fromkeys(left, 0) | begun
     assert taken == left
 
 
@@ -108,6 +139,10 @@ def test_progress_survives_a_restart_at_any_point(
         assert progress.sent == sum(count for _, count in steps[:steps_done])
         assert open_progress(path, IDENTITY).round_name == progress.round_name, "the same attempt has the same name"
         names.add(progress.round_name)
+        ends = {queue: expected.get(queue, 0) + by for queue, by in moves.items()}
+        progress.begin(ends)
+        assert open_progress(path, IDENTITY) == progress, "also while a round is under way"
+        assert progress.round_name in names
         for queue, by in moves.items():
             expected[queue] = expected.get(queue, 0) + by
         progress.advance({queue: expected[queue] for queue in moves}, count)
@@ -138,4 +173,3 @@ def test_topics_of_the_system_are_no_target_and_a_rate_is_needed() -> None:
             replay.checked_target(topic)
     with pytest.raises(ConfigError, match="--rate"):
         replay.Sending({}, 0)
-    assert replay.Sending({}, 0.5).per_round == 1

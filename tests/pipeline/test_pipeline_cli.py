@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,8 @@ from skyrocket.cli.pipeline import JOBS
 from skyrocket.client import DeadLetter, Message, PushConsumerSettings, ReceivedMessage, blocking
 from skyrocket.format.trace import CallEnded, Sent, TraceEvent, decode_trace
 from skyrocket.pipeline.jobs.launch import cause_of
+from skyrocket.pipeline.jobs.replay import Sending
+from skyrocket.pipeline.jobs.replay.progress import ReplayProgress
 from skyrocket.testing import LocalCluster
 
 if TYPE_CHECKING:
@@ -231,13 +234,28 @@ def test_dlq_tells_why_orders_were_buried(spark: "SparkSession", shop: Shop, tmp
     assert _run("dlq", *shop.cluster, "--until", "2020-01-01").code == 0
 
 
+class Died(Exception):
+    """The process ended between a round and its entry in the file."""
+
+
+def _die(*_: object) -> None:
+    raise Died
+
+
 def test_replay_sends_the_chosen_messages_once_however_often_it_is_run(
-    spark: "SparkSession", shop: Shop, tmp_path: Path
+    spark: "SparkSession", shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ["replay", "Orders", "--tag", "paid", "--to", "Again", "--rate", 6, "--progress", tmp_path / "p.json"]
+    monkeypatch.setattr("skyrocket.pipeline.jobs.replay.Sending", partial(Sending, round_s=0.5))  # of six, and two
+    command = ["replay", "Orders", "--tag", "paid", "--to", "Again", "--rate", 12, "--progress", tmp_path / "p.json"]
     assert "8 messages would be sent" in _run(*command, *shop.cluster, "--dry-run").text
     assert shop.mq.messages("Again") == []
-    ended = _run(*command, *shop.cluster)
+    with monkeypatch.context() as crash:
+        crash.setattr(ReplayProgress, "advance", _die)
+        with pytest.raises(Died):
+            _run(*command, *shop.cluster)
+    assert len(shop.mq.messages("Again")) == 6
+    # All eight would fit into one round now; the sink knows that it has sent the six.
+    ended = _run(*command, *shop.cluster, "--rate", 1000)
     assert ended.code == 0, ended.text
     originals = {message.message_id: message for message in shop.mq.messages("Orders") if message.tags == "paid"}
     copies = shop.mq.messages("Again")
@@ -249,10 +267,6 @@ def test_replay_sends_the_chosen_messages_once_however_often_it_is_run(
         place = (original.topic, original.broker_name, original.queue_id, original.queue_offset)
         assert copy.properties["REPLAY_FROM"] == "/".join(map(str, place))
     assert "0 messages sent; 8 in all runs" in _run(*command, *shop.cluster).text
-    # As after a crash between a round and its entry in the file: the sink knows what it has sent.
-    (tmp_path / "p.json").unlink()
-    assert _run(*command, *shop.cluster).code == 0
-    assert len(shop.mq.messages("Again")) == 8
 
 
 @pytest.mark.slow

@@ -227,6 +227,14 @@ def test_rows_to_be_delivered_later_are_stored_once_and_come_at_their_time(order
     assert bodies(orders) == once(*numbered(20), "same", "same")
 
 
+def test_rows_with_a_time_are_sent_portion_by_portion(orders: LocalCluster, place: str) -> None:
+    sink = Sink(orders, place)
+    rows = [{"body": body, "sendAfter": after} for body, after in [("a", 0), ("b", 0), ("c", 40), ("", 80), ("d", 80)]]
+    with pytest.raises(InputError, match="row 3 of partition 0 has an empty body"):
+        sink.task(rows)
+    assert bodies(orders) == once("a", "b", "c"), "they were confirmed before the last portion was looked at"
+
+
 def test_a_topic_that_does_not_exist_and_the_next_step_are_named(orders: LocalCluster, place: str) -> None:
     sink = Sink(orders, place, topic="Oders")
     with pytest.raises(InputError, match=r"topic Oders does not exist .* create it with Admin.create_topic\('Oders'\)"):

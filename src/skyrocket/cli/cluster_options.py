@@ -1,14 +1,16 @@
 """How commands that are clients find their cluster, and how they fail: 2 for wrong usage, 1 for everything else."""
 
 import contextlib
+import inspect
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from skyrocket.cli.lifetime import failures_shown
+from skyrocket.cli.options import VerboseOption
 from skyrocket.errors import ConfigError, MessageRefused
 
 if TYPE_CHECKING:
@@ -68,13 +70,13 @@ DEFAULT_NAMESRV = "127.0.0.1:9876"
 
 
 def client_settings(
-    namesrv: str,
-    access_key: str | None,
-    secret_key: str | None,
-    security_token: str | None,
-    namespace: str,
-    tls: bool,
-    tls_ca: Path | None,
+    namesrv: NamesrvOption = DEFAULT_NAMESRV,
+    access_key: AccessKeyOption = None,
+    secret_key: SecretKeyOption = None,
+    security_token: SecurityTokenOption = None,
+    namespace: NamespaceOption = "",
+    tls: TlsOption = False,
+    tls_ca: TlsCaOption = None,
 ) -> "ClientSettings":
     """From the options above; raises ConfigError or WrongUse."""
     from skyrocket.client import Acl, ClientSettings
@@ -108,3 +110,25 @@ def client_failures_shown(command: str, verbose: bool) -> Iterator[None]:
             yield
         except (WrongUse, MessageRefused) as error:
             raise ConfigError(str(error)) from error
+
+
+def client_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """For a command whose first parameter is the cluster: users give the options above instead, and --verbose."""
+    of_cluster = inspect.signature(client_settings).parameters
+    verbosity = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=VerboseOption)
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        def called(verbose: bool, **given: Any) -> None:
+            cluster = {option: given.pop(option) for option in of_cluster}
+            with client_failures_shown(name, verbose):
+                command(client_settings(**cluster), **given)
+
+        own = list(inspect.signature(command).parameters.values())[1:]
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        called.__annotations__ = {}  # typer reads the signature; from here it would take types for these options
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *of_cluster.values(), verbosity)]
+        )
+        return called
+
+    return with_options

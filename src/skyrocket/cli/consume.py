@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import (
-    DEFAULT_NAMESRV,
-    AccessKeyOption,
-    NamespaceOption,
-    NamesrvOption,
-    SecretKeyOption,
-    SecurityTokenOption,
-    TlsCaOption,
-    TlsOption,
-    client_failures_shown,
-    client_settings,
-)
+from skyrocket.cli.cluster_options import client_command
 from skyrocket.cli.lifetime import stop_on_signals, unless_stopped
-from skyrocket.cli.options import VerboseOption
 from skyrocket.cli.terminal.format_names import Format
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
@@ -34,7 +22,9 @@ _WHICH = "Which messages"
 _READING = "Reading"
 
 
+@client_command("consume")
 def consume(
+    settings: "ClientSettings",
     topic: Annotated[str, typer.Argument(help="What to read.", show_default=False)],
     tags: Annotated[
         str, typer.Option("--tags", help="With one of these tags, as 'TagA || TagB'.", rich_help_panel=_WHICH)
@@ -76,14 +66,6 @@ def consume(
     output: Annotated[
         Format, typer.Option("-o", "--format", help="How to show messages.", rich_help_panel=_READING)
     ] = Format.TEXT,
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-    verbose: VerboseOption = False,
 ) -> None:
     """Show the messages of a topic, of Skyrocket or Apache RocketMQ; they stay where they are.
 
@@ -93,25 +75,23 @@ def consume(
     from skyrocket.cli.terminal.tail import Tail
     from skyrocket.client import SqlFilter
 
-    with client_failures_shown("consume", verbose):
-        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
-        if where is not None and tags != "*":
-            raise ConfigError("--tags and --where exclude each other: in SQL92 write TAGS = 'TagA' AND …")
-        if group is None and no_commit:
-            raise ConfigError("--no-commit is for --group: without a group nothing is committed anyway")
-        if group is not None and queue:
-            raise ConfigError("--queue and --group exclude each other: the group shares the queues out")
-        tail = Tail(
-            topic,
-            tags if where is None else SqlFilter(where),
-            None if start is None else start_of(start, SystemClock().now_ms()),
-            group,
-            not no_commit,
-            limit,
-            follow,
-            frozenset(queue or ()),
-        )
-        run(_show(tail, settings, output))
+    if where is not None and tags != "*":
+        raise ConfigError("--tags and --where exclude each other: in SQL92 write TAGS = 'TagA' AND …")
+    if group is None and no_commit:
+        raise ConfigError("--no-commit is for --group: without a group nothing is committed anyway")
+    if group is not None and queue:
+        raise ConfigError("--queue and --group exclude each other: the group shares the queues out")
+    tail = Tail(
+        topic,
+        tags if where is None else SqlFilter(where),
+        None if start is None else start_of(start, SystemClock().now_ms()),
+        group,
+        not no_commit,
+        limit,
+        follow,
+        frozenset(queue or ()),
+    )
+    run(_show(tail, settings, output))
 
 
 class _EnoughSeen(Exception):

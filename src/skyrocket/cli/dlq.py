@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import (
-    DEFAULT_NAMESRV,
-    AccessKeyOption,
-    NamespaceOption,
-    NamesrvOption,
-    SecretKeyOption,
-    SecurityTokenOption,
-    TlsCaOption,
-    TlsOption,
-    client_failures_shown,
-    client_settings,
-)
-from skyrocket.cli.options import VerboseOption
+from skyrocket.cli.cluster_options import client_command
+from skyrocket.cli.options import JsonLinesOption, OnlySayWhichOption, limit_option
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
@@ -43,13 +32,15 @@ ErrorOption = Annotated[
 IdOption = Annotated[
     list[str] | None, typer.Option("--id", help="With this message id; may be repeated.", rich_help_panel=_WHICH)
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many.", rich_help_panel=_WHICH)]
+LimitOption = Annotated[int, limit_option(_WHICH)]
 
 dlq = typer.Typer(no_args_is_help=True, help="Dead letters: what consumer groups have given up.")
 
 
 @dlq.command("list")
+@client_command("dlq list")
 def list_letters(
+    settings: "ClientSettings",
     group: GroupArgument,
     since: SinceOption = None,
     until: UntilOption = None,
@@ -58,31 +49,23 @@ def list_letters(
     message_id: IdOption = None,
     limit: LimitOption = 100,
     trace: Annotated[bool, typer.Option("--trace", help="With traceback and attempts.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-    verbose: VerboseOption = False,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """Show them, oldest first, with the cause that our consumers have written down.
 
     Exit code 0: shown, 1: it failed, 2: wrong usage.
     """
-    with client_failures_shown("dlq list", verbose):
-        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
-        found = run(_read(settings, group, _filter(since, until, key, error, message_id), limit))
-        for message in found:
-            typer.echo(_json_line(message) if as_json else _text(message, with_trace=trace))
-        if not found and not as_json:
-            typer.echo("no dead letters", err=True)
+    found = run(_read(settings, group, _filter(since, until, key, error, message_id), limit))
+    for message in found:
+        typer.echo(_json_line(message) if as_json else _text(message, with_trace=trace))
+    if not found and not as_json:
+        typer.echo("no dead letters", err=True)
 
 
 @dlq.command()
+@client_command("dlq resend")
 def resend(
+    settings: "ClientSettings",
     group: GroupArgument,
     since: SinceOption = None,
     until: UntilOption = None,
@@ -94,31 +77,21 @@ def resend(
     to_topic: Annotated[
         bool, typer.Option("--to-topic", help="To the topics they came from, for all their groups.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-    verbose: VerboseOption = False,
+    dry_run: OnlySayWhichOption = False,
 ) -> None:
     """Let the group have them again, with all attempts before them; they also stay where they are.
 
     Exit code 0: sent, 1: it failed, 2: wrong usage.
     """
-    with client_failures_shown("dlq resend", verbose):
-        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
-        if not everything and not any((since, until, key, error, message_id)):
-            raise ConfigError("say which: --since, --until, --key, --error, --id, or --all")
-        wanted = _filter(since, until, key, error, message_id)
-        if dry_run:
-            for message in run(_read(settings, group, wanted, limit)):
-                typer.echo(_text(message, with_trace=False))
-            return
-        sent = run(_resend(settings, group, wanted, limit, to_topic=to_topic))
-        typer.echo(f"{sent} sent again")
+    if not everything and not any((since, until, key, error, message_id)):
+        raise ConfigError("say which: --since, --until, --key, --error, --id, or --all")
+    wanted = _filter(since, until, key, error, message_id)
+    if dry_run:
+        for message in run(_read(settings, group, wanted, limit)):
+            typer.echo(_text(message, with_trace=False))
+        return
+    sent = run(_resend(settings, group, wanted, limit, to_topic=to_topic))
+    typer.echo(f"{sent} sent again")
 
 
 async def _read(

@@ -1,7 +1,7 @@
 """Options that several commands share, each said once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,6 +9,20 @@ ConfOption = Annotated[Path | None, typer.Option("-c", "--conf", help="RocketMQ'
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="One setting, as flushDiskType=SYNC_FLUSH.")]
 PrintOption = Annotated[bool, typer.Option("-p", "--print", help="Print the settings and exit.")]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Log what happens, not only what is wrong.")]
+
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON lines.")]
+OnlySayWhichOption = Annotated[bool, typer.Option("--dry-run", help="Only say which.")]
+
+
+def limit_option(panel: str | None = None) -> Any:
+    """`--limit`, for an Annotated[int, …]; each command has its own panel."""
+    return typer.Option("--limit", min=1, help="At most so many.", rich_help_panel=panel)
+
+
+def topic_option(panel: str | None = None) -> Any:
+    """`--topic` as a choice, for an Annotated[str | None, …]."""
+    return typer.Option("--topic", help="Of this topic.", rich_help_panel=panel)
+
 
 BrokerPortOption = Annotated[
     int | None, typer.Option("--listen-port", help="Port; 0 takes a free one.  [default: 10911]", show_default=False)

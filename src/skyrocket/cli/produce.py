@@ -3,25 +3,16 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import (
-    DEFAULT_NAMESRV,
-    AccessKeyOption,
-    NamespaceOption,
-    NamesrvOption,
-    SecretKeyOption,
-    SecurityTokenOption,
-    TlsCaOption,
-    TlsOption,
-    client_failures_shown,
-    client_settings,
-)
-from skyrocket.cli.options import VerboseOption
+from skyrocket.cli.cluster_options import client_command
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
+
+if TYPE_CHECKING:
+    from skyrocket.client import ClientSettings
 
 _INPUT = "Input"
 _MESSAGE = "Every message"
@@ -36,7 +27,9 @@ class Receipts(StrEnum):
     NONE = "none"
 
 
+@client_command("produce")
 def produce(
+    settings: "ClientSettings",
     topic: Annotated[str, typer.Argument(help="Where to send.", show_default=False)],
     bodies: Annotated[
         list[str] | None, typer.Argument(help="Messages; without any, lines of standard input.", show_default=False)
@@ -110,14 +103,6 @@ def produce(
             rich_help_panel=_SENDING,
         ),
     ] = None,
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-    verbose: VerboseOption = False,
 ) -> None:
     """Send messages: arguments, lines of standard input, files, JSON lines. To Skyrocket or Apache RocketMQ.
 
@@ -127,38 +112,36 @@ def produce(
     from skyrocket.cli.terminal.moments import moment_of, seconds_of
     from skyrocket.cli.terminal.produce_job import Input, ProduceJob
 
-    with client_failures_shown("produce", verbose):
-        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
-        if bodies and file:
-            raise ConfigError("messages come from arguments or from --file, not from both")
-        template = Template(
-            topic,
-            tags,
-            tuple(key or ()),
-            _pairs(prop or []),
-            sharding_key,
-            None if delay is None else seconds_of(delay),
-            delay_level,
-            None if deliver_at is None else moment_of(deliver_at),
-        )
-        given = Input(tuple(bodies or ()) * repeat, tuple(file or ()), whole, as_json)
-        if receipts is None:
-            receipts = Receipts.TEXT if bodies or whole else Receipts.NONE
-        if not bodies and not file and sys.stdin.isatty():
-            typer.echo("Every line is a message; Ctrl-D ends.", err=True)
-        job = ProduceJob(
-            template,
-            given,
-            settings,
-            group,
-            timeout=timeout,
-            in_flight=in_flight,
-            batched=batch,
-            rate=rate,
-            keeps_going=keep_going,
-            receipts=receipts.value,
-        )
-        code = run(job.run())
+    if bodies and file:
+        raise ConfigError("messages come from arguments or from --file, not from both")
+    template = Template(
+        topic,
+        tags,
+        tuple(key or ()),
+        _pairs(prop or []),
+        sharding_key,
+        None if delay is None else seconds_of(delay),
+        delay_level,
+        None if deliver_at is None else moment_of(deliver_at),
+    )
+    given = Input(tuple(bodies or ()) * repeat, tuple(file or ()), whole, as_json)
+    if receipts is None:
+        receipts = Receipts.TEXT if bodies or whole else Receipts.NONE
+    if not bodies and not file and sys.stdin.isatty():
+        typer.echo("Every line is a message; Ctrl-D ends.", err=True)
+    job = ProduceJob(
+        template,
+        given,
+        settings,
+        group,
+        timeout=timeout,
+        in_flight=in_flight,
+        batched=batch,
+        rate=rate,
+        keeps_going=keep_going,
+        receipts=receipts.value,
+    )
+    code = run(job.run())
     if code:
         raise typer.Exit(code)
 

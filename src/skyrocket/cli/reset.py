@@ -5,19 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import (
-    DEFAULT_NAMESRV,
-    AccessKeyOption,
-    NamespaceOption,
-    NamesrvOption,
-    SecretKeyOption,
-    SecurityTokenOption,
-    TlsCaOption,
-    TlsOption,
-    client_failures_shown,
-    client_settings,
-)
-from skyrocket.cli.options import VerboseOption
+from skyrocket.cli.cluster_options import client_command
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
@@ -26,7 +14,9 @@ if TYPE_CHECKING:
     from skyrocket.client import ClientSettings, MessageQueue, ResetPreview
 
 
+@client_command("reset")
 def reset(
+    settings: "ClientSettings",
     group: Annotated[str, typer.Option("--group", help="The consumer group.", show_default=False)],
     topic: Annotated[str, typer.Option("--topic", help="In this topic.", show_default=False)],
     to: Annotated[
@@ -38,32 +28,22 @@ def reset(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "--preview", help="Only say what would be skipped or repeated.")
     ] = False,
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-    verbose: VerboseOption = False,
 ) -> None:
     """Move a group to a moment, whether it runs or not; says for each queue what is skipped or consumed again.
 
     Exit code 0: done (or shown), 1: it failed, 2: wrong usage.
     """
-    with client_failures_shown("reset", verbose):
-        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
-        preview, moved = run(_reset(settings, group, topic, _moment(to), dry_run=dry_run))
-        for move in preview.moves:
-            before = "nothing committed" if move.committed is None else f"at {move.committed}"
-            typer.echo(
-                f"{move.queue.broker_name}:{move.queue.queue_id} {before}, goes to {moved.get(move.queue, move.target)}"
-                f" of {move.first} to {move.end}: {move.skipped} skipped, {move.repeated} consumed again"
-            )
-        if dry_run:
-            typer.echo(f"{preview}; nothing was changed")
-        else:
-            typer.echo(f"group {group} in topic {topic}: {preview.skipped} skipped, {preview.repeated} consumed again")
+    preview, moved = run(_reset(settings, group, topic, _moment(to), dry_run=dry_run))
+    for move in preview.moves:
+        before = "nothing committed" if move.committed is None else f"at {move.committed}"
+        typer.echo(
+            f"{move.queue.broker_name}:{move.queue.queue_id} {before}, goes to {moved.get(move.queue, move.target)}"
+            f" of {move.first} to {move.end}: {move.skipped} skipped, {move.repeated} consumed again"
+        )
+    if dry_run:
+        typer.echo(f"{preview}; nothing was changed")
+    else:
+        typer.echo(f"group {group} in topic {topic}: {preview.skipped} skipped, {preview.repeated} consumed again")
 
 
 async def _reset(

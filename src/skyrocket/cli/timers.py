@@ -6,19 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import (
-    DEFAULT_NAMESRV,
-    AccessKeyOption,
-    NamespaceOption,
-    NamesrvOption,
-    SecretKeyOption,
-    SecurityTokenOption,
-    TlsCaOption,
-    TlsOption,
-    client_failures_shown,
-    client_settings,
-)
-from skyrocket.cli.options import VerboseOption
+from skyrocket.cli.cluster_options import client_command
+from skyrocket.cli.options import JsonLinesOption, limit_option, topic_option
 from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
@@ -28,22 +17,16 @@ timers = typer.Typer(no_args_is_help=True, help="Timers: messages that wait for 
 
 
 @timers.command("list")
+@client_command("timers list")
 def list_pending(
-    topic: Annotated[str | None, typer.Option("--topic", help="Of this topic.")] = None,
+    settings: "ClientSettings",
+    topic: Annotated[str | None, topic_option()] = None,
     due_from: Annotated[
         str | None, typer.Option("--from", help="Due at this time (2026-01-31T12:00) or later.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 100,
+    limit: Annotated[int, limit_option()] = 100,
     count: Annotated[bool, typer.Option("--count", help="Only how many wait, by topic.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-    verbose: VerboseOption = False,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """Show them, soonest first, and how many there are.
 
@@ -51,38 +34,28 @@ def list_pending(
     """
     from skyrocket.cli.terminal.moments import moment_of
 
-    with client_failures_shown("timers list", verbose):
-        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
-        begin = 0.0 if due_from is None else moment_of(due_from).timestamp()
-        found, counts = run(_read(settings, topic, begin, 0 if count else limit))
-        for each in found:
-            typer.echo(_json_line(each) if as_json else _text(each))
-        for name, number in sorted(counts.items()):
-            if topic in (None, name) and (count or not as_json):
-                typer.echo(json.dumps({"topic": name, "waiting": number}) if as_json else f"{number} wait for {name}")
-        if not found and not counts and not as_json:
-            typer.echo("no timers", err=True)
+    begin = 0.0 if due_from is None else moment_of(due_from).timestamp()
+    found, counts = run(_read(settings, topic, begin, 0 if count else limit))
+    for each in found:
+        typer.echo(_json_line(each) if as_json else _text(each))
+    for name, number in sorted(counts.items()):
+        if topic in (None, name) and (count or not as_json):
+            typer.echo(json.dumps({"topic": name, "waiting": number}) if as_json else f"{number} wait for {name}")
+    if not found and not counts and not as_json:
+        typer.echo("no timers", err=True)
 
 
 @timers.command()
+@client_command("timers recall")
 def recall(
+    settings: "ClientSettings",
     which: Annotated[list[str], typer.Argument(metavar="ID...", help="Message ids, or recall handles of receipts.")],
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-    verbose: VerboseOption = False,
 ) -> None:
     """Take messages back that wait: they are not delivered. The broker must allow it (recallMessageEnable).
 
     Exit code 0: taken back, 1: it failed, 2: wrong usage.
     """
-    with client_failures_shown("timers recall", verbose):
-        settings = client_settings(namesrv, access_key, secret_key, security_token, namespace, tls, tls_ca)
-        run(_recall(settings, which))
+    run(_recall(settings, which))
 
 
 async def _read(

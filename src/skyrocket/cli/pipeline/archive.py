@@ -11,6 +11,8 @@ from skyrocket.cli.pipeline.options import (
     MasterOption,
     OutOption,
     SparkConfOption,
+    SplitMbOption,
+    StoreArgument,
     spark_settings,
 )
 from skyrocket.cli.pipeline.running import finish, job_failures_shown
@@ -24,13 +26,13 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be
 
 
 def archive(
-    store: Annotated[Path, typer.Argument(help="The broker's store directory, live or copied.")],
+    store: StoreArgument,
     lake: LakeOption,
     broker_name: Annotated[str, typer.Option("--broker-name", help="brokerName of the store's broker.")],
     topics: Annotated[str, typer.Option("--topics", help="A regular expression; the same in every run.")] = ".*",
     table: TableOption = "parquet",
     retention_hours: Annotated[int, typer.Option(help="The broker's fileReservedTime.", min=1)] = 72,
-    split_mb: Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)] = 256,
+    split_mb: SplitMbOption = 256,
     dry_run: DryRunOption = False,
     master: MasterOption = DEFAULT_MASTER,
     spark_conf: SparkConfOption = None,

@@ -1,6 +1,5 @@
 """`skyrocket pipeline audit`: log, queues, index and consumer offsets against each other."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,13 +10,15 @@ from skyrocket.cli.pipeline.options import (
     MasterOption,
     OutOption,
     SparkConfOption,
+    SplitMbOption,
+    StoreArgument,
     spark_settings,
 )
 from skyrocket.cli.pipeline.running import finish, job_failures_shown
 
 
 def audit(
-    store: Annotated[Path, typer.Argument(help="The broker's store directory, live or copied.")],
+    store: StoreArgument,
     business_key: Annotated[
         str | None,
         typer.Option(
@@ -30,7 +31,7 @@ def audit(
     settle_seconds: Annotated[
         int, typer.Option(help="What was stored later than that is not expected in queues and index yet.", min=0)
     ] = 60,
-    split_mb: Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)] = 256,
+    split_mb: SplitMbOption = 256,
     master: MasterOption = DEFAULT_MASTER,
     spark_conf: SparkConfOption = None,
     out: OutOption = None,

@@ -17,13 +17,16 @@ from skyrocket.cli.cluster_options import (
 from skyrocket.cli.options import VerboseOption
 from skyrocket.cli.pipeline.options import (
     DEFAULT_MASTER,
+    LIMITS,
+    AtLeastOption,
     MasterOption,
     OutOption,
+    QueueSkewOption,
     SparkConfOption,
     StoreOption,
     spark_settings,
 )
-from skyrocket.cli.pipeline.running import finish, job_failures_shown, target_of
+from skyrocket.cli.pipeline.running import finish, job_failures_shown, refuse_namespace, target_of
 from skyrocket.cli.terminal.moments import seconds_of
 from skyrocket.errors import ConfigError
 
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from skyrocket.pipeline.jobs.lag import Plan
 
 _SAMPLING: Final = "Sampling"
-_LIMITS: Final = "What is a finding"
 _SIZING: Final = "Sizing"
 
 
@@ -47,14 +49,14 @@ def lag(
         str, typer.Option("--for", help="How long to sample; 0: once, without rates.", rich_help_panel=_SAMPLING)
     ] = "0",
     max_messages: Annotated[
-        int, typer.Option(help="A group may be behind so many in a topic.", rich_help_panel=_LIMITS)
+        int, typer.Option(help="A group may be behind so many in a topic.", rich_help_panel=LIMITS)
     ] = 100_000,
     max_seconds: Annotated[
         float | None,
-        typer.Option(help="Or so many seconds.", show_default=False, rich_help_panel=_LIMITS),
+        typer.Option(help="Or so many seconds.", show_default=False, rich_help_panel=LIMITS),
     ] = None,
-    skew_factor: Annotated[float, typer.Option(help="A queue against the mean.", rich_help_panel=_LIMITS)] = 2.0,
-    skew_messages: Annotated[int, typer.Option(help="And at least so many.", rich_help_panel=_LIMITS)] = 100,
+    skew_factor: QueueSkewOption = 2.0,
+    skew_messages: AtLeastOption = 100,
     cpu_ms: Annotated[
         float | None,
         typer.Option(help="T1: computing per message.", show_default=False, rich_help_panel=_SIZING),
@@ -98,8 +100,9 @@ def lag(
     Exit code 0: none, 1: it failed, 2: findings.
     """
     with job_failures_shown("lag", verbose):
+        from skyrocket.client.names import wrap
         from skyrocket.pipeline.jobs import lag as job
-        from skyrocket.pipeline.jobs import lag_inputs
+        from skyrocket.pipeline.jobs.lag import inputs
         from skyrocket.pipeline.jobs.launch import job_session
 
         target = target_of(namesrv, access_key, secret_key, namespace, tls, tls_ca)
@@ -108,17 +111,21 @@ def lag(
         every_s, for_s = seconds_of(every), seconds_of(duration)
         if store is not None and for_s:
             raise ConfigError("--for is for a cluster: a store directory shows one moment")
+        refuse_namespace(target, "--store", store)
+        if namespace and not group:
+            raise ConfigError("brokers list the groups of all namespaces: with --namespace name those that are meant")
         if store is None:
-            found = lag_inputs.sampled(
+            found = inputs.sampled(
                 target.settings, group or (), topic or (), every_s=every_s, for_s=for_s, on_round=_show_round
             )
-            in_order = lag_inputs.ordered_groups(target.settings) if plan is not None else set()
+            ordered_ones = inputs.ordered_groups(target.settings) if plan is not None else set()
+            in_order = {name for name in group or ordered_ones if wrap(namespace, name) in ordered_ones}
         with job_session("lag", master, spark_settings(spark_conf)) as spark:
             if store is not None:
-                frames = lag_inputs.of_store(spark, store, group or (), topic or ())
+                frames = inputs.of_store(spark, store, group or (), topic or ())
                 report = job.run(*frames, limits, plan)
             else:
-                frames = lag_inputs.of_cluster(spark, target.options, found)
+                frames = inputs.of_cluster(spark, target.options, found)
                 report = job.run(*frames, limits, plan, in_order)
         finish(report, out)
 
@@ -139,7 +146,7 @@ def _plan(
     ordered: bool,
 ) -> "Plan | None":
     from skyrocket.pipeline.jobs.lag import Plan
-    from skyrocket.pipeline.jobs.sizing import Handling
+    from skyrocket.pipeline.jobs.lag.sizing import Handling
 
     if cpu_ms is None:
         if io_ms or threads or peak or drain_within or ordered:

@@ -12,6 +12,7 @@ from skyrocket.errors import ConfigError
 
 _WHENCE: Final = "Where messages come from"
 _WHICH: Final = "Which messages"
+LIMITS: Final = "What is a finding"
 _SPARK: Final = "Spark and results"
 
 DEFAULT_MASTER: Final = "local[*]"
@@ -68,6 +69,11 @@ SinceOption = Annotated[
 UntilOption = Annotated[
     str | None, typer.Option("--until", help="Stored before that.", show_default=False, rich_help_panel=_WHICH)
 ]
+
+StoreArgument = Annotated[Path, typer.Argument(help="The broker's store directory, live or copied.")]
+SplitMbOption = Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)]
+QueueSkewOption = Annotated[float, typer.Option(help="A queue against the mean.", rich_help_panel=LIMITS)]
+AtLeastOption = Annotated[int, typer.Option(help="And at least so many.", rich_help_panel=LIMITS)]
 
 
 def spark_settings(given: list[str] | None) -> dict[str, str]:

@@ -12,6 +12,7 @@ from skyrocket.cli.pipeline.options import (
     MasterOption,
     OutOption,
     SparkConfOption,
+    SplitMbOption,
     spark_settings,
 )
 from skyrocket.cli.pipeline.running import finish, job_failures_shown
@@ -38,7 +39,7 @@ def rebuild(
         bool, typer.Option("--skip-damage", help="Leave out damaged regions of the log, and report them.")
     ] = False,
     verify_crc: Annotated[bool, typer.Option("--verify-crc", help="Compare the checksum of every message.")] = False,
-    split_mb: Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)] = 256,
+    split_mb: SplitMbOption = 256,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do everything but publish, and leave no trace.")] = False,
     master: MasterOption = DEFAULT_MASTER,
     spark_conf: SparkConfOption = None,

@@ -112,10 +112,10 @@ def replay(
     """
     with job_failures_shown("replay", verbose):
         from skyrocket.pipeline.jobs import replay as job
-        from skyrocket.pipeline.jobs import replay_inputs
         from skyrocket.pipeline.jobs.inputs import Window
         from skyrocket.pipeline.jobs.launch import job_session
-        from skyrocket.pipeline.jobs.replay_progress import default_path, open_progress
+        from skyrocket.pipeline.jobs.replay import inputs
+        from skyrocket.pipeline.jobs.replay.progress import default_path, open_progress
 
         if bool(topic) == bool(dlq):
             raise ConfigError("say what to send again: topics, or --dlq GROUP")
@@ -128,7 +128,7 @@ def replay(
         job.checked_target(to)
         target = target_of(namesrv, access_key, secret_key, namespace, tls, tls_ca)
         source = input_of(target, store, archive)
-        topics = replay_inputs.topics_of(topic or (), dlq)
+        topics = inputs.topics_of(topic or (), dlq)
         sending = job.Sending(target.options, rate)
         # As typed: "2h" of today and of tomorrow are one replay, which goes on where it stopped.
         identity = {
@@ -142,12 +142,13 @@ def replay(
             "list": "" if listed is None else str(listed.absolute()),
             "to": to or "",
             "cluster": namesrv,
+            **({"namespace": namespace} if namespace else {}),
         }
         kept = open_progress(progress or default_path(identity, os.environ), identity, again=again)
         window = Window(moment_ms(since), moment_ms(until))
         with job_session("replay", master, spark_settings(spark_conf)) as spark:
-            found = replay_inputs.candidates(spark, source, topics, window, group)
-            places = None if listed is None else job.read_list(spark, listed)
+            found = inputs.candidates(spark, source, topics, window, group)
+            places = None if listed is None else inputs.read_list(spark, listed)
             rows = job.chosen(found, job.Choice(key or (), tag or ()), places)
             report = job.run(spark, rows, to, kept, None if dry_run else sending)
         finish(report, out)

@@ -88,6 +88,17 @@ def input_of(target: Target, store: Path | None, archive: Path | None) -> "Input
 
     if store is not None and archive is not None:
         raise ConfigError("--store and --archive exclude each other: messages come from one place")
+    refuse_namespace(target, "--store" if archive is None else "--archive", store or archive)
     if store is not None:
         return Store(store)
     return Topics(target.options) if archive is None else Archive(archive)
+
+
+def refuse_namespace(target: Target, option: str, directory: Path | None) -> None:
+    """Files have the names that brokers know: raises ConfigError for names that would not be found there."""
+    namespace = target.settings.namespace
+    if directory is not None and namespace:
+        raise ConfigError(
+            f"--namespace is for a cluster; {option} has full names: leave it out and write {namespace}%orders for "
+            f"topics and {namespace}%group for groups, also for --to"
+        )

@@ -1,6 +1,6 @@
 """`skyrocket pipeline trace`: latencies, retries, slow consumers, hot keys and queue skew from message traces."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,12 @@ from skyrocket.cli.cluster_options import (
 from skyrocket.cli.options import VerboseOption
 from skyrocket.cli.pipeline.options import (
     DEFAULT_MASTER,
+    LIMITS,
     ArchiveOption,
+    AtLeastOption,
     MasterOption,
     OutOption,
+    QueueSkewOption,
     SinceOption,
     SparkConfOption,
     StoreOption,
@@ -27,8 +30,6 @@ from skyrocket.cli.pipeline.options import (
     spark_settings,
 )
 from skyrocket.cli.pipeline.running import finish, input_of, job_failures_shown, target_of
-
-_LIMITS: Final = "What is a finding"
 
 
 def trace(
@@ -46,13 +47,13 @@ def trace(
     since: SinceOption = None,
     until: UntilOption = None,
     slow_factor: Annotated[
-        float, typer.Option(help="A client's p90 against the others of its group.", rich_help_panel=_LIMITS)
+        float, typer.Option(help="A client's p90 against the others of its group.", rich_help_panel=LIMITS)
     ] = 3.0,
-    slow_ms: Annotated[float, typer.Option(help="And at least so long.", rich_help_panel=_LIMITS)] = 10.0,
-    hot_share: Annotated[float, typer.Option(help="Share of a topic with one key.", rich_help_panel=_LIMITS)] = 0.2,
-    hot_count: Annotated[int, typer.Option(help="And at least so many.", rich_help_panel=_LIMITS)] = 100,
-    skew_factor: Annotated[float, typer.Option(help="A queue against the mean.", rich_help_panel=_LIMITS)] = 2.0,
-    skew_count: Annotated[int, typer.Option(help="And at least so many.", rich_help_panel=_LIMITS)] = 100,
+    slow_ms: Annotated[float, typer.Option(help="And at least so long.", rich_help_panel=LIMITS)] = 10.0,
+    hot_share: Annotated[float, typer.Option(help="Share of a topic with one key.", rich_help_panel=LIMITS)] = 0.2,
+    hot_count: AtLeastOption = 100,
+    skew_factor: QueueSkewOption = 2.0,
+    skew_count: AtLeastOption = 100,
     store: StoreOption = None,
     archive: ArchiveOption = None,
     namesrv: NamesrvOption = DEFAULT_NAMESRV,

@@ -22,8 +22,8 @@ from skyrocket.pipeline.columns.parts import Int64s
 from skyrocket.pipeline.commit_log.mapping import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
+from skyrocket.pipeline.durable_files import flush_file
 from skyrocket.pipeline.lake import LakeFile
-from skyrocket.pipeline.lake.durable import flush_file
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
 from skyrocket.pipeline.rebuild.claims import Names
 from skyrocket.pipeline.schema import arrow_schema

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from skyrocket.errors import CorruptFile
 from skyrocket.pipeline.commit_log.splits import Split
+from skyrocket.pipeline.durable_files import replaced_file
 
 DAMAGE_DDL = "path string, file string, position bigint, length bigint, physicalOffset bigint, cause string"
 DAMAGE_SCHEMA = pa.schema(
@@ -71,7 +72,5 @@ def keep_damage(location: Path, split: Split, regions: Sequence[DamagedRegion]) 
     if not regions:
         target.unlink(missing_ok=True)  # of an earlier run, before the log was mended
         return
-    location.mkdir(parents=True, exist_ok=True)
-    staged = target.with_name(f".{target.name}.tmp")
-    pq.write_table(pa.Table.from_batches([damage_batch(regions)]), staged)
-    staged.rename(target)
+    with replaced_file(target) as file:
+        pq.write_table(pa.Table.from_batches([damage_batch(regions)]), file)

@@ -18,7 +18,6 @@ from skyrocket.pipeline.declared.plan import (
     FILE_FORMATS,
     INPUT,
     ROCKETMQ,
-    Malformed,
     Pipeline,
     Sink,
     Source,
@@ -36,6 +35,7 @@ from skyrocket.pipeline.declared.transforms import (
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
 from skyrocket.pipeline.topic_sink.settings import sink_settings
+from skyrocket.pipeline.topic_source.cluster import NAMESPACE
 from skyrocket.pipeline.topic_source.settings import read_settings
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ class _Build:
 def outputs(spark: "SparkSession", pipeline: Pipeline, places: Places, namesrv: str) -> list[Output]:
     """What is to be written, by sink; raises PipelineFileError. `spark` gets views: give it a session of its own."""
     followed = any(source.format == ROCKETMQ and source.is_stream for source in pipeline.sources.values())
-    if not followed or len(pipeline.sinks) + len(_malformed_sources(pipeline)) == 1:
+    if not followed or len(pipeline.sinks) + len(pipeline.malformed_sources()) == 1:
         return _built(spark, pipeline, places, namesrv, "")
     # Each sink comes forward at its own pace, so each is a consumer group of its own, with its own lag.
     names = [sink.name for sink in pipeline.sinks]
-    names += [f"{MALFORMED_SINK}{name}" for name in _malformed_sources(pipeline)]
+    names += [f"{MALFORMED_SINK}{name}" for name in pipeline.malformed_sources()]
     return [_built(spark, pipeline, places, namesrv, f"-{name}")[index] for index, name in enumerate(names)]
 
 
@@ -276,24 +276,16 @@ def check_streaming(rows: "DataFrame", output_mode: str) -> None:
     checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), mode)
 
 
-def _malformed_sources(pipeline: Pipeline) -> list[str]:
-    """Those whose malformed bodies go to a topic."""
-    if pipeline.on_error.malformed is not Malformed.DLQ:
-        return []
-    return [
-        name
-        for name, source in pipeline.sources.items()
-        if source.decode is not None and source.decode.format != "binary" and source.is_stream == pipeline.is_stream
-    ]
-
-
 def _malformed_outputs(build: _Build) -> list[Output]:
     found = []
-    for name in _malformed_sources(build.pipeline):
-        decode, topic = build.pipeline.sources[name].decode, build.pipeline.on_error.topic
+    for name in build.pipeline.malformed_sources():
+        source, topic = build.pipeline.sources[name], build.pipeline.on_error.topic
+        decode = source.decode
         assert decode is not None
         assert topic is not None
         if name in build.raw:
-            sink = Sink(f"{MALFORMED_SINK}{name}", options={"topic": topic})
+            # It stays in the namespace that it came from.
+            namespace = {key: value for key, value in source.options.items() if key == NAMESPACE}
+            sink = Sink(f"{MALFORMED_SINK}{name}", options={"topic": topic, **namespace})
             found.append(Output(sink, malformed_messages(build.raw[name], decode)))
     return found

@@ -160,6 +160,16 @@ class Pipeline:
         """Whether it goes on when it has read what there is; else it is one batch, written once."""
         return any(source.is_stream for source in self.sources.values())
 
+    def malformed_sources(self) -> list[str]:
+        """Those whose malformed bodies go to a topic."""
+        if self.on_error.malformed is not Malformed.DLQ:
+            return []
+        return [
+            name
+            for name, source in self.sources.items()
+            if source.decode is not None and source.decode.format != "binary" and source.is_stream == self.is_stream
+        ]
+
     @property
     def checkpoint_directory(self) -> str:
         return self.checkpoint or f"checkpoints/{self.name}"

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from skyrocket.client.names import wrap
 from skyrocket.pipeline.declared.places import Part, Places
 from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline, Sink, Source
 from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, nearest
 from skyrocket.pipeline.options import Options
-from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS, cluster_of
+from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS, NAMESPACE, cluster_of
 
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: bool = True) -> None:
     """Raises PipelineFileError for topics that do not exist; with `createTopics` those of sinks are made."""
-    existing = admin.topics()
+    existing = admin.topics()  # with their namespaces
     missing = [(part, topic) for part, topic in read_topics(pipeline) if topic not in existing]
     to_write = list(dict.fromkeys(topic for _, topic in written_topics(pipeline) if topic not in existing))
     if pipeline.create_topics:
@@ -29,10 +30,13 @@ def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: 
 
 
 def cluster_settings(pipeline: Pipeline, namesrv: str) -> "ClientSettings":
-    """How the pipeline's own sources and sinks reach the cluster: account, encryption and all."""
+    """How the pipeline's own sources and sinks reach the cluster: account, encryption and all.
+
+    Each may have a namespace of its own, so there is none here, and topics are named in full.
+    """
     parts: list[Source | Sink] = [*pipeline.sources.values(), *pipeline.sinks]
     given = [
-        {name: part.options[name] for name in CLUSTER_OPTIONS if name in part.options}
+        {name: part.options[name] for name in CLUSTER_OPTIONS if name in part.options and name != NAMESPACE}
         for part in parts
         if part.format == ROCKETMQ
     ]
@@ -47,16 +51,20 @@ def _said(topic: str, existing: list[str], part: Part) -> tuple[str, str]:
 
 
 def read_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
+    """With their namespaces."""
     for name, source in pipeline.sources.items():
         if source.format == ROCKETMQ:
             for topic in source.options.get("subscribe", "").split(","):
                 if topic.strip():
-                    yield ("sources", name, "subscribe"), topic.strip()
+                    yield ("sources", name, "subscribe"), wrap(source.options.get(NAMESPACE, ""), topic.strip())
 
 
 def written_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
+    """With their namespaces."""
     for sink in pipeline.sinks:
         if sink.format == ROCKETMQ:
-            yield ("sinks", sink.name, "topic"), sink.options["topic"]
+            yield ("sinks", sink.name, "topic"), wrap(sink.options.get(NAMESPACE, ""), sink.options["topic"])
     if pipeline.on_error.malformed is Malformed.DLQ and pipeline.on_error.topic:
-        yield ("onError", "topic"), pipeline.on_error.topic
+        of_sources = [pipeline.sources[name].options.get(NAMESPACE, "") for name in pipeline.malformed_sources()]
+        for namespace in dict.fromkeys(of_sources or [""]):
+            yield ("onError", "topic"), wrap(namespace, pipeline.on_error.topic)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from skyrocket.pipeline.durable_files import replace_file
 from skyrocket.pipeline.report.plot import Plot
 
 _SHOWN: Final = 60
@@ -54,6 +55,4 @@ def page(minutes: Sequence[Minute], sent: int) -> str:
 
 def write_page(path: Path, text: str) -> None:
     """Whole or not at all: a browser may be reading it."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(path)
+    replace_file(path, text.encode())

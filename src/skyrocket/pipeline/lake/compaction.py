@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from skyrocket.errors import DataError
-from skyrocket.pipeline.lake.durable import flush_file
+from skyrocket.pipeline.durable_files import flush_file
 from skyrocket.pipeline.lake.manifest import LakeFile
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
 

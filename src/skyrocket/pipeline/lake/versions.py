@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skyrocket.pipeline.lake.durable import create_file, replace_file
+from skyrocket.pipeline.durable_files import create_file, replace_file
 from skyrocket.pipeline.lake.manifest import Change, LakeDamaged, LakeState
 
 SNAPSHOT_EVERY = 50  # versions

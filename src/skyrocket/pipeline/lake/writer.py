@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skyrocket.errors import SkyrocketError
-from skyrocket.pipeline.lake.durable import flush_directory, replace_file
+from skyrocket.pipeline.durable_files import flush_directory, replace_file
 from skyrocket.pipeline.lake.manifest import Change, LakeState
 from skyrocket.pipeline.lake.versions import Lake
 

@@ -9,7 +9,6 @@
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any
 
 from skyrocket.errors import SkyrocketError, StoreLocked
 from skyrocket.format.crc import checksum
+from skyrocket.pipeline.durable_files import flush_directory, replace_file
 
 STAGING = "rebuild.staging"
 _PUBLISHING = "publishing"
@@ -80,7 +80,7 @@ def publish(target: Path, staging: Path, directories: Sequence[str]) -> None:
             old.rename(replaced / name)
         if new.exists():
             new.rename(old)
-    _sync_directory(target)
+    flush_directory(target)
     drop_staging(staging)
 
 
@@ -103,12 +103,7 @@ def tell_manifest(target: Path, index_files: Sequence[str]) -> None:
         return
     content |= {"indexFiles": list(index_files), "seal": None}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
-    staged = target / f"{MANIFEST}.rebuild"
-    with staged.open("wb") as file:
-        file.write(b"%d\n%s\n" % (checksum(text), text))
-        file.flush()
-        os.fsync(file.fileno())
-    staged.rename(target / MANIFEST)
+    replace_file(target / MANIFEST, b"%d\n%s\n" % (checksum(text), text))
 
 
 def _manifest(target: Path) -> dict[str, Any] | None:
@@ -121,11 +116,3 @@ def _manifest(target: Path) -> dict[str, Any] | None:
         return None  # the broker does not believe it either
     content: dict[str, Any] = json.loads(text)
     return content
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.durable_files import replace_file, replaced_file
 from skyrocket.pipeline.report.cells import cell_text, is_number
 from skyrocket.pipeline.report.page import html_page
 from skyrocket.pipeline.report.plot import Plot
@@ -58,15 +59,15 @@ class Report:
         """Every table as Parquet, `report.html` and, last, `report.json`; files of an earlier run are replaced."""
         made = datetime.fromtimestamp(SystemClock().now_ms() / 1000).astimezone()
         try:
-            directory.mkdir(parents=True, exist_ok=True)
             for name, table in self.tables.items():
-                _replace(directory / f"{name}.parquet", lambda path, table=table: pq.write_table(table, path))
+                with replaced_file(directory / f"{name}.parquet") as file:
+                    pq.write_table(table, file)
             page = html_page(
                 self.title, self.tables, self.plots, self.findings, self.notes, made.isoformat(" ", "seconds")
             )
-            _replace(directory / "report.html", lambda path: path.write_text(page, encoding="utf-8"))
+            replace_file(directory / "report.html", page.encode())
             text = json.dumps(self._summary(made), ensure_ascii=False, indent=1, default=_plain)
-            _replace(directory / "report.json", lambda path: path.write_text(text + "\n", encoding="utf-8"))
+            replace_file(directory / "report.json", f"{text}\n".encode())
         except OSError as error:
             raise ConfigError(f"the report cannot be written to {directory}: {error}; choose another --out") from error
 
@@ -105,13 +106,6 @@ def _print_table(console: Console, name: str, table: pa.Table) -> None:
     console.print(shown)
     if table.num_rows > len(rows):
         console.print(Text(f"  … {table.num_rows - len(rows):,} more rows: write them with --out", style="dim"))
-
-
-def _replace(path: Path, write: Any) -> None:
-    """A reader sees the old file or the new one, never a half."""
-    unfinished = path.with_name(path.name + ".tmp")
-    write(unfinished)
-    unfinished.replace(path)
 
 
 def _plain(value: Any) -> Any:

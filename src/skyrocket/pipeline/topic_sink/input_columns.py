@@ -22,6 +22,7 @@ TYPES: Final = {
     "delayLevel": _NUMBER,
     "deliverTimestamp": "TIMESTAMP, or BIGINT with ms since 1970",
     "messageId": _TEXT,
+    "sendAfter": _NUMBER,
 }
 # What rows of the source have and a new message cannot be given.
 _OF_THE_SOURCE: Final = frozenset(
@@ -103,7 +104,7 @@ def _fits(name: str, kind: t.DataType) -> bool:
             and isinstance(kind.keyType, t.StringType)
             and isinstance(kind.valueType, t.StringType)
         )
-    if name in ("queueId", "delayLevel"):
+    if name in ("queueId", "delayLevel", "sendAfter"):
         return isinstance(kind, t.IntegerType | t.LongType | t.ShortType | t.ByteType)
     if name == "deliverTimestamp":
         return isinstance(kind, t.TimestampType | t.LongType)

@@ -36,7 +36,7 @@ class SinkSettings:
     """What a write was told; plain values, as it travels to the executors."""
 
     cluster: Cluster
-    topic: str | None  # for all rows; None: each row says
+    topic: str | None  # for all rows, with its namespace; None: each row says
     guarantee: str = IDEMPOTENT
     producer_group: str = "skyrocket-spark-sink"
     consumer_group: str = READER_GROUP  # in whose name topics are read back
@@ -88,12 +88,15 @@ def sink_settings(given: Mapping[str, str], *, is_stream: bool) -> SinkSettings:
     if max_batch_bytes > min(max_message_size, _HALF_OF_THE_SMALLEST_LIMIT):
         # Brokers measure a batch as they store it, with a head of 91 bytes and the topic for each message.
         raise options.error("maxBatchBytes", f"is {max_batch_bytes}; brokers take at most 2m and maxMessageSize")
+    cluster = cluster_of(options)
+    topic = options.text("topic", None)
+    reader = options.text("consumerGroup", None)
     return SinkSettings(
-        cluster_of(options),
-        options.text("topic", None),
+        cluster,
+        None if topic is None else cluster.full(topic),
         guarantee,
         options.text("producerGroup", "skyrocket-spark-sink"),
-        options.text("consumerGroup", READER_GROUP),
+        READER_GROUP if reader is None else cluster.full(reader),
         max_message_size,
         max_batch_bytes,
         max(options.size_bytes("maxBytesInFlight", 16 << 20), max_batch_bytes),

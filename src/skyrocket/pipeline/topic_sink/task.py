@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 
 from skyrocket.client.errors import NoRoute, NotWritable
 from skyrocket.client.exactly_once.read_back import ReadBackProducer
+from skyrocket.clock import SystemClock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink.batch_records import BatchRecords, Fence
 from skyrocket.pipeline.topic_sink.connection import Connection
 from skyrocket.pipeline.topic_sink.identity import ID_SIZE, IDS, Ids, Scope
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError
 from skyrocket.pipeline.topic_sink.lanes import Lane, Lanes
+from skyrocket.pipeline.topic_sink.pacing import Pace, paced
 from skyrocket.pipeline.topic_sink.report import TaskReport, TopicReport
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, queue_indices, requests
 from skyrocket.pipeline.topic_sink.rows import Place, RowRules, TopicRows, rows_of_topics
@@ -84,7 +86,7 @@ class Task:
             return report
         run = self._connection.run
         try:
-            for batch in batches:
+            for batch in paced(batches, self._columns, Pace(SystemClock()), self._drain):
                 place = Place(self._attempt.partition, report.messages)
                 parts = rows_of_topics(batch, self._columns, self._settings.topic, place, self._rules)
                 # All rows of the batch are found good before the first of them is sent.
@@ -94,8 +96,7 @@ class Task:
                     run(topic.send(rows, places))
                     report.bytes += pc.sum(pc.binary_length(rows.body)).as_py()
                 report.messages += len(batch)
-            for topic in self._topics.values():
-                run(topic.lanes.drained())
+            self._drain()
         except BaseException:
             for topic in self._topics.values():
                 run(topic.lanes.abandon())
@@ -110,7 +111,12 @@ class Task:
         """Those that rows were sent to so far."""
         return list(self._topics.values())
 
+    def _drain(self) -> None:
+        for topic in self._topics.values():
+            self._connection.run(topic.lanes.drained())
+
     def _topic(self, name: str) -> "TopicOfTask":
+        name = self._settings.cluster.full(name)
         found = self._topics.get(name)
         if found is None:
             found = self._connection.run(self._opened(name))

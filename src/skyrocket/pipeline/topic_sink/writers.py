@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
-_JOBS = "jobs"  # stands for the query of batch writes
+_JOBS = "jobs"  # stands for the query of batch writes; each namespace has its own
 
 
 class TopicWriter(DataSourceArrowWriter):
@@ -48,11 +48,12 @@ class TopicWriter(DataSourceArrowWriter):
         if settings.topic is not None:
             opened = connection(settings)
             ends = opened.run(existing_ends(opened.producer, settings.topic))
-        self._origin = Origin(run, _JOBS, settings.job_id or run, SystemClock().now_ms(), ends)
+        jobs = settings.cluster.full(_JOBS)
+        self._origin = Origin(run, jobs, settings.job_id or run, SystemClock().now_ms(), ends)
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         """A task."""
-        records = BatchRecords(self._settings.location, _JOBS) if self._settings.location else None
+        records = BatchRecords(self._settings.location, self._origin.query) if self._settings.location else None
         return _write(self._settings, self._columns, self._origin, records, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -6,14 +6,12 @@ is given, and is the answer ever after. Two writers at once agree: the file is l
 second reads it.
 """
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from skyrocket.pipeline.durable_files import create_file
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_source.offsets import BadOffsets, Offsets, as_text, flat
 
@@ -37,8 +35,7 @@ def remembered(location: str, resolve: Callable[[], Offsets]) -> Offsets:
         return known
     found = resolve()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _publish(path, as_text(found) + "\n")
+        create_file(path, f"{as_text(found)}\n".encode())
     except OSError as error:
         raise OptionError(f'option "initialOffsetsLocation": {path} cannot be written: {error.strerror}') from error
     written = _read(path)
@@ -55,22 +52,3 @@ def _read(path: Path) -> Offsets | None:
         raise OptionError(
             f"{path} says where the stream began and cannot be read: {error}; with a new checkpoint it may be removed"
         ) from error
-
-
-def _publish(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    fresh = Path(name)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    finally:
-        fresh.unlink()

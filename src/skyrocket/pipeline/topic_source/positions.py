@@ -7,8 +7,8 @@ at its end: it may be younger than the JSON. Times are times of storing, to the 
 """
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, Protocol
 
@@ -46,6 +46,11 @@ class Position:
         if self.kind is Kind.OFFSETS:
             return LATEST not in self.numbers.values()
         return self.kind is Kind.EARLIEST
+
+    def renamed(self, full: Callable[[str], str]) -> "Position":
+        """With the names of topics as brokers know them."""
+        numbers = {queue._replace(topic=full(queue.topic)): number for queue, number in self.numbers.items()}
+        return replace(self, numbers=numbers)
 
 
 class Facts(Protocol):

@@ -74,7 +74,8 @@ class Queues:
                 raise
             seen.away["the name servers"] = error
             return seen
-        of_before = {queue.topic for queue in known}
+        # A checkpoint of another namespace has topics that this source does not mean.
+        of_before = {queue.topic for queue in known if self._settings.cluster.has(queue.topic)}
         await asyncio.gather(
             *(
                 self._look_at(connection, topic, seen, [queue for queue in known if queue.topic == topic])
@@ -88,7 +89,8 @@ class Queues:
         if not subscribed.pattern:
             return subscribed.topics or tuple(sorted({queue.topic for queue in subscribed.queues}))
         if self._names_asked is None or time.monotonic() - self._names_asked >= self._ttl:
-            self._names = subscribed.matching(await connection.admin.topics())
+            found = subscribed.matching(await connection.admin.topics())  # those of the namespace, without it
+            self._names = tuple(map(self._settings.cluster.full, found))
             self._names_asked = time.monotonic()
         return self._names
 

@@ -19,6 +19,7 @@ from skyrocket.errors import CorruptRecord, DataError
 from skyrocket.format.sys_flag import INNER_BATCH
 from skyrocket.pipeline.columns import Damage, Parts, RecordWalk, decode_parts, examine
 from skyrocket.pipeline.schema import COLUMNS
+from skyrocket.pipeline.topic_source.cluster import Cluster
 from skyrocket.pipeline.topic_source.connection import connected, run, submit
 from skyrocket.pipeline.topic_source.loss import Loss, decide
 from skyrocket.pipeline.topic_source.settings import ANONYMOUS_GROUP, TopicSettings, Wanted
@@ -109,7 +110,7 @@ def decoded(group: list[Piece], settings: TopicSettings, schema: pa.Schema) -> I
             batch = decode_parts(buffer, wanted, full, broker_name, settings.decompress, settings.properties)
         except DataError as error:
             raise CorruptRecord(f"{error} ({group[0].offsets} and what follows)") from error
-        batch = _matching(batch, settings.wanted)
+        batch = _shown(_matching(batch, settings.wanted), settings.cluster)
         yield batch.select(schema.names) if needed else batch
     if walk.stop < len(buffer):
         raise _damaged(group, walk.stop, "no record follows")
@@ -145,6 +146,16 @@ def _matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
         rows = pc.unique(pc.filter(pc.list_parent_indices(of_rows), hits))
         batch = batch.take(rows)
     return batch
+
+
+def _shown(batch: pa.RecordBatch, cluster: Cluster) -> pa.RecordBatch:
+    """With the names of topics as users know them."""
+    if not cluster.namespace or "topic" not in batch.schema.names:
+        return batch
+    coded = batch.column("topic").dictionary_encode()  # many rows, few topics
+    names = pa.array(map(cluster.shown, coded.dictionary.to_pylist()), pa.string())
+    place = batch.schema.get_field_index("topic")
+    return batch.set_column(place, batch.schema.field(place), names.take(coded.indices))
 
 
 def _damaged(group: list[Piece], position: int, cause: str) -> CorruptRecord:

@@ -70,7 +70,10 @@ _UNSPOKEN: Final = (RETRY_PREFIX, DLQ_PREFIX)  # a pattern means these only when
 
 @dataclass(frozen=True)
 class Subscribed:
-    """Which queues: of topics by name, of topics by pattern, or these queues alone."""
+    """Which queues: of topics by name, of topics by pattern, or these queues alone.
+
+    Names are those that brokers know; a pattern is for names without the namespace.
+    """
 
     topics: tuple[str, ...] = ()
     pattern: str = ""
@@ -152,13 +155,14 @@ def read_settings(given: Mapping[str, str], *, streaming: bool) -> TopicSettings
     for name in _BATCH_ONLY if streaming else _STREAM_ONLY:
         if options.has(name):
             raise options.error(name, f"is for {'spark.read' if streaming else 'spark.readStream'} only; leave it out")
-    group = options.text("consumerGroup", "")
+    cluster = cluster_of(options)
+    group = cluster.full(options.text("consumerGroup", ""))
     return TopicSettings(
-        cluster=cluster_of(options),
-        subscribed=_subscribed(options),
+        cluster=cluster,
+        subscribed=_subscribed(options, cluster),
         wanted=_wanted(options),
-        start=starting(options, streaming=streaming),
-        end=ending(options),
+        start=starting(options, streaming=streaming).renamed(cluster.full),
+        end=ending(options).renamed(cluster.full),
         initial_offsets=options.text("initialOffsetsLocation", ""),
         limits=_limits(options),
         least_tasks=options.whole("minPartitions", None, least=1),
@@ -180,10 +184,10 @@ def properties_form(options: Options) -> PropertiesForm:
     return cast(PropertiesForm, options.choice("properties", PROPERTIES_FORMS, default))
 
 
-def _subscribed(options: Options) -> Subscribed:
+def _subscribed(options: Options, cluster: Cluster) -> Subscribed:
     name = options.one_of("subscribe", "subscribePattern", "assign")
     if name == "subscribe":
-        return Subscribed(topics=tuple(dict.fromkeys(options.words(name))))
+        return Subscribed(topics=tuple(dict.fromkeys(map(cluster.full, options.words(name)))))
     if name == "assign":
         try:
             queues = assigned_queues(options.json_object(name))
@@ -191,7 +195,7 @@ def _subscribed(options: Options) -> Subscribed:
             raise options.error(name, f"is wrong: {error}") from None
         if not queues:
             raise options.error(name, "names no queue")
-        return Subscribed(queues=queues)
+        return Subscribed(queues=tuple(queue._replace(topic=cluster.full(queue.topic)) for queue in queues))
     pattern = options.text(name, "")
     try:
         re.compile(pattern)

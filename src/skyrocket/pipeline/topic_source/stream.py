@@ -35,7 +35,9 @@ def read_stream(
 def initial_offsets_location(checkpoint: str, options: dict[str, str]) -> str:
     """The file for one source of a query."""
     lower = {name.lower(): value for name, value in options.items()}
-    identity = json.dumps([lower.get(name, "") for name in _IDENTITY])
+    known = [lower.get(name, "") for name in _IDENTITY]
+    # Only where there is one: files of streams without it keep their names.
+    identity = json.dumps([*known, lower["namespace"]] if lower.get("namespace") else known)
     name = hashlib.sha256(identity.encode()).hexdigest()[:12]
     return str(local_path(checkpoint) / _FOLDER / f"{name}.json")
 

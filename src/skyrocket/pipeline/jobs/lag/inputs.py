@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs.inputs import Store, messages
-from skyrocket.pipeline.jobs.lag import MESSAGE_COLUMNS, offsets_to_read, store_samples
-from skyrocket.pipeline.jobs.lag_samples import committed_in, ordered_groups, samples_table, watch
+from skyrocket.pipeline.jobs.lag.job import MESSAGE_COLUMNS, offsets_to_read, store_samples
+from skyrocket.pipeline.jobs.lag.samples import committed_in, ordered_groups, samples_table, watch
 from skyrocket.pipeline.schema import spark_ddl
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ make messages be passed over in silence.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.durable_files import replace_file
 from skyrocket.pipeline.jobs.remembered import digest, state_directory
 
 
@@ -31,6 +31,9 @@ class ReplayProgress:
     identity: Mapping[str, str]
     next_offsets: dict[Queue, int] = field(default_factory=dict)
     sent: int = 0
+    # Where the round ends that was begun: after a crash it is sent again as it was, since the sink, once it has
+    # committed a round, takes nothing more by that name.
+    under_way: dict[Queue, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -42,27 +45,39 @@ class ReplayProgress:
         """The same for every attempt to send what comes next."""
         return f"{self.name}-{digest({str(queue): str(offset) for queue, offset in self.next_offsets.items()})}"
 
+    def begin(self, ends: Mapping[Queue, int]) -> None:
+        """The next round goes up to there."""
+        self.under_way = dict(ends)
+        self._save()
+
     def advance(self, sent_up_to: Mapping[Queue, int], count: int) -> None:
         """So many were sent; remember it before anything else is."""
         for queue, offset in sent_up_to.items():
             assert offset >= self.next_offsets.get(queue, 0), (queue, offset)
             self.next_offsets[queue] = offset
         self.sent += count
+        self.under_way = {}
         self._save()
 
     def _save(self) -> None:
-        queues = [[*queue, offset] for queue, offset in sorted(self.next_offsets.items())]
-        value = {"replay": dict(self.identity), "sent": self.sent, "nextOffsets": queues}
-        unfinished = self.path.with_name(self.path.name + ".tmp")
+        value = {
+            "replay": dict(self.identity),
+            "sent": self.sent,
+            "nextOffsets": _listed(self.next_offsets),
+            "underWay": _listed(self.under_way),
+        }
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(unfinished, "w", encoding="utf-8") as file:
-                json.dump(value, file, ensure_ascii=False, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(self.path)
+            replace_file(self.path, json.dumps(value, ensure_ascii=False, indent=1).encode())
         except OSError as error:
             raise ConfigError(f"progress cannot be kept in {self.path}: {error}; choose another --progress") from error
+
+
+def _listed(offsets: Mapping[Queue, int]) -> list[list[Any]]:
+    return [[*queue, offset] for queue, offset in sorted(offsets.items())]
+
+
+def _offsets(listed: list[list[Any]]) -> dict[Queue, int]:
+    return {Queue(topic, broker, int(queue)): int(offset) for topic, broker, queue, offset in listed}
 
 
 def default_path(identity: Mapping[str, str], environment: Mapping[str, str]) -> Path:
@@ -76,7 +91,7 @@ def open_progress(path: Path, identity: Mapping[str, str], *, again: bool = Fals
         return ReplayProgress(path, dict(identity))
     try:
         value = json.loads(path.read_bytes())
-        known = {Queue(topic, broker, int(queue)): int(offset) for topic, broker, queue, offset in value["nextOffsets"]}
+        known, under_way = _offsets(value["nextOffsets"]), _offsets(value.get("underWay", []))
         found, sent = value["replay"], int(value["sent"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is no progress of a replay ({error!r}): choose another --progress") from error
@@ -86,4 +101,4 @@ def open_progress(path: Path, identity: Mapping[str, str], *, again: bool = Fals
             f"{path} belongs to another replay, which differs in {', '.join(differs)}: choose another --progress, or "
             "begin anew with --again"
         )
-    return ReplayProgress(path, dict(identity), known, sent)
+    return ReplayProgress(path, dict(identity), known, sent, under_way)

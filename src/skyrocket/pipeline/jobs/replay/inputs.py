@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skyrocket.errors import ConfigError
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.pipeline.jobs.inputs import Archive, Input, Store, Window, messages
-from skyrocket.pipeline.jobs.lag_samples import committed_in
-from skyrocket.pipeline.jobs.replay import MESSAGE_COLUMNS, unconsumed
+from skyrocket.pipeline.jobs.lag.samples import committed_in
+from skyrocket.pipeline.jobs.replay.steps import MESSAGE_COLUMNS, PLACE, unconsumed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,3 +34,14 @@ def candidates(
     # The group is only asked for its offsets: reading a batch commits nothing.
     options = {**source.options, "consumerGroup": group, "startingOffsets": "group", "commitOffsets": "false"}
     return messages(spark, replace(source, options=options), topics, MESSAGE_COLUMNS, window)
+
+
+def read_list(spark: "SparkSession", path: Path) -> "DataFrame":
+    """Places from a Parquet file, as the job `dlq` writes it; raises ConfigError."""
+    if not path.exists():
+        raise ConfigError(f"--list {path} does not exist: the job dlq writes it with --out as letters.parquet")
+    listed = spark.read.parquet(str(path))
+    missing = [name for name in PLACE if name not in listed.columns]
+    if missing:
+        raise ConfigError(f"--list {path} has no column {', '.join(missing)}: it needs {', '.join(PLACE)}")
+    return listed
