@@ -512,7 +512,7 @@ def test_permission_bits() -> None:
     assert not is_valid_permission(-1)
     topic = TopicConfig("t", permission=PERM_WRITE)
     assert (topic.is_readable, topic.is_writable, topic.is_template) == (False, True, False)
-    assert (topic.queue_type, topic.cleanup_policy) == ("SimpleCQ", "DELETE")
+    assert (topic.has_batch_queues, topic.cleanup_policy) == (False, "DELETE")
 
 
 @pytest.mark.requirement("A045", "C132")

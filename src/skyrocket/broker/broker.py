@@ -137,6 +137,7 @@ class Broker:
             store_host=self.identity.store_host,
             clock=self._clock,
             disk=disk,
+            is_batch_topic=self._has_batch_queues,
         )
         self._build_state()
         self.access = AccessControl(config, self.store, self._clock)
@@ -391,6 +392,10 @@ class Broker:
     ) -> None:
         await self.stop()
 
+    def _has_batch_queues(self, topic: str) -> bool:
+        config = self.topics.find(topic)
+        return config is not None and config.has_batch_queues
+
     async def start(self) -> Address:
         """Take up work; returns the address that clients use. Raises CannotStart, or what the store raises."""
         try:
@@ -405,11 +410,12 @@ class Broker:
         if self._config.metrics_exporter is MetricsExporter.PROM:
             await self._listen_for_observers()
             stack.push_async_callback(self._observation.stop)
+        self.topics.load()  # before the store: it must know whose queues are queues of batches
         await asyncio.to_thread(self.store.open)
         stack.push_async_callback(asyncio.to_thread, self.store.close)
         self.inquiries.begin()
         self.access.load()
-        for table in (self.topics, self.groups, self.offsets):
+        for table in (self.groups, self.offsets):
             table.load()
         self.delay_levels.load()  # after the store has recovered: offsets are compared with its queues
         self.popping.load()

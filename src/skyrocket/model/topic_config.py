@@ -67,8 +67,9 @@ class TopicConfig:
         return self.attributes.get("message.type", "NORMAL")
 
     @property
-    def queue_type(self) -> str:
-        return self.attributes.get("queue.type", "SimpleCQ")
+    def has_batch_queues(self) -> bool:
+        """Whether a batch is kept as one record, and entries of queues stand for several messages."""
+        return self.attributes.get("queue.type") == "BatchCQ"
 
     @property
     def cleanup_policy(self) -> str:

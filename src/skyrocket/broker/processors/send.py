@@ -302,6 +302,9 @@ class SendProcessor:
             self._rules.check_types(topic, (element.properties for element in elements))
             if self._rules.refuses_in_batch(properties):
                 raise put_refusal(PutStatus.MESSAGE_ILLEGAL, self._store.config.max_message_size, "")
+            if unique_key and topic.has_batch_queues:
+                self._keep_whole(message, len(elements))
+                elements = None
         else:
             check_key(topic, properties)
             self._rules.check_types(topic, (properties,))
@@ -314,6 +317,13 @@ class SendProcessor:
         if SEQUENCE in properties and not header.batch:
             number = number_of(header.topic, queue_id, properties)
         return _Kept(LaterAnswer(request), message, elements, queue_id, unique_key, wait != b"false", number)
+
+    def _keep_whole(self, message: PutMessage, count: int) -> None:
+        """A batch for queues of batches is one record, which consumers unwrap; the store numbers its messages."""
+        message.sys_flag |= flags.INNER_BATCH | flags.NEED_UNWRAP
+        cluster = self._identity.cluster_name.encode()
+        properties = with_property(without_property(message.properties, b"CLUSTER"), b"CLUSTER", cluster)
+        message.properties = with_property(without_property(properties, b"INNER_NUM"), b"INNER_NUM", b"%d" % count)
 
     def _completed(self, properties: bytes) -> tuple[str, bytes]:
         """The unique key, and the properties with what the broker adds."""
@@ -419,7 +429,8 @@ class SendProcessor:
                 kept.unique_key, kept.queue_id, message_id, result.queue_offset, handle, result.end_offset
             )
             self._duplicates.remember(kept.number, receipt)
-        return Stored(kept.later, kept.unique_key, kept.queue_id, message_id, result.queue_offset, handle)
+        is_batch = kept.message.sys_flag & flags.INNER_BATCH != 0
+        return Stored(kept.later, kept.unique_key, kept.queue_id, message_id, result.queue_offset, handle, is_batch)
 
     def _put_batch(self, kept: _Kept, elements: Sequence[BatchElement]) -> Stored | None:
         result = self._store.put_batch(kept.message, elements)

@@ -24,6 +24,7 @@ class Stored(NamedTuple):
     message_ids: str
     queue_offset: int
     recall_handle: str = ""  # of a message that waits for its time
+    is_batch: bool = False  # one record of several messages
 
 
 class SendAnswers:
@@ -45,9 +46,11 @@ class SendAnswers:
 
     def confirm(self, stored: Stored) -> None:
         """Success."""
-        later, unique_key, queue_id, message_ids, queue_offset, handle = stored
+        later, unique_key, queue_id, message_ids, queue_offset, handle, is_batch = stored
         opaque = later.request.opaque
-        if handle:
+        if is_batch:
+            later.fill(later.request.answer(ResponseCode.SUCCESS, None, self._fields(stored)))
+        elif handle:
             later.fill(self._timer_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset, handle))
         elif unique_key:
             later.fill(self.single_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset))
@@ -101,4 +104,5 @@ class SendAnswers:
             queue_offset=stored.queue_offset,
             transaction_id=stored.unique_key or None,
             recall_handle=stored.recall_handle or None,
+            batch_unique_id=stored.unique_key if stored.is_batch else None,
         ).to_fields()

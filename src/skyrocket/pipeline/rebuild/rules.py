@@ -14,8 +14,6 @@ from skyrocket.format.config_files import topics as topics_file
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE
 from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
 
-BATCH_QUEUE = "BatchCQ"
-
 
 @dataclass(frozen=True)
 class RebuildRules:
@@ -71,6 +69,4 @@ def batch_topics_of(store: Path) -> frozenset[str]:
     if not path.exists():
         return frozenset()
     content = topics_file.decode(path.read_bytes())
-    return frozenset(
-        name for name, topic in content.topics.items() if topic.attributes.get("queue.type") == BATCH_QUEUE
-    )
+    return frozenset(name for name, topic in content.topics.items() if topic.has_batch_queues)
