@@ -92,6 +92,8 @@ def test_a_producer_that_comes_back_is_asked_and_so_is_another_one(tmp_path: Pat
         with running_client(command, {}, tmp_path) as client:
             begin(client, "orphan", UNKNOWN)
             begin(client, "ended", COMMIT)
+            # The end of a transaction is told without waiting for an answer, and the client is killed now.
+            eventually(lambda: delivered(observer) == [b"ended"], "the ended one is delivered")
     with running_standalone(tmp_path, patient) as server, observing(server) as observer:
         command = apache.command("TransactionClient", server.name_server, GROUP, home=tmp_path)
         with running_client(command, {}, tmp_path) as client:
