@@ -17,6 +17,7 @@ from skyrocket.client.names import wrap
 from skyrocket.pipeline.declared import load
 from skyrocket.pipeline.declared.problems import PipelineFileError
 from skyrocket.pipeline.declared.topics_check import check_topics, cluster_settings
+from skyrocket.pipeline.jobs.lag.samples import watch
 from skyrocket.pipeline.schema import spark_schema
 from skyrocket.pipeline.topic_sink.settings import sink_settings
 from skyrocket.pipeline.topic_source.batch import TopicReader
@@ -53,7 +54,6 @@ def run(*arguments: object) -> tuple[int, str]:
         (["trace", "--archive", "a"], "--archive has full names"),
         (["lag", "Billing", "--store", "s"], "--store has full names"),
         (["replay", "Orders", "--to", "Again", "--store", "s"], "also for --to"),
-        (["lag"], "with --namespace name those that are meant"),
     ],
 )
 def test_what_a_namespace_cannot_mean_is_told(arguments: list[str], said: str) -> None:
@@ -106,6 +106,18 @@ def bury(mq: LocalCluster, namespace: str, body: bytes) -> None:
         while not mq.dead_letters(group):
             assert time.monotonic() < deadline, "not buried"
             time.sleep(0.02)
+
+
+def test_without_names_the_groups_of_the_namespace_are_sampled_and_no_others(mq: LocalCluster) -> None:
+    for namespace in ("A", "B"):
+        mq.create_topic(f"{namespace}%Sampled", queues=1)
+        filled(mq, f"{namespace}%Sampled", 3)
+        reader = stream_reader(mq, subscribe="Sampled", namespace=namespace, consumerGroup=f"Group{namespace}")
+        end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+        reader.latestOffset(end, reader.getDefaultReadLimit())  # tells the progress of the batch that has ended
+    settings = target_of(mq.name_server_address, None, None, "B", False, None).settings
+    found = watch(settings, (), ("Sampled",))
+    assert [(sample.group, sample.topic) for sample in found] == [("GroupB", "Sampled")]
 
 
 @pytest.mark.slow

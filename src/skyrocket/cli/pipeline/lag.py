@@ -100,7 +100,6 @@ def lag(
     Exit code 0: none, 1: it failed, 2: findings.
     """
     with job_failures_shown("lag", verbose):
-        from skyrocket.client.names import wrap
         from skyrocket.pipeline.jobs import lag as job
         from skyrocket.pipeline.jobs.lag import inputs
         from skyrocket.pipeline.jobs.launch import job_session
@@ -112,14 +111,12 @@ def lag(
         if store is not None and for_s:
             raise ConfigError("--for is for a cluster: a store directory shows one moment")
         refuse_namespace(target, "--store", store)
-        if namespace and not group:
-            raise ConfigError("brokers list the groups of all namespaces: with --namespace name those that are meant")
         if store is None:
             found = inputs.sampled(
                 target.settings, group or (), topic or (), every_s=every_s, for_s=for_s, on_round=_show_round
             )
             ordered_ones = inputs.ordered_groups(target.settings) if plan is not None else set()
-            in_order = {name for name in group or ordered_ones if wrap(namespace, name) in ordered_ones}
+            in_order = ordered_ones.intersection(group) if group else ordered_ones
         with job_session("lag", master, spark_settings(spark_conf)) as spark:
             if store is not None:
                 frames = inputs.of_store(spark, store, group or (), topic or ())

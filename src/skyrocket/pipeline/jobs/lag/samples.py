@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from skyrocket.client import NoRoute, QueueLag, blocking
+from skyrocket.client.names import SEPARATOR, unwrap
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError, DataError
 from skyrocket.format.config_files.consumer_offsets import decode, split_offset_key
+from skyrocket.model.subscription_group import SubscriptionGroup
 
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
@@ -87,14 +89,17 @@ def watch(
         begin = clock.monotonic()
         for number in range(rounds):
             wait(max(0.0, begin + number * every_s - clock.monotonic()))
-            found += _one_round(admin, groups, topics, clock.now_ms())
+            of_round = groups or sorted(_groups_of(admin, cluster.namespace))
+            found += _one_round(admin, of_round, topics, clock.now_ms(), are_named=bool(groups))
             on_round(rounds - number - 1)
     return found
 
 
-def _one_round(admin: blocking.Admin, groups: Sequence[str], topics: Sequence[str], now_ms: int) -> Iterator[Sample]:
-    for group in groups or _groups_of(admin):
-        for lag in _lags(admin, group, is_named=bool(groups)):
+def _one_round(
+    admin: blocking.Admin, groups: Sequence[str], topics: Sequence[str], now_ms: int, *, are_named: bool
+) -> Iterator[Sample]:
+    for group in groups:
+        for lag in _lags(admin, group, is_named=are_named):
             if not topics or lag.queue.topic in topics:
                 queue = lag.queue
                 yield Sample(
@@ -108,8 +113,13 @@ def _one_round(admin: blocking.Admin, groups: Sequence[str], topics: Sequence[st
                 )
 
 
-def _groups_of(admin: blocking.Admin) -> list[str]:
-    return sorted(name for name in admin.groups() if not name.startswith(_SYSTEM_GROUPS))
+def _groups_of(admin: blocking.Admin, namespace: str) -> dict[str, SubscriptionGroup]:
+    """Groups as users of the namespace call them; brokers list those of all namespaces."""
+    groups = {name: group for name, group in admin.groups().items() if not name.startswith(_SYSTEM_GROUPS)}
+    if not namespace:
+        return groups
+    prefix = namespace + SEPARATOR
+    return {unwrap(namespace, name): group for name, group in groups.items() if name.startswith(prefix)}
 
 
 def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag]:
@@ -127,7 +137,7 @@ def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag
 def ordered_groups(cluster: "ClientSettings") -> set[str]:
     """Groups that are declared to consume in order."""
     with blocking.Admin(client=cluster) as admin:
-        return {name for name, group in admin.groups().items() if group.consumes_orderly}
+        return {name for name, group in _groups_of(admin, cluster.namespace).items() if group.consumes_orderly}
 
 
 # ── from a store directory ───────────────────────────────────────────────────────────────────────────────────────────
