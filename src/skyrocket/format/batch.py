@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from struct import Struct
+from struct import error as struct_error
 from typing import NamedTuple
 
 from skyrocket.errors import DataError, MessageRefused
@@ -11,7 +12,7 @@ _HEAD = Struct(">iiiii")  # size, magic 0, CRC 0, flag, body length
 _PROPERTIES_LENGTH = Struct(">h")
 _HEAD_SIZE = _HEAD.size
 _SMALLEST = _HEAD_SIZE + _PROPERTIES_LENGTH.size
-_unpack_head = _HEAD.unpack_from
+_unpack_sizes = Struct(">i8xii").unpack_from  # of a head: its size, flag and body length
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__
 
 
@@ -44,23 +45,38 @@ def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
     if not isinstance(data, bytes):
         data = bytes(data)
     elements: list[BatchElement] = []
+    append = elements.append
     end, position = len(data), 0
-    while position < end:
-        left = end - position
-        if left < _SMALLEST:
-            raise DataError(f"batch element at byte {position}: only {left} bytes left")
-        size, _magic, _crc, flag, body_length = _unpack_head(data, position)
-        body_at = position + _HEAD_SIZE
-        body_end = body_at + body_length
-        following = position + size
-        if not _SMALLEST <= size <= left or not 0 <= body_length <= size - _SMALLEST:
-            raise DataError(
-                f"batch element at byte {position}: size {size}, body length {body_length}, {left} bytes left"
-            )
-        # By hand: cheaper than a second unpack. RocketMQ reads it as a signed short, so the highest bit never fits.
-        properties_length = data[body_end] << 8 | data[body_end + 1]
-        if body_end + 2 + properties_length != following or properties_length > MAX_BYTES:
-            raise DataError(f"batch element at byte {position}: properties length {properties_length} does not fit")
-        elements.append(_new_tuple(BatchElement, (flag, data[body_at:body_end], data[body_end + 2 : following])))
-        position = following
+    try:
+        while position < end:
+            size, flag, body_length = _unpack_sizes(data, position)
+            body_at = position + _HEAD_SIZE
+            body_end = body_at + body_length
+            following = position + size
+            # By hand: cheaper than a second unpack. RocketMQ reads it as a signed short: the highest bit never fits.
+            properties_length = data[body_end] << 8 | data[body_end + 1]
+            if (
+                body_end + 2 + properties_length != following
+                or body_length < 0
+                or following > end
+                or properties_length > MAX_BYTES
+            ):
+                raise _broken(data, position)
+            append(_new_tuple(BatchElement, (flag, data[body_at:body_end], data[body_end + 2 : following])))
+            position = following
+    except (struct_error, IndexError):
+        raise _broken(data, position) from None
     return elements
+
+
+def _broken(data: bytes, position: int) -> DataError:
+    """What is wrong with the element at a position."""
+    left = len(data) - position
+    if left < _SMALLEST:
+        return DataError(f"batch element at byte {position}: only {left} bytes left")
+    size, _, body_length = _unpack_sizes(data, position)
+    if not _SMALLEST <= size <= left or not 0 <= body_length <= size - _SMALLEST:
+        text = f"batch element at byte {position}: size {size}, body length {body_length}, {left} bytes left"
+        return DataError(text)
+    (properties_length,) = _PROPERTIES_LENGTH.unpack_from(data, position + _HEAD_SIZE + body_length)
+    return DataError(f"batch element at byte {position}: properties length {properties_length} does not fit")
