@@ -1,5 +1,6 @@
 """RocketMQ's own Java client at a cluster inside the test, whose time is moved."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,18 @@ def test_delays_and_retries_of_a_java_client_happen_when_the_clock_is_moved(
     with running_client(command, launch.environment, tmp_path) as java:
         java.consume("billing", "Billing", "Orders", failures=99, maxReconsumeTimes=4)
         java.send("sync", message("Orders", b"fail for ever"), message("Orders", b"late", delayLevel=18))
-        eventually(lambda: len(rocketmq.messages("SCHEDULE_TOPIC_XXXX")) == 2, "both wait for their time")
-        assert [one.reconsume_times for one in java.deliveries("billing")] == [0]
-        rocketmq.advance(minutes=10)
+        for waiting, delay_s in ((2, 10), (3, 30), (4, 60), (5, 120)):  # the late one waits all the time
+            eventually(partial(_has_stored, rocketmq, waiting), f"{waiting} have waited for their time")
+            assert [one.reconsume_times for one in java.deliveries("billing")] == list(range(waiting - 1))
+            rocketmq.advance(seconds=delay_s + 1)
+        eventually(lambda: bool(rocketmq.dead_letters("Billing")), "it is given up")
         assert [one.reconsume_times for one in java.deliveries("billing")] == [0, 1, 2, 3, 4]
         assert [letter.body for letter in rocketmq.dead_letters("Billing")] == [b"fail for ever"]
         rocketmq.advance(hours=2)
-        assert java.deliveries("billing")[-1].body == b"late"
+        eventually(lambda: java.deliveries("billing")[-1].body == b"late", "the late one comes")
         java.stop("billing")
     assert rocketmq.offsets("Billing")
+
+
+def _has_stored(rocketmq: LocalCluster, count: int) -> bool:
+    return len(rocketmq.messages("SCHEDULE_TOPIC_XXXX")) >= count
