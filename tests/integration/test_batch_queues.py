@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from skyrocket.broker.statistics.counters import TOPIC_PUT_NUMS
 from skyrocket.client.message import decode_messages
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
@@ -45,6 +46,8 @@ def test_a_batch_is_one_record_with_consecutive_offsets_and_is_still_one_after_a
             assert [record.properties["INNER_NUM"] for record in records] == ["10"] * 3
             assert [record.properties["INNER_BASE"] for record in records] == ["0", "10", "20"]
             assert (reply.header.min_offset, reply.header.max_offset) == (0, 30)
+            counted = {key: count for _, key, count in given.broker.inquiries.counters.sums(TOPIC_PUT_NUMS)}
+            assert counted[TOPIC] == 30
         assert not (tmp_path / "store" / "consumequeue" / TOPIC).exists()
         assert (tmp_path / "store" / "batchconsumequeue" / TOPIC / "0").is_dir()
         for directory in ("consumequeue", "batchconsumequeue"):  # the log alone knows nothing of queue types

@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 
 from skyrocket.broker.statistics.spans import HOUR_MS, MINUTE_MS, Item, Span
 from skyrocket.clock import Clock
+from skyrocket.format.properties import find_property
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.store.commit_log import DispatchItem
@@ -122,8 +123,9 @@ class Counters:
         with self._lock:
             puts = self._puts
             for record in records:
-                tally = puts[record[0]]
-                tally[0] += 1
+                queue = record[0]
+                tally = puts[queue]
+                tally[0] += 1 if queue.simple else _messages_in(record)
                 tally[1] += record[2]
 
     def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int, milliseconds: float) -> None:
@@ -307,3 +309,9 @@ def _no_puts() -> list[int]:
 
 def _no_pulls() -> list[float]:
     return [0, 0, 0, 0.0]  # answers, messages, bytes, milliseconds
+
+
+def _messages_in(record: DispatchItem) -> int:
+    """A batch that is one record counts as the messages that it has."""
+    number = find_property(record[5], b"INNER_NUM")
+    return int(number) if number is not None and number.isdigit() else 1
