@@ -229,6 +229,7 @@ def test_a_store_of_our_own_verifies_while_it_runs_and_when_it_is_closed(tmp_pat
         for number in range(600):
             properties = {"UNIQ_KEY": f"unique-{number}", "KEYS": f"key-{number} all", "TAGS": f"Tag{number % 3}"}
             ours.put(PutMessage("Orders", number % 4, b"x" * (number % 500), encode_properties(properties)))
+        assert ours.query("Orders", "all")  # what was put is in the index; while it is written its file has no chains
         assert inspect(tmp_path, "--verify").exit_code == 0
     assert inspect(tmp_path, "--verify", "--strict").exit_code == 0
     assert len(lines(tmp_path, "--records", "--key", "all", "--limit", 0)) == 600
