@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from skyrocket.client import NoRoute, QueueLag, blocking
-from skyrocket.client.names import SEPARATOR, unwrap
+from skyrocket.client.names import unwrap, wrap
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError, DataError
 from skyrocket.format.config_files.consumer_offsets import decode, split_offset_key
@@ -89,7 +89,7 @@ def watch(
         begin = clock.monotonic()
         for number in range(rounds):
             wait(max(0.0, begin + number * every_s - clock.monotonic()))
-            of_round = groups or sorted(_groups_of(admin, cluster.namespace))
+            of_round = groups or sorted(_groups_of(admin, cluster))
             found += _one_round(admin, of_round, topics, clock.now_ms(), are_named=bool(groups))
             on_round(rounds - number - 1)
     return found
@@ -113,13 +113,14 @@ def _one_round(
                 )
 
 
-def _groups_of(admin: blocking.Admin, namespace: str) -> dict[str, SubscriptionGroup]:
+def _groups_of(admin: blocking.Admin, cluster: "ClientSettings") -> dict[str, SubscriptionGroup]:
     """Groups as users of the namespace call them; brokers list those of all namespaces."""
-    groups = {name: group for name, group in admin.groups().items() if not name.startswith(_SYSTEM_GROUPS)}
-    if not namespace:
-        return groups
-    prefix = namespace + SEPARATOR
-    return {unwrap(namespace, name): group for name, group in groups.items() if name.startswith(prefix)}
+    namespace = cluster.effective_namespace()
+    return {
+        unwrap(namespace, name): group
+        for name, group in admin.groups().items()
+        if wrap(namespace, name) == name and not name.startswith(_SYSTEM_GROUPS)
+    }
 
 
 def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag]:
@@ -137,7 +138,7 @@ def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag
 def ordered_groups(cluster: "ClientSettings") -> set[str]:
     """Groups that are declared to consume in order."""
     with blocking.Admin(client=cluster) as admin:
-        return {name for name, group in _groups_of(admin, cluster.namespace).items() if group.consumes_orderly}
+        return {name for name, group in _groups_of(admin, cluster).items() if group.consumes_orderly}
 
 
 # ── from a store directory ───────────────────────────────────────────────────────────────────────────────────────────
