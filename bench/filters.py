@@ -9,7 +9,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from skyrocket.broker.wanted import property_test
+from skyrocket.broker.rules.subscriptions import property_test
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import encode_properties, find_property
 

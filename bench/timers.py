@@ -20,9 +20,9 @@ from pathlib import Path
 from bench.load.measure import Timing, measure
 from bench.load.own_server import own_server
 from bench.load.scenario import SEND, Scenario
-from skyrocket.broker.state.timer_counts import TimerCountTable
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
+from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.config_files import timer_metrics
 from skyrocket.store.commit_log import PutMessage

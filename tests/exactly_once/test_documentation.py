@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.broker.processors import duplicate_window
+from skyrocket.broker.send import duplicate_window
 from skyrocket.client import dead_letter_cause
 from skyrocket.config.sections import BrokerConfig
 

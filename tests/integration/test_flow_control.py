@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from skyrocket.broker.request_classes import RequestClasses
-from skyrocket.broker.services.fast_failure import SWEEP_SECONDS
+from skyrocket.broker.core.request_classes import RequestClasses
+from skyrocket.broker.flow.fast_failure import SWEEP_SECONDS
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
 from skyrocket.format.record import decode_records
 from skyrocket.protocol.command import RemotingCommand

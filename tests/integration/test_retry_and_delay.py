@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from skyrocket.broker.statistics.counters import Counters
+from skyrocket.broker.state.counters import Counters
 from skyrocket.config.sections import BrokerConfig, FlushDiskType
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_record, decode_records

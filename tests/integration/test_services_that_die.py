@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.broker import Broker
-from skyrocket.broker.services.persistence import Persistence
+from skyrocket.broker.state.persistence import Persistence
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from skyrocket.remoting.client import RemotingClient
@@ -19,7 +19,7 @@ from tests.integration.name_server_fixture import run_bounded
 
 PROGRAM = """
 import sys
-from skyrocket.broker.services import persistence
+from skyrocket.broker.state import persistence
 from skyrocket.remoting import services
 
 async def doomed(self):

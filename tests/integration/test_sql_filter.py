@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.broker.wanted import SQL92
+from skyrocket.broker.rules.subscriptions import SQL92
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.record import decode_records
 from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.broker.transaction_log import Decision
+from skyrocket.broker.transactions.transaction_log import Decision
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, MetricsExporter
 from skyrocket.format.record import decode_records
 from skyrocket.protocol.errors import NoPermission, SystemFailure

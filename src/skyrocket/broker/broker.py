@@ -21,45 +21,45 @@ from types import ModuleType, TracebackType
 from typing import Any, Final, NoReturn, Self
 
 from skyrocket.broker.access.control import AccessControl
-from skyrocket.broker.administration import Administration
-from skyrocket.broker.advertised_address import advertised_host, resolved
-from skyrocket.broker.identity import BrokerIdentity
-from skyrocket.broker.inquiries import Inquiries
-from skyrocket.broker.metrics import BrokerMetrics
-from skyrocket.broker.pop.popping import Popping
+from skyrocket.broker.admin.feature import Administration
+from skyrocket.broker.admin.operators import OperatorProcessor
+from skyrocket.broker.clients.heartbeats import ClientProcessor
+from skyrocket.broker.clients.locks import LockProcessor
+from skyrocket.broker.core.advertised_address import advertised_host, resolved
+from skyrocket.broker.core.dispatching import Dispatching
+from skyrocket.broker.core.request_classes import RequestClasses
+from skyrocket.broker.delay.delay_levels import DelayLevels
+from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
+from skyrocket.broker.flow.fast_failure import FastFailure
+from skyrocket.broker.offsets.consumer_progress import OffsetProcessor
+from skyrocket.broker.pop.feature import Popping
 from skyrocket.broker.pop.revive import timer_is_behind
 from skyrocket.broker.pop.routes import QueueRoutes
-from skyrocket.broker.processors.clients import ClientProcessor
-from skyrocket.broker.processors.duplicate_window import DuplicateWindow
-from skyrocket.broker.processors.locks import LockProcessor
-from skyrocket.broker.processors.offsets import OffsetProcessor
-from skyrocket.broker.processors.operators import OperatorProcessor
-from skyrocket.broker.processors.pull import PullProcessor, no_lite_pulls
-from skyrocket.broker.processors.put_rules import PutRules, delays_of_levels
-from skyrocket.broker.processors.query import QueryProcessor
-from skyrocket.broker.processors.replies import ReplyProcessor
-from skyrocket.broker.processors.send import SEND_CODES, SendProcessor
-from skyrocket.broker.processors.send_back import SendBackProcessor
-from skyrocket.broker.request_classes import RequestClasses
-from skyrocket.broker.services.delay_levels import DelayLevels
-from skyrocket.broker.services.dispatching import Dispatching
-from skyrocket.broker.services.fast_failure import FastFailure
-from skyrocket.broker.services.long_polling import LongPolling
-from skyrocket.broker.services.persistence import Persistence
-from skyrocket.broker.services.registration import Registration
+from skyrocket.broker.pull.long_polling import LongPolling
+from skyrocket.broker.pull.pull import PullProcessor, no_lite_pulls
+from skyrocket.broker.query.query import QueryProcessor
+from skyrocket.broker.registration.registration import Registration
+from skyrocket.broker.rules.put_rules import PutRules, delays_of_levels
+from skyrocket.broker.rules.subscriptions import Subscriptions
+from skyrocket.broker.send.duplicate_window import DuplicateWindow
+from skyrocket.broker.send.replies import ReplyProcessor
+from skyrocket.broker.send.send import SEND_CODES, SendProcessor
+from skyrocket.broker.send.send_back import SendBackProcessor
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.delay_offsets import DelayOffsetTable
+from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.persistence import Persistence
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.timer.timers import Timers
-from skyrocket.broker.transactions import Transactions
-from skyrocket.broker.wanted import Subscriptions
+from skyrocket.broker.statistics.feature import Inquiries
+from skyrocket.broker.statistics.metrics import BrokerMetrics
+from skyrocket.broker.timer.feature import Timers
+from skyrocket.broker.transactions.feature import Transactions
 from skyrocket.clock import Clock, ServiceClock, SystemClock
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig, TlsConfig
 from skyrocket.errors import SkyrocketError

@@ -123,7 +123,7 @@ def build_broker(sections: Sections) -> "Broker":
 
 def warn_of_address(command: str, config: BrokerConfig) -> None:
     """Say so when clients elsewhere will hardly reach the address that they are told."""
-    from skyrocket.broker.advertised_address import advertised_host, doubt_about, is_in_container
+    from skyrocket.broker.core.advertised_address import advertised_host, doubt_about, is_in_container
 
     host = advertised_host(config.broker_ip, config.bind_address)
     doubt = doubt_about(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.broker.broker import Broker
-from skyrocket.broker.statistics.counters import SNDBCK_PUT_NUMS
+from skyrocket.broker.state.counters import SNDBCK_PUT_NUMS
 from skyrocket.store.message_store import MessageStore
 from skyrocket.testing.movable_clock import MovableClock, file_time_ms
 

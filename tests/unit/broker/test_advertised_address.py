@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.broker.advertised_address import advertised_host, doubt_about, is_in_container, own_ip, resolved
-from skyrocket.broker.identity import BrokerIdentity
+from skyrocket.broker.core.advertised_address import advertised_host, doubt_about, is_in_container, own_ip, resolved
+from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.errors import ConfigError
 from skyrocket.model.message import Host
 from skyrocket.remoting.addresses import Address
@@ -53,11 +53,11 @@ def test_without_a_way_out_another_interface_is_taken(monkeypatch: pytest.Monkey
         def connect(self, _: object) -> None:
             raise OSError("no route")
 
-    monkeypatch.setattr("skyrocket.broker.advertised_address.socket.socket", Unreachable)
-    monkeypatch.setattr("skyrocket.broker.advertised_address.socket.if_nameindex", lambda: [(1, "lo")])
+    monkeypatch.setattr("skyrocket.broker.core.advertised_address.socket.socket", Unreachable)
+    monkeypatch.setattr("skyrocket.broker.core.advertised_address.socket.if_nameindex", lambda: [(1, "lo")])
     assert own_ip() == "127.0.0.1"
     monkeypatch.undo()
-    monkeypatch.setattr("skyrocket.broker.advertised_address.socket.socket", Unreachable)
+    monkeypatch.setattr("skyrocket.broker.core.advertised_address.socket.socket", Unreachable)
     found = own_ip()
     if usual.startswith("127."):
         assert found == usual

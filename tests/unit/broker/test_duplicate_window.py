@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from skyrocket.broker.processors.duplicate_window import DuplicateWindow, Number, Receipt, number_of
+from skyrocket.broker.send.duplicate_window import DuplicateWindow, Number, Receipt, number_of
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.message_id import offset_message_id
 from skyrocket.model.message import Host

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from skyrocket.broker.half_message import read_half
-from skyrocket.broker.transaction_log import Decision
+from skyrocket.broker.transactions.half_message import read_half
+from skyrocket.broker.transactions.transaction_log import Decision
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import decode_properties, encode_properties

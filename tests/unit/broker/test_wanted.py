@@ -2,7 +2,7 @@
 
 import pytest
 
-from skyrocket.broker.wanted import EVERYTHING, SQL92, Subscriptions
+from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, Subscriptions
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import encode_properties
 from skyrocket.protocol.bodies.subscription import SubscriptionData

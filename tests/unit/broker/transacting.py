@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from skyrocket.broker.half_message import HalfMessage, read_half
-from skyrocket.broker.identity import BrokerIdentity
-from skyrocket.broker.processors.put_rules import PutRules
-from skyrocket.broker.services.transaction_check import CheckRound
+from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.broker.state.connected_clients import Client
 from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.transactions import Transactions
+from skyrocket.broker.transactions.feature import Transactions
+from skyrocket.broker.transactions.half_message import HalfMessage, read_half
+from skyrocket.broker.transactions.transaction_check import CheckRound
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.fastjson import Dialect
 from skyrocket.format.config_files import consumer_offsets

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from skyrocket.broker.access import migration
-from skyrocket.broker.access.needs import Needs
 from skyrocket.broker.access.plain_access import PlainAccess
+from skyrocket.broker.access.plain_acl_admin import PlainAclProcessor
 from skyrocket.broker.access.plain_files import TOOLS_FILE, PlainFiles, content_of
+from skyrocket.broker.access.required_permissions import Needs
 from skyrocket.broker.access.user_access import UserAccess, request_codes
 from skyrocket.broker.access.user_file import FILE_NAME, is_apache_folder, user_file
 from skyrocket.broker.access.user_table import UserTable
 from skyrocket.broker.access.users import SUPER, User
-from skyrocket.broker.processors.plain_acl_admin import PlainAclProcessor
-from skyrocket.broker.processors.users_admin import NoUsersProcessor, UserAdminProcessor
+from skyrocket.broker.access.users_admin import NoUsersProcessor, UserAdminProcessor
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError

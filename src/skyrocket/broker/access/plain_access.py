@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from skyrocket.broker.access import plain_accounts as plain
-from skyrocket.broker.access.needs import CLUSTER, GET, TOPIC, Need, Needs
-from skyrocket.broker.access.needs import PUB as TO_PUBLISH
 from skyrocket.broker.access.plain_accounts import Account, account_of
 from skyrocket.broker.access.plain_files import PlainFiles, PlainRules, content_of, raised_version, write_content
 from skyrocket.broker.access.remote_addresses import address_pattern, host_of
+from skyrocket.broker.access.required_permissions import CLUSTER, GET, TOPIC, Need, Needs
+from skyrocket.broker.access.required_permissions import PUB as TO_PUBLISH
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.codes import RequestCode

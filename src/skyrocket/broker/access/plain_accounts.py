@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from skyrocket.broker.access.needs import GROUP, Need
 from skyrocket.broker.access.remote_addresses import Pattern, address_pattern
+from skyrocket.broker.access.required_permissions import GROUP, Need
 from skyrocket.errors import ConfigError
 
 DENY: Final = 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 
-from skyrocket.broker.access.needs import Need
+from skyrocket.broker.access.required_permissions import Need
 
 CUSTOM: Final = "Custom"
 DEFAULT: Final = "Default"

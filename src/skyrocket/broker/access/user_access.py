@@ -5,9 +5,9 @@ Both questions can be switched on by themselves. Decisions are remembered until 
 
 from typing import Final, TypeAlias
 
-from skyrocket.broker.access.needs import DECIDED_BY, Need, Needs
 from skyrocket.broker.access.policies import NO_POLICY
 from skyrocket.broker.access.remote_addresses import host_of
+from skyrocket.broker.access.required_permissions import DECIDED_BY, Need, Needs
 from skyrocket.broker.access.user_table import UserTable
 from skyrocket.broker.access.users import User
 from skyrocket.errors import ConfigError

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, Subscriptions, Wanted, property_test
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.wanted import EVERYTHING, SQL92, Subscriptions, Wanted, property_test
 from skyrocket.filtering.sql92 import SqlError
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig

@@ -7,8 +7,8 @@ from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import OrderTable
 from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, Waiting
+from skyrocket.broker.rules.subscriptions import EVERYTHING
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.wanted import EVERYTHING
 from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.pop_retry import pop_retry_topic

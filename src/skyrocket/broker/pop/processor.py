@@ -12,9 +12,9 @@ from itertools import cycle
 from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.taking import Taken, Taking, Terms, Visit, queues_in_order
 from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, Waiting
+from skyrocket.broker.rules.subscriptions import Wanted
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.wanted import Wanted
 from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import SkyrocketError

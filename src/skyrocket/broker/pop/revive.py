@@ -23,11 +23,11 @@ from typing import Final
 
 from skyrocket.broker.pop.revive_log import AHEAD_MS, ReviveLog
 from skyrocket.broker.pop.taking import split_records
-from skyrocket.broker.processors.put_rules import with_replaced
+from skyrocket.broker.rules.put_rules import with_replaced
+from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.stored_copy import stored_copy
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.config.sections import BrokerConfig

@@ -9,7 +9,7 @@ They travel as timer messages: what pop has in hand survives a kill, and RocketM
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from skyrocket.broker.processors.put_rules import PutRules
+from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.clock import Clock
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.revive_log import CHECK_POINT_TAG, Acknowledgement, CheckPoint

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import OrderTable
 from skyrocket.broker.pop.revive_log import ReviveLog
-from skyrocket.broker.processors.put_rules import with_replaced
-from skyrocket.broker.wanted import Wanted
+from skyrocket.broker.rules.put_rules import with_replaced
+from skyrocket.broker.rules.subscriptions import Wanted
 from skyrocket.errors import CorruptRecord, MessageRefused
 from skyrocket.format.properties import without_property
 from skyrocket.format.record import CRC_PROPERTY, QUEUE_OFFSET_AT, decode_record, encode_record, record_properties

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from skyrocket.broker.wanted import Wanted
+from skyrocket.broker.rules.subscriptions import Wanted
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property

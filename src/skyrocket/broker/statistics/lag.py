@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.counters import GROUP_GET_NUMS, TOPIC_PUT_NUMS, Counters
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.statistics.counters import GROUP_GET_NUMS, TOPIC_PUT_NUMS, Counters
 from skyrocket.clock import Clock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic_config import TopicConfig

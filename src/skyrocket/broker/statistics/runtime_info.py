@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from skyrocket.broker.statistics.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS
+from skyrocket.broker.state.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS
 from skyrocket.broker.statistics.rates import Traffic
 from skyrocket.broker.statistics.sampling import Sampling, traffic
 from skyrocket.clock import Clock

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from skyrocket.broker.statistics.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS, Counters
+from skyrocket.broker.state.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS, Counters
 from skyrocket.broker.statistics.day_totals import DayTotals
 from skyrocket.broker.statistics.rates import Rates, Traffic
 from skyrocket.clock import ServiceClock

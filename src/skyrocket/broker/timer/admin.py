@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from skyrocket.broker.state.timer_counts import TimerCountTable
+from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.format.config_files import timer_metrics
 from skyrocket.format.timer_checkpoint import WIRE_SIZE, encode_timer_checkpoint
 from skyrocket.protocol.codes import RequestCode, ResponseCode

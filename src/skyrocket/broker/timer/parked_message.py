@@ -4,7 +4,7 @@ import re
 import struct
 from typing import Final, NamedTuple
 
-from skyrocket.broker.stored_copy import stored_copy
+from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.errors import DataError
 from skyrocket.format.properties import MAX_BYTES, find_property, with_property, without_property
 from skyrocket.format.record import record_properties

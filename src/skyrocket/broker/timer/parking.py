@@ -4,8 +4,8 @@ import logging
 from collections import Counter
 from typing import Final
 
-from skyrocket.broker.state.timer_counts import TimerCountTable
 from skyrocket.broker.timer.parked_message import Wish, wish_of
+from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.broker.timer.totals import TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.config.sections import StoreConfig

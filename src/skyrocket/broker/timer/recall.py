@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
-from skyrocket.broker.identity import BrokerIdentity, packed_host
+from skyrocket.broker.state.identity import BrokerIdentity, packed_host
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.broker.timer.recall_handle import RecallHandle, decode_handle
 from skyrocket.broker.timer.rules import TimerRules

@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from skyrocket.broker.state.timer_counts import TimerCountTable
 from skyrocket.broker.timer.parked_message import Wish, wish_of
 from skyrocket.broker.timer.parking import TimerParking
 from skyrocket.broker.timer.step_delivery import StepDelivery
+from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.broker.timer.totals import TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.clock import ServiceClock

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from skyrocket.broker.access.needs import (
+from skyrocket.broker.access.required_permissions import (
     _TABLE,
     CLUSTER,
     DECIDED_BY,

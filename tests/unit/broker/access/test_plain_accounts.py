@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.broker.access.needs import GROUP, TOPIC, Need
-from skyrocket.broker.access.needs import PUB as TO_PUBLISH
 from skyrocket.broker.access.plain_accounts import DENY, PUB, SUB, account_of, allows, permission_of
 from skyrocket.broker.access.plain_files import PlainFiles, content_of, write_content
+from skyrocket.broker.access.required_permissions import GROUP, TOPIC, Need
+from skyrocket.broker.access.required_permissions import PUB as TO_PUBLISH
 from skyrocket.errors import ConfigError
 
 

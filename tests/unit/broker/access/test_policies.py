@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.broker.access.needs import CLUSTER, GET, GROUP, PUB, SUB, TOPIC, Need
 from skyrocket.broker.access.policies import (
     CUSTOM,
     DEFAULT,
@@ -16,6 +15,7 @@ from skyrocket.broker.access.policies import (
     is_in_range,
     resource_of,
 )
+from skyrocket.broker.access.required_permissions import CLUSTER, GET, GROUP, PUB, SUB, TOPIC, Need
 
 ORDERS = Need(TOPIC, "orders", PUB)
 DENIED, NOTHING = "the decision is deny.", "no matched policies."

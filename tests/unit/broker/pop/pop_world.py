@@ -9,17 +9,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from skyrocket.broker.identity import BrokerIdentity
-from skyrocket.broker.pop.popping import Popping
+from skyrocket.broker.pop.feature import Popping
 from skyrocket.broker.pop.revive import timer_is_behind
-from skyrocket.broker.processors.put_rules import PutRules
+from skyrocket.broker.rules.put_rules import PutRules
+from skyrocket.broker.rules.subscriptions import Subscriptions
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.timer.timers import Timers
-from skyrocket.broker.wanted import Subscriptions
+from skyrocket.broker.timer.feature import Timers
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.fastjson import Dialect
 from skyrocket.format.config_files import consumer_offsets, order_info, request_mode, subscription_groups, topics

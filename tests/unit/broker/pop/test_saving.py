@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.broker.services.persistence import Persistence
+from skyrocket.broker.state.persistence import Persistence
 from tests.unit.broker.pop.pop_world import GROUP, TOPIC, PopWorld
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.broker.processors.paging import PAGE_ROWS, page_of
+from skyrocket.broker.rules.paging import PAGE_ROWS, page_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 

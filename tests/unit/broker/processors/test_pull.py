@@ -2,7 +2,7 @@
 
 import pytest
 
-from skyrocket.broker.processors.pull import response_code
+from skyrocket.broker.pull.pull import response_code
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.store.results import GetStatus
 

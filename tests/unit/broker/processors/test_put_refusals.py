@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.broker.processors.put_refusals import put_refusal
+from skyrocket.broker.rules.put_refusals import put_refusal
 from skyrocket.store.results import PutStatus
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.broker.processors.put_rules import (
+from skyrocket.broker.rules.put_rules import (
     PutRules,
     check_key,
     delay_level,

@@ -19,15 +19,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from skyrocket.broker.processors.put_rules import PutRules
-from skyrocket.broker.services.delay_levels import (
+from skyrocket.broker.delay.delay_levels import (
     FIRST_LOOK_SECONDS,
     GROUP_MESSAGES,
     REST_SECONDS,
     RETRY_SECONDS,
     DelayLevels,
 )
-from skyrocket.broker.state.delay_offsets import DelayOffsetTable
+from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
+from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.fastjson import Dialect
 from skyrocket.format.config_files import delay_offsets
 from skyrocket.format.java_hash import java_hash

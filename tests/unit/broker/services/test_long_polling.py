@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from skyrocket.broker.services.long_polling import CHECK_SECONDS, HeldPull, LongPolling
-from skyrocket.broker.wanted import Wanted
+from skyrocket.broker.pull.long_polling import CHECK_SECONDS, HeldPull, LongPolling
+from skyrocket.broker.rules.subscriptions import Wanted
 from skyrocket.format.java_hash import java_hash
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import LaterAnswer

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from skyrocket.broker.processors.when_saved import answer_when_saved
-from skyrocket.broker.services.persistence import Persistence
+from skyrocket.broker.rules.when_saved import answer_when_saved
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.persistence import Persistence
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.format.config_files import consumer_offsets, topics
 from skyrocket.protocol.command import RemotingCommand

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from skyrocket.broker.statistics.counters import Counters
+from skyrocket.broker.state.counters import Counters
 from skyrocket.protocol.bodies.statistics import StatsItem
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.store.commit_log import DispatchItem

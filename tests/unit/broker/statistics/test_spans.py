@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.broker.statistics.spans import Item, Span
+from skyrocket.broker.state.spans import Item, Span
 from skyrocket.protocol.bodies.statistics import StatsItem
 
 PERIOD_MS = 10_000

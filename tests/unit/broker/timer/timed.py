@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skyrocket.broker.processors.put_rules import PutRules
-from skyrocket.broker.state.timer_counts import TimerCountTable
+from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.broker.timer.recall_handle import decode_handle, recall_handle
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
+from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.config_files import timer_metrics
 from skyrocket.format.properties import encode_properties

@@ -1,0 +1,1 @@
+"""What operators change: topics, groups, settings, files."""

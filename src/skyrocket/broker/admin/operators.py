@@ -1,0 +1,107 @@
+"""What operators ask about messages that wait, and beyond RocketMQ: open transactions, pending timers.
+
+Lists come in pages, so that a million messages do not hold up the event loop; filters choose within a page, so a page
+may be empty and not the last. What pops leave with the timer is not listed unless their system topic is asked for.
+"""
+
+import struct
+from typing import Final
+
+from skyrocket.broker.timer.feature import Timers
+from skyrocket.broker.timer.service import TimerPlace
+from skyrocket.broker.transactions.feature import Transactions
+from skyrocket.broker.transactions.transaction_log import Decision
+from skyrocket.errors import DataError
+from skyrocket.model.topic import is_system_topic
+from skyrocket.protocol.bodies.operators import (
+    OPEN_TRANSACTIONS,
+    PENDING_TIMERS,
+    OpenTransactionList,
+    OpenTransactionRow,
+    PendingTimerList,
+    PendingTimerRow,
+)
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import InvalidParameter, SlaveNotAvailable, SystemFailure
+from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
+from skyrocket.remoting.admission import RequestClass
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.router import Router
+
+_HALVES_PER_PAGE: Final = 1000
+_TIMERS_PER_PAGE: Final = 1000
+
+
+class OperatorProcessor:
+    """Answers for one broker."""
+
+    def __init__(self, transactions: Transactions, timers: Timers, *, is_master: bool) -> None:
+        self._transactions = transactions
+        self._timers = timers
+        self._is_master = is_master
+
+    def register(self, router: Router, request_class: RequestClass) -> None:
+        """Answer these requests."""
+        router.register(ListOpenTransactions.code, self.open_transactions, request_class)
+        router.register(EndOpenTransaction.code, self.end_transaction, request_class)
+        router.register(ListPendingTimers.code, self.pending_timers, request_class)
+
+    def open_transactions(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+        """LIST_OPEN_TRANSACTIONS."""
+        wanted = ListOpenTransactions.from_fields(request.ext_fields)
+        page = self._transactions.open_page(wanted.begin_offset, _HALVES_PER_PAGE)
+        rows = tuple(
+            OpenTransactionRow(
+                each.queue_offset,
+                each.transaction_id,
+                each.topic,
+                each.producer_group,
+                each.keys,
+                each.born_ms,
+                each.age_ms,
+                each.checks,
+            )
+            for each in page.transactions
+            if wanted.topic in (None, each.topic)
+            and wanted.producer_group in (None, each.producer_group)
+            and wanted.transaction_id in (None, each.transaction_id)
+        )
+        body = OPEN_TRANSACTIONS.encode(OpenTransactionList(rows, page.next_offset))
+        return request.answer(ResponseCode.SUCCESS, body=body)
+
+    def end_transaction(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+        """END_OPEN_TRANSACTION; raises InvalidParameter, SlaveNotAvailable, or SystemFailure when there is none."""
+        wanted = EndOpenTransaction.from_fields(request.ext_fields)
+        try:
+            decision = Decision(wanted.commit_or_rollback)
+        except ValueError:
+            raise InvalidParameter(
+                f"commitOrRollback is {wanted.commit_or_rollback}: "
+                f"{Decision.COMMIT.value} commits, {Decision.ROLLBACK.value} rolls back"
+            ) from None
+        if not self._is_master:
+            raise SlaveNotAvailable("a slave ends no transactions: ask its master")
+        self._transactions.end(wanted.half_offset, decision, wanted.transaction_id)
+        return request.answer(ResponseCode.SUCCESS)
+
+    def pending_timers(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+        """LIST_PENDING_TIMERS; raises InvalidParameter, or SystemFailure without a timer."""
+        wanted = ListPendingTimers.from_fields(request.ext_fields)
+        if self._timers.service is None:
+            raise SystemFailure("this broker has no timer: timerWheelEnable is false")
+        if wanted.limit < 1:
+            raise InvalidParameter(f"limit is {wanted.limit}: ask for at least one")
+        place = TimerPlace(wanted.step_ms, wanted.position)
+        try:
+            found, rest = self._timers.pending_page(place, min(wanted.limit, _TIMERS_PER_PAGE))
+        except (DataError, struct.error) as error:
+            raise InvalidParameter(f"position {wanted.position} begins no page: {error}") from error
+        rows = tuple(
+            PendingTimerRow(each.due_ms, each.topic, each.queue_id, each.unique_key, each.keys, each.cancels)
+            for each in found
+            if (each.topic == wanted.topic if wanted.topic is not None else not is_system_topic(each.topic))
+        )
+        step_ms, position = (None, None) if rest is None else rest
+        body = PENDING_TIMERS.encode(PendingTimerList(rows, step_ms, position))
+        return request.answer(ResponseCode.SUCCESS, body=body)

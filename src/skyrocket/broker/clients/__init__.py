@@ -1,0 +1,1 @@
+"""Who is connected: heartbeats, locks, connections, requests passed on to consumers."""

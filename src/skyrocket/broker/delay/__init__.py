@@ -1,0 +1,1 @@
+"""Messages delayed by level."""

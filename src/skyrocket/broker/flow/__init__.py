@@ -1,0 +1,1 @@
+"""Who is refused when: fast failure, the broker's own permission."""

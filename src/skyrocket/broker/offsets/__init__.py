@@ -1,0 +1,1 @@
+"""How far groups have come, and moving them."""

@@ -1,1 +1,0 @@
-"""What a broker answers, a file per family of requests."""

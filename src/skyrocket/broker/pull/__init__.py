@@ -1,0 +1,1 @@
+"""PULL_MESSAGE and the pulls that wait."""

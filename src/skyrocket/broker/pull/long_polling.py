@@ -1,0 +1,124 @@
+"""Pulls that found nothing wait here for messages of their queue, or for their time to run out.
+
+    pull ─▶ nothing there ─▶ hold ─┬─ the store dispatched a record of that queue with a wanted tag ─▶ pull again
+                                   ├─ every 5 s: the queue is longer than it was                    ─▶ pull again
+                                   └─ the time is over                                              ─▶ pull again
+
+Everything happens in the event loop's thread. Nothing is sent to a client that waits.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.clock import ServiceClock
+from skyrocket.format.java_hash import java_hash
+from skyrocket.format.properties import find_property
+from skyrocket.remoting.answers import LaterAnswer
+from skyrocket.remoting.peer import Peer
+from skyrocket.store.commit_log import DispatchItem
+
+CHECK_SECONDS = 5.0
+_TICK_SECONDS = 0.5  # how exactly time-outs are kept; RocketMQ: 5 s
+
+QueueKey = tuple[str, int]
+
+
+@dataclass(slots=True, eq=False)
+class HeldPull:
+    """One pull that waits."""
+
+    later: LaterAnswer
+    peer: Peer
+    queue: QueueKey
+    queue_offset: int
+    wanted: Wanted
+    deadline: float  # monotonic
+
+
+class LongPolling:
+    """The pulls that wait, by queue; `resume` runs one again, `max_offset` tells how long a queue is."""
+
+    def __init__(self, clock: ServiceClock, max_offset: Callable[[str, int], int]) -> None:
+        self.resume: Callable[[HeldPull], None] | None = None  # set by the pull processor, before the first is held
+        self._clock = clock
+        self._max_offset = max_offset
+        self._held: dict[QueueKey, list[HeldPull]] = {}
+        self._next_check = 0.0
+
+    @property
+    def held_count(self) -> int:
+        return sum(map(len, self._held.values()))
+
+    def hold(self, pull: HeldPull) -> None:
+        """Let a pull wait."""
+        self._held.setdefault(pull.queue, []).append(pull)
+
+    def arrived(self, items: Sequence[DispatchItem]) -> None:
+        """The store's listener: these records are readable now."""
+        if not self._held:
+            return
+        news: dict[QueueKey, list[DispatchItem]] = {}
+        for item in items:
+            key = (item[0].topic, item[0].queue_id)
+            if key in self._held:
+                news.setdefault(key, []).append(item)
+        for key, records in news.items():
+            self._wake(key, partial(_wants_any, records))
+
+    def check(self) -> None:
+        """Wake those whose time is over, and every 5 s those whose queue has grown unseen."""
+        now = self._clock.monotonic()
+        thorough = now >= self._next_check
+        if thorough:
+            self._next_check = now + CHECK_SECONDS
+        for key, pulls in list(self._held.items()):
+            if thorough:
+                self._wake(key, partial(_is_due, now, self._max_offset(*key)))
+            elif any(now >= pull.deadline for pull in pulls):
+                self._wake(key, partial(_is_due, now, 0))
+
+    def wake_all(self) -> None:
+        """The broker stops: everyone is answered."""
+        for key in list(self._held):
+            self._wake(key, lambda _: True)
+
+    def _wake(self, key: QueueKey, is_due: Callable[[HeldPull], bool]) -> None:
+        pulls = self._held.pop(key, [])
+        due: list[HeldPull] = []
+        kept: list[HeldPull] = []
+        for pull in pulls:
+            if pull.later.is_open:  # else its connection is gone
+                (due if is_due(pull) else kept).append(pull)
+        if kept:
+            self._held[key] = kept
+        assert self.resume is not None
+        for pull in due:
+            self.resume(pull)
+
+    async def run(self) -> None:
+        """Check until cancelled."""
+        while True:
+            await self._clock.sleep(_TICK_SECONDS)
+            if self._held:
+                self.check()
+
+
+def _is_due(now: float, queue_end: int, pull: HeldPull) -> bool:
+    return now >= pull.deadline or queue_end > pull.queue_offset
+
+
+def _wants_any(records: Sequence[DispatchItem], pull: HeldPull) -> bool:
+    """Whether one of the new records is for this pull."""
+    if records[-1][4] < pull.queue_offset:
+        return False
+    codes, has_properties = pull.wanted
+    if has_properties is not None:
+        return any(has_properties(record[5]) for record in records)
+    return codes is None or any(_tags_code(record[5]) in codes for record in records)
+
+
+def _tags_code(properties: bytes) -> int:
+    tags = find_property(properties, b"TAGS")
+    return 0 if tags is None else java_hash(tags.decode("utf-8", "replace"))

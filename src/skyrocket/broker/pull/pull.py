@@ -1,0 +1,252 @@
+"""PULL_MESSAGE: records of one queue from an offset on, as slices of the log that nobody decodes here.
+
+check broker, group, topic, queue, subscription ▸ commit what came along ▸ read ▸ answer, or wait for messages
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from skyrocket.broker.pull.long_polling import HeldPull, LongPolling
+from skyrocket.broker.rules.subscriptions import Subscriptions, Wanted
+from skyrocket.broker.state.connected_consumers import ConnectedConsumers
+from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.clock import Clock
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.answer_template import AnswerTemplate
+from skyrocket.protocol.codes import RequestCode, ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
+from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage, PullMessageAnswer
+from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.router import Handler
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.results import GetResult, GetStatus
+
+COMMIT_OFFSET: Final = 0x1  # bits of a pull's sysFlag
+SUSPEND: Final = 0x2
+SUBSCRIPTION: Final = 0x4
+
+_HEADERS: Final[dict[int, type[PullMessage]]] = {
+    RequestCode.PULL_MESSAGE: PullMessage,
+    RequestCode.LITE_PULL_MESSAGE: LitePullMessage,
+}
+PULL_CODES: Final = tuple(_HEADERS)
+
+_MAX_BYTES: Final = 1 << 27
+_FIELDS: Final = (
+    "suggest_which_broker_id",
+    "next_begin_offset",
+    "min_offset",
+    "max_offset",
+    "topic_sys_flag",
+    "group_sys_flag",
+)
+_FOUND: Final = AnswerTemplate(PullMessageAnswer, _FIELDS, remark="FOUND").head
+
+# Who forbids, for the field `forbiddenType`.
+_BY_BROKER, _BY_GROUP, _BY_TOPIC, _BROADCAST, _SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5
+
+_CODES: Final[Mapping[GetStatus, ResponseCode]] = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+class _Allowed(NamedTuple):
+    """A pull that passed the checks."""
+
+    topic: TopicConfig
+    group: SubscriptionGroup
+    wanted: Wanted
+
+
+class PullProcessor:
+    """Answers pulls, or lets them wait."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        groups: SubscriptionGroupTable,
+        consumers: ConnectedConsumers[Peer],
+        offsets: ConsumerOffsetTable,
+        polling: LongPolling,
+        clock: Clock,
+        subscriptions: Subscriptions,
+        *,
+        slave_read: bool = False,
+        count: Callable[[str, str, int, int, int, float], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._offsets = offsets
+        self._polling = polling
+        self._clock = clock
+        self._subscriptions = subscriptions
+        self._slave_read = slave_read
+        self._count = count  # told of reads that found something: group, topic, queue, messages, bytes, milliseconds
+        polling.resume = self._pull_again
+
+    def pull(self, peer: Peer, request: RemotingCommand) -> Outcome:
+        """A pull as it arrives; raises its refusals."""
+        header = _HEADERS[request.code].from_fields(request.ext_fields)
+        allowed = self._checked(peer, header)
+        if header.sys_flag & COMMIT_OFFSET:
+            self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        if reset is not None:
+            return self._reset_answer(request, header, allowed, reset)
+        result = self._get(header, allowed)
+        code = response_code(result.status, header.queue_offset)
+        if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & SUSPEND and not request.is_oneway:
+            return self._held(peer, request, header, allowed)
+        return self._answer(request, header, allowed, result, code)
+
+    def _held(self, peer: Peer, request: RemotingCommand, header: PullMessage, allowed: _Allowed) -> LaterAnswer:
+        later = LaterAnswer(request)
+        deadline = self._clock.monotonic() + header.suspend_timeout_millis / 1000
+        queue = (header.topic, header.queue_id)
+        self._polling.hold(HeldPull(later, peer, queue, header.queue_offset, allowed.wanted, deadline))
+        return later
+
+    def _pull_again(self, held: HeldPull) -> None:
+        """Once more from the first check on, but without commit and without waiting."""
+        request = held.later.request
+        header = _HEADERS[request.code].from_fields(request.ext_fields)
+        try:
+            allowed = self._checked(held.peer, header)
+            reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+            if reset is not None:
+                held.later.fill(self._reset_answer(request, header, allowed, reset))
+                return
+            result = self._get(header, allowed)
+            code = response_code(result.status, header.queue_offset)
+            held.later.fill(self._answer(request, header, allowed, result, code))
+        except RequestError as error:
+            held.later.refuse(error)
+
+    # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _checked(self, peer: Peer, header: PullMessage) -> _Allowed:
+        forbidden_by = _BY_GROUP
+        try:
+            group = self._groups.consuming(header.consumer_group)
+            forbidden_by = _BY_TOPIC
+            topic = self._topics.readable(header.topic)
+            if not 0 <= header.queue_id < topic.read_queues:
+                raise InvalidParameter(
+                    f"queueId[{header.queue_id}] is illegal, topic:[{topic.name}] "
+                    f"topicConfig.readQueueNums:[{topic.read_queues}] consumer:[/{peer.remote_address}]"
+                )
+            if header.sys_flag & SUBSCRIPTION:
+                subscription = self._subscriptions.of_request(header.topic, header.subscription, header.expression_type)
+                self._consumers.note_subscription(header.consumer_group, subscription)
+                wanted = self._subscriptions.wanted(subscription, lenient=True)
+            else:
+                forbidden_by = _BROADCAST
+                members = self._consumers.pulling(header.consumer_group)
+                if members.is_broadcasting and not group.may_consume_broadcast:
+                    name = header.consumer_group
+                    raise NoPermission(f"the consumer group[{name}] can not consume by broadcast way")
+                forbidden_by = _SUBSCRIPTION_FORBIDDEN
+                self._groups.check_may_read(header.consumer_group, header.topic)
+                subscription = members.subscription(header.topic, header.sub_version)
+                wanted = self._subscriptions.wanted(subscription)
+        except RequestError as error:
+            error.ext_fields = {"forbiddenType": str(forbidden_by)} if isinstance(error, NoPermission) else {}
+            raise
+        if wanted.properties is not None:
+            found = self._consumers.find_group(header.consumer_group)
+            wanted = self._subscriptions.of_retries(wanted, header.topic, {} if found is None else found.subscriptions)
+        return _Allowed(topic, group, wanted)
+
+    # ── reading and answering ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _get(self, header: PullMessage, allowed: _Allowed) -> GetResult:
+        max_bytes = header.max_msg_bytes if header.max_msg_bytes else _MAX_BYTES
+        began = self._clock.monotonic()
+        result = self._store.get(
+            header.topic,
+            header.queue_id,
+            header.queue_offset,
+            max(header.max_msg_nums, 1),
+            max_bytes,
+            tags_codes=allowed.wanted.tags_codes,
+            record_filter=None if allowed.wanted.properties is None else allowed.wanted.record,
+        )
+        if result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE:
+            result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one
+        self._offsets.note_pull(header.consumer_group, header.topic, header.queue_id, result.next_offset)
+        if result.count and self._count is not None:
+            took_ms = (self._clock.monotonic() - began) * 1000
+            self._count(header.consumer_group, header.topic, header.queue_id, result.count, result.size, took_ms)
+        return result
+
+    def _answer(
+        self, request: RemotingCommand, header: PullMessage, allowed: _Allowed, result: GetResult, code: ResponseCode
+    ) -> Answer:
+        suggested = 0
+        if self._slave_read:
+            suggested = allowed.group.broker_id_when_slow if result.suggest_slave else allowed.group.broker_id
+        sys_flags = (allowed.topic.sys_flag, allowed.group.sys_flag)
+        if code is ResponseCode.SUCCESS:
+            head = _FOUND(
+                request.opaque,
+                result.size,
+                suggested,
+                result.next_offset,
+                result.min_offset,
+                result.max_offset,
+                *sys_flags,
+            )
+            return [head, *result.slices]
+        fields = PullMessageAnswer(
+            suggest_which_broker_id=suggested,
+            next_begin_offset=result.next_offset,
+            min_offset=result.min_offset,
+            max_offset=result.max_offset,
+            topic_sys_flag=sys_flags[0],
+            group_sys_flag=sys_flags[1],
+        ).to_fields()
+        return request.answer(code, result.status.value, fields)
+
+    def _reset_answer(self, request: RemotingCommand, header: PullMessage, allowed: _Allowed, offset: int) -> Answer:
+        queue = (header.topic, header.queue_id)
+        fields = PullMessageAnswer(
+            suggest_which_broker_id=0,
+            next_begin_offset=offset,
+            min_offset=max(self._store.min_offset(*queue), 0),
+            max_offset=self._store.max_offset(*queue),
+            topic_sys_flag=allowed.topic.sys_flag,
+            group_sys_flag=allowed.group.sys_flag,
+        ).to_fields()
+        return request.answer(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", fields)
+
+
+def no_lite_pulls(host: str) -> Handler:
+    """Stands for `pull` where lite pull consumers are not served (`litePullMessageEnable=false`)."""
+
+    def refuse(_: Peer, __: RemotingCommand) -> Outcome:
+        raise NoPermission(
+            f"the broker[{host}] for lite pull consumer is forbidden", {"forbiddenType": str(_BY_BROKER)}
+        )
+
+    return refuse
+
+
+def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
+    """What a client is told of a read."""
+    if status in (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
+        return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
+    return _CODES[status]

@@ -1,0 +1,1 @@
+"""Messages by key, id and queue position."""

@@ -1,0 +1,1 @@
+"""The broker at its name servers."""

@@ -1,0 +1,124 @@
+"""Makes a broker known to its name servers: all topics at the start and every 30 s, new ones at once."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from skyrocket.broker.state.identity import BrokerIdentity
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, TopicConfig
+from skyrocket.protocol.bodies.registration import REGISTRATION, BrokerRegistration, body_crc
+from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.topics import TopicTable as RegisteredTopics
+from skyrocket.protocol.errors import RequestError
+from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
+from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.errors import RemotingError
+
+_logger = logging.getLogger(__name__)
+
+_UNREGISTER_SECONDS: Final = 3.0
+_READ_WRITE: Final = PERM_READ | PERM_WRITE
+
+
+class Registration:
+    """Tells every name server; they know nothing of each other."""
+
+    def __init__(
+        self,
+        client: RemotingClient,
+        name_servers: Sequence[str],
+        identity: BrokerIdentity,
+        topics: TopicTable,
+        *,
+        ha_address: str,
+        period_seconds: float = 30.0,
+        timeout_seconds: float = 24.0,
+    ) -> None:
+        self._client = client
+        self._name_servers = tuple(dict.fromkeys(name_servers))
+        self._identity = identity
+        self._topics = topics
+        self._ha_address = ha_address
+        self.period_seconds = period_seconds
+        self.permission = _READ_WRITE  # of the broker itself
+        self._timeout_seconds = timeout_seconds
+        self.heard_by = 0  # name servers that took the last registration
+        self._changed: dict[str, TopicConfig] = {}
+        self._wake = asyncio.Event()
+        self._all_changed = False
+        topics.on_change(self._topics_changed)
+
+    def _topics_changed(self, configs: Sequence[TopicConfig]) -> None:
+        self._changed.update((config.name, config) for config in configs)
+        self._wake.set()
+
+    def permission_changed(self, permission: int) -> None:
+        """Tell of all topics, at once: what the broker does not allow is missing from each."""
+        self.permission = permission
+        self._all_changed = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Register until cancelled; changes in between are told at once, and only they."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self.period_seconds)
+            only_changes = self._wake.is_set() and not self._all_changed
+            self._wake.clear()
+            self._all_changed = False
+            changed, self._changed = self._changed, {}
+            await self.register(changed if only_changes else None)
+
+    async def register(self, topics: Mapping[str, TopicConfig] | None = None) -> int:
+        """Tell all name servers of these topics, or of all; returns how many have heard it."""
+        chosen = self._allowed(self._topics.topics if topics is None else topics)
+        body = REGISTRATION.encode(BrokerRegistration(RegisteredTopics(self._topics.data_version, chosen)))
+        outcomes = await asyncio.gather(*(self._register_at(address, body) for address in self._name_servers))
+        self.heard_by = sum(outcomes)
+        return self.heard_by
+
+    def _allowed(self, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
+        if self.permission & _READ_WRITE == _READ_WRITE:
+            return dict(topics)
+        return {name: replace(topic, permission=topic.permission & self.permission) for name, topic in topics.items()}
+
+    async def _register_at(self, name_server: str, body: bytes) -> bool:
+        identity = self._identity
+        request = RegisterBroker(
+            broker_name=identity.broker_name,
+            broker_addr=str(identity.address),
+            cluster_name=identity.cluster_name,
+            ha_server_addr=self._ha_address,
+            broker_id=identity.broker_id,
+            enable_acting_master=False,
+            body_crc32=body_crc(body),
+        )
+        try:
+            reply = await self._client.call(name_server, request, body, timeout_seconds=self._timeout_seconds)
+            ordered = KV_TABLE.decode(reply.body).table if reply.body else {}
+        except (RemotingError, RequestError) as error:
+            _logger.warning("not registered name_server=%s reason=%s", name_server, error)
+            return False
+        self._topics.mark_ordered(ordered)
+        return True
+
+    async def unregister(self) -> None:
+        """Say goodbye; who cannot be reached will notice the closed connection."""
+        await asyncio.gather(*(self._unregister_at(address) for address in self._name_servers))
+
+    async def _unregister_at(self, name_server: str) -> None:
+        identity = self._identity
+        request = UnregisterBroker(
+            broker_name=identity.broker_name,
+            broker_addr=str(identity.address),
+            cluster_name=identity.cluster_name,
+            broker_id=identity.broker_id,
+        )
+        try:
+            await self._client.call(name_server, request, timeout_seconds=_UNREGISTER_SECONDS)
+        except (RemotingError, RequestError) as error:
+            _logger.warning("not unregistered name_server=%s reason=%s", name_server, error)

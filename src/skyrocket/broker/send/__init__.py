@@ -1,0 +1,1 @@
+"""Messages that clients put: sends, replies, and what consumers send back."""

@@ -1,0 +1,108 @@
+"""What producers hear: at once, or when the disk has their messages (SYNC_FLUSH; one callback for all of a turn)."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from skyrocket.broker.rules.put_refusals import put_refusal
+from skyrocket.broker.state.identity import BrokerIdentity
+from skyrocket.protocol.answer_template import AnswerTemplate
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.requests.messaging import SendMessageAnswer
+from skyrocket.remoting.answers import LaterAnswer
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.results import PutStatus
+
+
+class Stored(NamedTuple):
+    """A send that is in the log, and what its answer says."""
+
+    later: LaterAnswer
+    unique_key: str  # "" for a batch without one
+    queue_id: int
+    message_ids: str
+    queue_offset: int
+    recall_handle: str = ""  # of a message that waits for its time
+    is_batch: bool = False  # one record of several messages
+
+
+class SendAnswers:
+    """Answers of one broker; `after_put` is called when messages have become durable, so that they are dispatched."""
+
+    def __init__(self, store: MessageStore, identity: BrokerIdentity, after_put: Callable[[], None]) -> None:
+        self._store = store
+        self._after_put = after_put
+        host = identity.store_host
+        self.id_prefix = (host.address + host.port.to_bytes(4, "big")).hex().upper()
+        trace = "true" if identity.trace_on else "false"
+        self.refusal_fields = {"TRACE_ON": trace, "MSG_REGION": identity.region}
+        constants = {"region": identity.region, "trace_on": trace}
+        attributes: tuple[str, ...] = ("queue_id", "msg_id", "queue_offset")
+        self.single_head = AnswerTemplate(SendMessageAnswer, ("transaction_id", *attributes), constants=constants).head
+        self._batch_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
+        attributes = ("transaction_id", *attributes, "recall_handle")
+        self._timer_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
+
+    def confirm(self, stored: Stored) -> None:
+        """Success."""
+        later, unique_key, queue_id, message_ids, queue_offset, handle, is_batch = stored
+        opaque = later.request.opaque
+        if is_batch:
+            later.fill(later.request.answer(ResponseCode.SUCCESS, None, self._fields(stored)))
+        elif handle:
+            later.fill(self._timer_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset, handle))
+        elif unique_key:
+            later.fill(self.single_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset))
+        else:
+            later.fill(self._batch_head(opaque, 0, queue_id, message_ids, queue_offset))
+
+    def refuse(self, later: LaterAnswer, status: PutStatus) -> None:
+        """The store did not take the message."""
+        error = put_refusal(status, self._store.config.max_message_size, self._store.paths.root)
+        error.ext_fields = self.refusal_fields
+        later.refuse(error)
+
+    def confirm_when_durable(self, waiting: list[Stored], end_offset: int) -> None:
+        """Answer when everything before an offset is on disk, cannot be, or has taken too long."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._store.config.sync_flush_timeout_ms / 1000, self._too_late, waiting)
+
+        def settled(ok: bool) -> None:
+            timer.cancel()
+            self._settled(waiting, ok)
+
+        def flushed(ok: bool) -> None:  # in the flusher's thread
+            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
+                loop.call_soon_threadsafe(settled, ok)
+
+        self._store.when_durable(end_offset, flushed)
+
+    def _settled(self, waiting: list[Stored], ok: bool) -> None:
+        for each in waiting:
+            if not each.later.is_open:
+                continue
+            if ok:
+                self.confirm(each)
+            else:
+                self.refuse(each.later, PutStatus.SERVICE_NOT_AVAILABLE)
+        self._after_put()
+
+    def _too_late(self, waiting: list[Stored]) -> None:
+        for each in waiting:
+            if each.later.is_open:
+                # RocketMQ: stored, so the answer has all fields; only its code is another.
+                request = each.later.request
+                each.later.fill(request.answer(ResponseCode.FLUSH_DISK_TIMEOUT, None, self._fields(each)))
+
+    def _fields(self, stored: Stored) -> dict[str, str]:
+        return SendMessageAnswer(
+            region=self.refusal_fields["MSG_REGION"],
+            trace_on=self.refusal_fields["TRACE_ON"],
+            msg_id=stored.message_ids,
+            queue_id=stored.queue_id,
+            queue_offset=stored.queue_offset,
+            transaction_id=stored.unique_key or None,
+            recall_handle=stored.recall_handle or None,
+            batch_unique_id=stored.unique_key if stored.is_batch else None,
+        ).to_fields()

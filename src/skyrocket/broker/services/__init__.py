@@ -1,1 +1,0 @@
-"""What a broker does by itself, without being asked."""

@@ -1,0 +1,1 @@
+"""Half messages, their checks and their end."""
