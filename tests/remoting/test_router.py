@@ -95,7 +95,8 @@ def test_checks_run_before_the_handler() -> None:
         if request.ext_fields is None:
             raise NoPermission("username cannot be null.")
 
-    router = Router([check])
+    router = Router()
+    router.check_with(check)
     router.register(ECHO, lambda _, request: request.answer(0))
     assert answer_to(router, RemotingCommand(ECHO)).remark == "username cannot be null."
     assert answer_to(router, RemotingCommand(ECHO, ext_fields={})).code == 0

@@ -298,29 +298,29 @@ class Broker:
         self._persistence.also_save(self.popping.orders, with_offsets=True)
         self._persistence.before_offsets = self.popping.revive_log.force_to_disk
         self._clients = ClientProcessor(self.consumers, self.producers, self.groups, self.topics)
-        router = Router(self.access.checks, clock=self._peer_clock)
         self.classes = classes = RequestClasses(config)
-        router.register(SEND_CODES, send.send, classes.send)
+        self._workers = Workers(config.query_threads, self._peer_clock)
+        self._router = router = Router(self._peer_clock, class_of=classes.of, workers=self._workers)
+        router.check_with(*self.access.checks)
         router.shapes = SendShapes()
-        send_back.register(router, classes.send)
-        replies.register(router, classes.reply)
-        self.timers.register(router, classes)
+        router.register(SEND_CODES, send.send)
+        router.add(*send_back.handlers(), *replies.handlers())
+        router.add(*self.timers.handlers())
         self.timers.follow(self.settings)
-        self.transactions.register(router, classes)
+        router.add(*self.transactions.handlers())
         self.transactions.follow(self.settings)
-        operators = OperatorProcessor(self.transactions, self.timers, is_master=config.broker_id == 0)
-        operators.register(router, classes.admin)
-        router.register(RequestCode.PULL_MESSAGE, pull.pull, classes.pull)
+        router.add(*OperatorProcessor(self.transactions, self.timers, is_master=config.broker_id == 0).handlers())
+        router.register(RequestCode.PULL_MESSAGE, pull.pull)
         lite_pull = pull.pull if config.lite_pulls else no_lite_pulls(self.identity.address.host)
-        router.register(RequestCode.LITE_PULL_MESSAGE, lite_pull, classes.lite_pull)
+        router.register(RequestCode.LITE_PULL_MESSAGE, lite_pull)
         name_servers = AddressList.parse(config.name_servers).in_order()
         routes = QueueRoutes(self._client, name_servers, self.topics, config.broker_name, self._peer_clock)
-        self.popping.register(router, classes, routes)
+        router.add(*self.popping.handlers(routes))
         self.popping.follow(self.settings)
-        self._clients.register(router, classes.client_manage)
-        OffsetProcessor(store, self.topics, self.groups, self.offsets).register(router, classes.consumer_manage)
-        LockProcessor(self.locks).register(router, classes.admin)
-        QueryProcessor(store, store.config.default_query_results).register(router, classes.query)
+        router.add(*self._clients.handlers())
+        router.add(*OffsetProcessor(store, self.topics, self.groups, self.offsets).handlers())
+        router.add(*LockProcessor(self.locks).handlers())
+        router.add(*QueryProcessor(store, store.config.default_query_results).handlers())
         self._administration = Administration(
             self.settings,
             store,
@@ -331,15 +331,12 @@ class Broker:
             self._persistence,
             clock,
         )
-        self._administration.register(router, classes)
-        self.access.register(router, classes.admin, str(self.identity.address))
-        self.inquiries.register(router, classes.admin)
-        self._router = router
-        self._workers = Workers(config.query_threads, self._peer_clock)
+        router.add(*self._administration.handlers())
+        router.add(*self.access.handlers(str(self.identity.address)))
+        router.add(*self.inquiries.handlers())
         self.inquiries.runtime_info.add_source(
             lambda: {"queryThreadPoolQueueHeadWaitTimeMills": str(self._workers.head_wait_ms)}
         )
-        classes.assign(router, self._workers)  # after the last registration: which class a code belongs to is one table
         self._server = RemotingServer(
             router,
             ServerSettings(idle_seconds=config.idle_seconds),

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from skyrocket.clock import Clock
+from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
 from skyrocket.protocol.errors import ProtocolError, RequestError
 from skyrocket.protocol.frames import MAX_FRAME_SIZE, FrameReader, encode
@@ -81,6 +82,8 @@ class Connection(asyncio.Protocol):
         self.remote_address = remote_address
         self.local_address = Address("", 0)
         self.attributes: dict[str, Any] = {}
+        self.version = 0
+        self.language: LanguageCode | None = None
         self.router = router
         self.opened_at = self.last_activity = clock.monotonic()
         self.closing_since: float | None = None

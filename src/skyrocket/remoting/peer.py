@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from enum import Enum
 from typing import Any, Protocol, TypeVar
 
+from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import Address
@@ -25,7 +26,13 @@ class CloseReason(Enum):
 
 
 class Peer(Protocol):
-    """One connection as handlers see it. `attributes` belongs to them: the client id of a heartbeat, for example."""
+    """One connection as handlers see it. `attributes` belongs to them: the client id of a heartbeat, for example.
+
+    `version` and `language` are those of the request that is being served: peers say them with each.
+    """
+
+    version: int
+    language: LanguageCode | None
 
     @property
     def remote_address(self) -> Address: ...

@@ -8,7 +8,7 @@ oneway request is never answered.
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from pathlib import PurePath
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.protocol.codes import ResponseCode, Version
@@ -18,11 +18,12 @@ from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import Answer, Frame, LaterAnswer, Outcome, answer_frame, refusal
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.serving import R, RawHandler, Serving, serve
 from skyrocket.remoting.tasks import TaskSet
+from skyrocket.remoting.workers import Workers
 
 _logger = logging.getLogger(__name__)
 
-Handler: TypeAlias = Callable[[Peer, RemotingCommand], Outcome]
 Check: TypeAlias = Callable[[Peer, RemotingCommand], None]
 
 # RocketMQ: the broker's VIP port serves everything but what may be held for long.
@@ -38,7 +39,7 @@ class Route:
 
     __slots__ = ("code", "failed", "handler", "request_class", "requests")
 
-    def __init__(self, code: int | None, handler: Handler, request_class: RequestClass) -> None:
+    def __init__(self, code: int | None, handler: RawHandler, request_class: RequestClass) -> None:
         self.code = code  # None: all codes without a handler of their own
         self.handler = handler
         self.request_class = request_class
@@ -49,22 +50,52 @@ class Route:
 class Router:
     """The table of handlers, shared by all connections of a server or client."""
 
-    def __init__(self, checks: Iterable[Check] = (), clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        class_of: Callable[[int | None], RequestClass] | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        """`class_of` says which requests share a bound; `workers` run handlers that ask for a thread."""
         self.tasks = TaskSet()  # what handlers that must wait are doing
         self.shapes: SendShapes | None = None  # set by whoever registers a handler of sends
         self._others = RequestClass("others", _OTHERS_LIMIT)
         self._routes: dict[int, Route] = {}
-        self._default = Route(None, _not_supported, self._others)
-        self._checks = tuple(checks)
+        self._class_of = class_of or (lambda code: self._others)
+        self._default = Route(None, _not_supported, self._class_of(None))
+        self._checks: tuple[Check, ...] = ()
+        self._workers = workers
         self._failures = FailureLog(clock or SystemClock())
 
-    def register(self, codes: int | Iterable[int], handler: Handler, request_class: RequestClass | None = None) -> None:
-        """Let a handler answer requests of these codes."""
+    def check_with(self, *checks: Check) -> None:
+        """Ask these, too, before every handler: they raise what is refused."""
+        self._checks += checks
+
+    def add(self, *servings: Serving) -> None:
+        """Let handlers answer."""
+        for codes, handler, in_thread in servings:
+            for code in codes:
+                request_class = self._class_of(code)
+                if in_thread:
+                    assert self._workers is not None, f"request {code} wants a thread"
+                    self.register(code, self._workers.beside(handler, request_class), request_class)
+                else:
+                    self.register(code, handler, request_class)
+
+    def serve(self, request: type[R], handler: Callable[[Peer, R, Any], object]) -> None:
+        """Let a typed handler answer one kind of request."""
+        self.add(serve(request, handler))
+
+    def register(
+        self, codes: int | Iterable[int], handler: RawHandler, request_class: RequestClass | None = None
+    ) -> None:
+        """Let a raw handler answer requests of these codes."""
         for code in (codes,) if isinstance(codes, int) else codes:
             assert code not in self._routes, f"two handlers for {code}"
-            self._routes[code] = Route(code, handler, request_class or self._others)
+            self._routes[code] = Route(code, handler, request_class or self._class_of(code))
 
-    def register_default(self, handler: Handler, request_class: RequestClass | None = None) -> None:
+    def register_default(self, handler: RawHandler, request_class: RequestClass | None = None) -> None:
         """Let a handler answer all other codes."""
         self._default = Route(None, handler, request_class or self._others)
 
@@ -75,7 +106,8 @@ class Router:
 
     def without(self, codes: Collection[int]) -> "Router":
         """The same handlers and counters, but these codes are not supported."""
-        fewer = Router(self._checks)
+        fewer = Router()
+        fewer._checks = self._checks
         fewer.tasks = self.tasks
         fewer.shapes = self.shapes
         fewer._others = self._others

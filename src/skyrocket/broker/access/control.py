@@ -26,8 +26,8 @@ from skyrocket.format.properties import find_property
 from skyrocket.format.record import read_head
 from skyrocket.model.topic import is_system_topic
 from skyrocket.protocol.signing import Credentials, Signer
-from skyrocket.remoting.admission import RequestClass
-from skyrocket.remoting.router import Check, Router
+from skyrocket.remoting.router import Check
+from skyrocket.remoting.serving import Handlers
 from skyrocket.store.message_store import MessageStore
 
 _logger = logging.getLogger(__name__)
@@ -72,15 +72,15 @@ class AccessControl:
         """What must run for it."""
         return None if self.plain is None else self.plain.watch
 
-    def register(self, router: Router, request_class: RequestClass, broker_address: str) -> None:
+    def handlers(self, broker_address: str) -> Handlers:
         """Answer the requests that manage accounts, users and policies."""
         if self.plain is not None:
             names = (self._config.cluster_name, self._config.broker_name, broker_address)
-            PlainAclProcessor(self.plain, *names).register(router, request_class)
+            yield from PlainAclProcessor(self.plain, *names).handlers()
         if self.user_access is None:
-            NoUsersProcessor().register(router, request_class)
+            yield from NoUsersProcessor().handlers()
         else:
-            UserAdminProcessor(self.users, authenticates=self.user_access.authenticates).register(router, request_class)
+            yield from UserAdminProcessor(self.users, authenticates=self.user_access.authenticates).handlers()
 
     def load(self) -> None:
         """Read accounts, users and policies; raises ConfigError, CorruptFile or OSError."""

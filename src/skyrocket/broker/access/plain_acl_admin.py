@@ -19,9 +19,8 @@ from skyrocket.protocol.requests.acl import (
     UpdateAndCreateAclConfig,
     UpdateGlobalWhiteAddrsConfig,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 # RocketMQ: these numbers have another meaning since 5.3.3, which has no ACL 1.0 any more.
 _UPDATE_FAILED: Final = 209
@@ -38,13 +37,14 @@ class PlainAclProcessor:
         self._broker = broker
         self._address = address
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(UpdateAndCreateAclConfig.code, self.update, request_class)
-        router.register(DeleteAclConfig.code, self.delete, request_class)
-        router.register(GetBrokerClusterAclInfo.code, self.versions, request_class)
-        router.register(UpdateGlobalWhiteAddrsConfig.code, self.set_white_addresses, request_class)
-        router.register(GetBrokerClusterAclConfig.code, self.show, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(UpdateAndCreateAclConfig.code, self.update),
+            serve_raw(DeleteAclConfig.code, self.delete),
+            serve_raw(GetBrokerClusterAclInfo.code, self.versions),
+            serve_raw(UpdateGlobalWhiteAddrsConfig.code, self.set_white_addresses),
+            serve_raw(GetBrokerClusterAclConfig.code, self.show),
+        )
 
     def update(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """UPDATE_AND_CREATE_ACL_CONFIG."""

@@ -24,9 +24,8 @@ from skyrocket.protocol.requests.acl import (
     UpdateUser,
 )
 from skyrocket.protocol.signing import ACCESS_KEY
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 _REMARK = "not set any response code"  # RocketMQ says so of every success here
 
@@ -54,17 +53,18 @@ class UserAdminProcessor:
         self._table = table
         self._authenticates = authenticates
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(CreateUser.code, self.create_user, request_class)
-        router.register(UpdateUser.code, self.update_user, request_class)
-        router.register(DeleteUser.code, self.delete_user, request_class)
-        router.register(GetUser.code, self.show_user, request_class)
-        router.register(ListUser.code, self.list_users, request_class)
-        router.register((CreateAcl.code, UpdateAcl.code), self.merge_acl, request_class)
-        router.register(DeleteAcl.code, self.delete_acl, request_class)
-        router.register(GetAcl.code, self.show_acl, request_class)
-        router.register(ListAcl.code, self.list_acls, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(CreateUser.code, self.create_user),
+            serve_raw(UpdateUser.code, self.update_user),
+            serve_raw(DeleteUser.code, self.delete_user),
+            serve_raw(GetUser.code, self.show_user),
+            serve_raw(ListUser.code, self.list_users),
+            serve_raw((CreateAcl.code, UpdateAcl.code), self.merge_acl),
+            serve_raw(DeleteAcl.code, self.delete_acl),
+            serve_raw(GetAcl.code, self.show_acl),
+            serve_raw(ListAcl.code, self.list_acls),
+        )
 
     # ── users ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -158,10 +158,8 @@ class UserAdminProcessor:
 class NoUsersProcessor:
     """What RocketMQ answers as long as ACL 2.0 is off."""
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        for kind in _REQUESTS:
-            router.register(kind.code, self.refuse, request_class)
+    def handlers(self) -> Handlers:
+        return (serve_raw((kind.code for kind in _REQUESTS), self.refuse),)
 
     def refuse(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """All of them."""

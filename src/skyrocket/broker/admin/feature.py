@@ -28,6 +28,7 @@ from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.protocol.bodies.offsets import DELAY_OFFSET_TABLE
 from skyrocket.protocol.bodies.offsets import DelayOffsetTable as CopiedDelayOffsets
 from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers
 from skyrocket.store.message_store import CHANGEABLE, MessageStore
 
 _STORE_KEYS: Final = tuple(field.metadata["key"] for field in fields(StoreConfig) if field.name in CHANGEABLE)
@@ -71,10 +72,9 @@ class Administration:
         content = self._delay_offsets.content()
         return DELAY_OFFSET_TABLE.encode(CopiedDelayOffsets(content.offsets, content.data_version))
 
-    def register(self, router: Router, classes: RequestClasses) -> None:
-        """Answer the requests of operators."""
+    def handlers(self) -> Handlers:
         for processor in self._processors:
-            processor.register(router, classes.admin)
+            yield from processor.handlers()
 
     def let_follow(
         self,

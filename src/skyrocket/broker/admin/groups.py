@@ -24,10 +24,9 @@ from skyrocket.protocol.requests.admin_groups import (
     UpdateAndCreateSubscriptionGroupList,
     UpdateAndGetGroupForbidden,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 
 class GroupAdminProcessor:
@@ -38,14 +37,15 @@ class GroupAdminProcessor:
         self._offsets = offsets
         self._save = save
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(UpdateAndCreateSubscriptionGroup.code, self.update, request_class)
-        router.register(UpdateAndCreateSubscriptionGroupList.code, self.update_list, request_class)
-        router.register(DeleteSubscriptionGroup.code, self.delete, request_class)
-        router.register(GetSubscriptionGroupConfig.code, self.show, request_class)
-        router.register(GetAllSubscriptionGroupConfig.code, self.show_all, request_class)
-        router.register(UpdateAndGetGroupForbidden.code, self.forbid, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(UpdateAndCreateSubscriptionGroup.code, self.update),
+            serve_raw(UpdateAndCreateSubscriptionGroupList.code, self.update_list),
+            serve_raw(DeleteSubscriptionGroup.code, self.delete),
+            serve_raw(GetSubscriptionGroupConfig.code, self.show),
+            serve_raw(GetAllSubscriptionGroupConfig.code, self.show_all),
+            serve_raw(UpdateAndGetGroupForbidden.code, self.forbid),
+        )
 
     def update(self, _: Peer, request: RemotingCommand) -> Outcome:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP; without a body nothing is asked for, and that is done."""

@@ -17,9 +17,8 @@ from skyrocket.protocol.requests.admin_broker import (
     SetCommitLogReadMode,
     UpdateColdDataFlowCtrConfig,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 _READ_MODES: Final = {0: mmap.MADV_NORMAL, 1: mmap.MADV_RANDOM}
@@ -33,15 +32,16 @@ class MaintenanceProcessor:
         self._is_master = is_master
         self._limits = ColdDataLimits()
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(CleanExpiredConsumeQueue.code, self.clean_queues, request_class)
-        router.register(DeleteExpiredCommitLog.code, self.delete_log_files, request_class)
-        router.register(SetCommitLogReadMode.code, self.set_read_mode, request_class)
-        router.register(UpdateColdDataFlowCtrConfig.code, self.set_cold_limits, request_class)
-        router.register(RemoveColdDataFlowCtrConfig.code, self.remove_cold_limit, request_class)
-        router.register(GetColdDataFlowCtrInfo.code, self.show_cold_limits, request_class)
-        router.register(GetBrokerHaStatus.code, self.replication_status, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(CleanExpiredConsumeQueue.code, self.clean_queues),
+            serve_raw(DeleteExpiredCommitLog.code, self.delete_log_files),
+            serve_raw(SetCommitLogReadMode.code, self.set_read_mode),
+            serve_raw(UpdateColdDataFlowCtrConfig.code, self.set_cold_limits),
+            serve_raw(RemoveColdDataFlowCtrConfig.code, self.remove_cold_limit),
+            serve_raw(GetColdDataFlowCtrInfo.code, self.show_cold_limits),
+            serve_raw(GetBrokerHaStatus.code, self.replication_status),
+        )
 
     def clean_queues(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """CLEAN_EXPIRED_CONSUMEQUEUE: queues whose records have all left the log go."""

@@ -25,9 +25,8 @@ from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, SlaveNotAvailable, SystemFailure
 from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 _HALVES_PER_PAGE: Final = 1000
 _TIMERS_PER_PAGE: Final = 1000
@@ -41,11 +40,12 @@ class OperatorProcessor:
         self._timers = timers
         self._is_master = is_master
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(ListOpenTransactions.code, self.open_transactions, request_class)
-        router.register(EndOpenTransaction.code, self.end_transaction, request_class)
-        router.register(ListPendingTimers.code, self.pending_timers, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(ListOpenTransactions.code, self.open_transactions),
+            serve_raw(EndOpenTransaction.code, self.end_transaction),
+            serve_raw(ListPendingTimers.code, self.pending_timers),
+        )
 
     def open_transactions(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """LIST_OPEN_TRANSACTIONS."""

@@ -8,10 +8,9 @@ from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_broker import GetBrokerConfig, GetBrokerConfigAnswer, UpdateBrokerConfig
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 
 class SettingsProcessor:
@@ -21,10 +20,11 @@ class SettingsProcessor:
         self._settings = settings
         self._turn = asyncio.Lock()
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(UpdateBrokerConfig.code, self.update, request_class)
-        router.register(GetBrokerConfig.code, self.show, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(UpdateBrokerConfig.code, self.update),
+            serve_raw(GetBrokerConfig.code, self.show),
+        )
 
     def show(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """GET_BROKER_CONFIG."""

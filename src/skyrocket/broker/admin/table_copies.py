@@ -7,9 +7,8 @@ from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable as CopiedOffsets
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 
 class TableCopyProcessor:
@@ -19,10 +18,11 @@ class TableCopyProcessor:
         self._offsets = offsets
         self._delay_offsets = delay_offsets
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.GET_ALL_CONSUMER_OFFSET, self.consumer_offsets, request_class)
-        router.register(RequestCode.GET_ALL_DELAY_OFFSET, self.delay_offsets, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.GET_ALL_CONSUMER_OFFSET, self.consumer_offsets),
+            serve_raw(RequestCode.GET_ALL_DELAY_OFFSET, self.delay_offsets),
+        )
 
     def consumer_offsets(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """GET_ALL_CONSUMER_OFFSET."""

@@ -29,10 +29,9 @@ from skyrocket.protocol.requests.admin_topics import (
     UpdateAndCreateTopic,
     UpdateAndCreateTopicList,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 _UNSET_REMARK: Final = "not set any response code"  # RocketMQ: left over in answers that are successes
@@ -57,15 +56,16 @@ class TopicAdminProcessor:
         self._clears_retry_topics = clears_retry_topics
         self._mapping_version = DataVersion(timestamp=started_ms)  # of static topics, of which there are none
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(UpdateAndCreateTopic.code, self.update, request_class)
-        router.register(UpdateAndCreateTopicList.code, self.update_list, request_class)
-        router.register(DeleteTopicInBroker.code, self.delete, request_class)
-        router.register(GetTopicConfig.code, self.show, request_class)
-        router.register(GetAllTopicConfig.code, self.show_all, request_class)
-        router.register(GetSystemTopicListFromBroker.code, self.system_topics, request_class)
-        router.register(CleanUnusedTopic.code, self.clean_unused, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(UpdateAndCreateTopic.code, self.update),
+            serve_raw(UpdateAndCreateTopicList.code, self.update_list),
+            serve_raw(DeleteTopicInBroker.code, self.delete),
+            serve_raw(GetTopicConfig.code, self.show),
+            serve_raw(GetAllTopicConfig.code, self.show_all),
+            serve_raw(GetSystemTopicListFromBroker.code, self.system_topics),
+            serve_raw(CleanUnusedTopic.code, self.clean_unused),
+        )
 
     def update(self, _: Peer, request: RemotingCommand) -> Outcome:
         """UPDATE_AND_CREATE_TOPIC."""

@@ -28,10 +28,9 @@ from skyrocket.protocol.requests.server_to_client import (
     GetConsumerRunningInfo,
     GetConsumerStatusFromClient,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.errors import CallTimeout, RemotingError
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 _logger = logging.getLogger(__name__)
@@ -62,11 +61,12 @@ class ClientRelay:
         self.relay_seconds = relay_seconds
         self.status_seconds = status_seconds
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.GET_CONSUMER_RUNNING_INFO, self.running_info, request_class)
-        router.register(RequestCode.CONSUME_MESSAGE_DIRECTLY, self.consume_directly, request_class)
-        router.register(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self.status, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.GET_CONSUMER_RUNNING_INFO, self.running_info),
+            serve_raw(RequestCode.CONSUME_MESSAGE_DIRECTLY, self.consume_directly),
+            serve_raw(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self.status),
+        )
 
     # ── one client ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,9 +17,8 @@ from skyrocket.protocol.requests.query import (
     QueryTopicConsumeByWho,
     QueryTopicsByConsumer,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 
 class ConnectionProcessor:
@@ -39,15 +38,16 @@ class ConnectionProcessor:
         self._identity = identity
         self._subscriptions = subscriptions
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumers, request_class)
-        router.register(RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producers, request_class)
-        router.register(RequestCode.GET_ALL_PRODUCER_INFO, self.all_producers, request_class)
-        router.register(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic, request_class)
-        router.register(RequestCode.QUERY_TOPICS_BY_CONSUMER, self.topics_of_group, request_class)
-        router.register(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, self.subscription, request_class)
-        router.register(RequestCode.CHECK_CLIENT_CONFIG, self.check_client, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumers),
+            serve_raw(RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producers),
+            serve_raw(RequestCode.GET_ALL_PRODUCER_INFO, self.all_producers),
+            serve_raw(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic),
+            serve_raw(RequestCode.QUERY_TOPICS_BY_CONSUMER, self.topics_of_group),
+            serve_raw(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, self.subscription),
+            serve_raw(RequestCode.CHECK_CLIENT_CONFIG, self.check_client),
+        )
 
     def consumers(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """GET_CONSUMER_CONNECTION_LIST; 206 for a group without members, on which tools depend."""

@@ -15,9 +15,8 @@ from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeatAnswer, UnregisterClient
 from skyrocket.protocol.requests.server_to_client import NotifyConsumerIdsChanged
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import CloseReason, Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 
 class ClientProcessor:
@@ -35,11 +34,12 @@ class ClientProcessor:
         self._groups = groups
         self._topics = topics
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.HEART_BEAT, self.heart_beat, request_class)
-        router.register(RequestCode.UNREGISTER_CLIENT, self.unregister, request_class)
-        router.register(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.consumer_list, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.HEART_BEAT, self.heart_beat),
+            serve_raw(RequestCode.UNREGISTER_CLIENT, self.unregister),
+            serve_raw(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.consumer_list),
+        )
 
     def heart_beat(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
         """HEART_BEAT; a group that may not be created is passed over in silence."""

@@ -4,9 +4,8 @@ from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, LockedQueues
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 
 class LockProcessor:
@@ -15,10 +14,11 @@ class LockProcessor:
     def __init__(self, locks: QueueLocks) -> None:
         self._locks = locks
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.LOCK_BATCH_MQ, self.lock, request_class)
-        router.register(RequestCode.UNLOCK_BATCH_MQ, self.unlock, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.LOCK_BATCH_MQ, self.lock),
+            serve_raw(RequestCode.UNLOCK_BATCH_MQ, self.unlock),
+        )
 
     def lock(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """LOCK_BATCH_MQ: the answer names the queues that the client now holds."""

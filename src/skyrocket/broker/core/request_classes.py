@@ -8,10 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from skyrocket.config.sections import BrokerConfig
-from skyrocket.protocol.codes import RequestCode
 from skyrocket.remoting.admission import RequestClass
-from skyrocket.remoting.router import Router
-from skyrocket.remoting.workers import Workers
 
 _CODES: Final[dict[str, tuple[int, ...]]] = {
     "send": (10, 36, 310, 320, 370),
@@ -26,10 +23,6 @@ _CODES: Final[dict[str, tuple[int, ...]]] = {
     "end_transaction": (37,),
     "load_balance": (400, 401),
 }
-# They read records all over the log, and nothing but the store: a slow disk must not hold up the event loop.
-_IN_THREADS: Final = frozenset(
-    {RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP}
-)
 
 
 class RequestClasses:
@@ -63,10 +56,3 @@ class RequestClasses:
     def of(self, code: int | None) -> RequestClass:
         """The class of a request code."""
         return self.admin if code is None else self._by_code.get(code, self.admin)
-
-    def assign(self, router: Router, workers: Workers) -> None:
-        """Give every route of a router its class, whatever it was registered with; called once, after all are there."""
-        for route in router.routes():
-            route.request_class = self.of(route.code)
-            if route.code in _IN_THREADS:
-                route.handler = workers.beside(route.handler, route.request_class)

@@ -21,7 +21,8 @@ from skyrocket.protocol.requests.messaging import (
 )
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Handler, Route, Router
+from skyrocket.remoting.router import Route, Router
+from skyrocket.remoting.serving import RawHandler
 
 _SENDS: Final[dict[int, type[SendMessage]]] = {
     kind.code: kind for kind in (SendMessage, SendMessageV2, SendBatchMessage, SendReplyMessage, SendReplyMessageV2)
@@ -37,7 +38,7 @@ class PermissionGate:
         self._host = identity.address.host
         self._send_fields = {"TRACE_ON": "true" if identity.trace_on else "false", "MSG_REGION": identity.region}
         self._topics = topics
-        self._open: dict[int, Handler] = {}  # handlers that others stand in for
+        self._open: dict[int, RawHandler] = {}  # handlers that others stand in for
         self.permission = PERM_READ | PERM_WRITE
         self.set(permission)
 
@@ -58,7 +59,7 @@ class PermissionGate:
             elif route.code in PULL_CODES:
                 self._let(route, self.is_readable, self._refuse_pull)
 
-    def _let(self, route: Route, is_open: bool, stand_in: Handler) -> None:
+    def _let(self, route: Route, is_open: bool, stand_in: RawHandler) -> None:
         assert route.code is not None
         if is_open:
             route.handler = self._open.pop(route.code, route.handler)

@@ -3,8 +3,7 @@
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import QueryNotFound, RequestError
 from skyrocket.protocol.requests.header import BoundaryType
 from skyrocket.protocol.requests.offsets import (
@@ -17,9 +16,8 @@ from skyrocket.protocol.requests.offsets import (
     TimestampAnswer,
     UpdateConsumerOffset,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Answered, Handlers, serve
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Boundary
 
@@ -39,18 +37,18 @@ class OffsetProcessor:
         self._groups = groups
         self._offsets = offsets
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.UPDATE_CONSUMER_OFFSET, self.update, request_class)
-        router.register(RequestCode.QUERY_CONSUMER_OFFSET, self.query, request_class)
-        router.register(RequestCode.GET_MAX_OFFSET, self.max_offset, request_class)
-        router.register(RequestCode.GET_MIN_OFFSET, self.min_offset, request_class)
-        router.register(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self.search, request_class)
-        router.register(RequestCode.GET_EARLIEST_MSG_STORETIME, self.earliest_time, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve(UpdateConsumerOffset, self.update),
+            serve(QueryConsumerOffset, self.query),
+            serve(GetMaxOffset, self.max_offset),
+            serve(GetMinOffset, self.min_offset),
+            serve(SearchOffsetByTimestamp, self.search, in_thread=True),
+            serve(GetEarliestMsgStoreTime, self.earliest_time),
+        )
 
-    def update(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """UPDATE_CONSUMER_OFFSET."""
-        header = UpdateConsumerOffset.from_fields(request.ext_fields)
+    def update(self, _: Peer, header: UpdateConsumerOffset, __: Body) -> Answered:
+        """Commit; what a reset has overtaken is not taken, and the client is told."""
         try:
             self._groups.existing(header.consumer_group, f"Group {header.consumer_group} not exist!")
             self._topics.existing(header.topic, f"Topic {header.topic} not exist!")
@@ -58,15 +56,12 @@ class OffsetProcessor:
         except RequestError as error:
             error.ext_fields = {}
             raise
-        return request.answer(ResponseCode.SUCCESS, None if taken else "Offset has been previously reset", {})
+        return Answered(remark=None if taken else "Offset has been previously reset")
 
-    def query(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_CONSUMER_OFFSET; a new group begins at 0 while nothing of the queue was deleted."""
-        header = QueryConsumerOffset.from_fields(request.ext_fields)
+    def query(self, _: Peer, header: QueryConsumerOffset, __: Body) -> OffsetAnswer:
+        """How far a group has come; a new group begins at 0 while nothing of the queue was deleted."""
         offset = self._offsets.committed(header.consumer_group, header.topic, header.queue_id)
-        if offset is None:
-            offset = self._first_offset(header)
-        return _offset(request, offset)
+        return OffsetAnswer(offset=self._first_offset(header) if offset is None else offset)
 
     def _first_offset(self, header: QueryConsumerOffset) -> int:
         if header.set_zero_if_not_found is False:
@@ -78,34 +73,24 @@ class OffsetProcessor:
                 return 0
         raise QueryNotFound("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first", {})
 
-    def max_offset(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_MAX_OFFSET; not committed counts what is in the log but not yet in the queue."""
-        header = GetMaxOffset.from_fields(request.ext_fields)
+    def max_offset(self, _: Peer, header: GetMaxOffset, __: Body) -> OffsetAnswer:
+        """Where a queue ends; not committed counts what is in the log but not yet in the queue."""
         queue = self._store.queues.get(header.topic, header.queue_id)
         if queue is None:
-            return _offset(request, 0)
-        return _offset(request, queue.max_offset if header.committed else queue.next_offset)
+            return OffsetAnswer(offset=0)
+        return OffsetAnswer(offset=queue.max_offset if header.committed else queue.next_offset)
 
-    def min_offset(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_MIN_OFFSET."""
-        header = GetMinOffset.from_fields(request.ext_fields)
-        answer = _offset(request, max(self._store.min_offset(header.topic, header.queue_id), 0))
-        answer.remark = ""  # RocketMQ 5: here, and only here
-        return answer
+    def min_offset(self, _: Peer, header: GetMinOffset, __: Body) -> Answered:
+        """Where a queue begins."""
+        offset = max(self._store.min_offset(header.topic, header.queue_id), 0)
+        return Answered(OffsetAnswer(offset=offset), remark="")  # RocketMQ 5: here, and only here
 
-    def search(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """SEARCH_OFFSET_BY_TIMESTAMP."""
-        header = SearchOffsetByTimestamp.from_fields(request.ext_fields)
+    def search(self, _: Peer, header: SearchOffsetByTimestamp, __: Body) -> OffsetAnswer:
+        """Where a queue was at a time."""
         boundary = Boundary.UPPER if header.boundary_type is BoundaryType.UPPER else Boundary.LOWER
         offset = self._store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary)
-        return _offset(request, max(offset, 0))
+        return OffsetAnswer(offset=max(offset, 0))
 
-    def earliest_time(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_EARLIEST_MSG_STORETIME."""
-        header = GetEarliestMsgStoreTime.from_fields(request.ext_fields)
-        timestamp = self._store.earliest_time(header.topic, header.queue_id)
-        return request.answer(ResponseCode.SUCCESS, None, TimestampAnswer(timestamp=timestamp).to_fields())
-
-
-def _offset(request: RemotingCommand, offset: int) -> RemotingCommand:
-    return request.answer(ResponseCode.SUCCESS, None, OffsetAnswer(offset=offset).to_fields())
+    def earliest_time(self, _: Peer, header: GetEarliestMsgStoreTime, __: Body) -> TimestampAnswer:
+        """When the oldest message of a queue was stored."""
+        return TimestampAnswer(timestamp=self._store.earliest_time(header.topic, header.queue_id))

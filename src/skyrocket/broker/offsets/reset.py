@@ -28,9 +28,8 @@ from skyrocket.protocol.errors import ConsumerNotOnline, SystemFailure
 from skyrocket.protocol.requests.offsets import CloneGroupOffset, ResetOffset
 from skyrocket.protocol.requests.query import QueryCorrectionOffset
 from skyrocket.protocol.requests.server_to_client import ResetConsumerClientOffset
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 
@@ -53,11 +52,12 @@ class OffsetAdminProcessor:
         self._consumers = consumers
         self._identity = identity
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self.reset, request_class)
-        router.register(RequestCode.CLONE_GROUP_OFFSET, self.clone, request_class)
-        router.register(RequestCode.QUERY_CORRECTION_OFFSET, self.correction, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self.reset),
+            serve_raw(RequestCode.CLONE_GROUP_OFFSET, self.clone),
+            serve_raw(RequestCode.QUERY_CORRECTION_OFFSET, self.correction),
+        )
 
     # ── reset ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

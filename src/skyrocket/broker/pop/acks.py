@@ -16,9 +16,8 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import MessageIllegal, NoMessage, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE, ReceiptHandle
 from skyrocket.protocol.requests.pop import AckMessage, ChangeInvisibleTime, ChangeInvisibleTimeAnswer
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
 
@@ -54,11 +53,12 @@ class AckProcessor:
         self._wake = wake
         self._free_at = free_at
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.ACK_MESSAGE, self.ack, request_class)
-        router.register(RequestCode.BATCH_ACK_MESSAGE, self.batch_ack, request_class)
-        router.register(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, self.change_invisible_time, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.ACK_MESSAGE, self.ack),
+            serve_raw(RequestCode.BATCH_ACK_MESSAGE, self.batch_ack),
+            serve_raw(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, self.change_invisible_time),
+        )
 
     # ── acknowledgements ─────────────────────────────────────────────────────────────────────────────────────────────
 

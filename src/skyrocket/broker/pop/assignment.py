@@ -16,9 +16,8 @@ from skyrocket.protocol.bodies import assignment as bodies
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import GroupNotExist, NoPermission
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 ANY_QUEUE: Final = -1
 Strategy = Callable[[int, int, int], list[int]]  # place of the client, clients, queues → numbers of its queues
@@ -82,11 +81,12 @@ class AssignmentProcessor:
         self._queues_of = queues_of
         self._settings = settings
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.QUERY_ASSIGNMENT, self.query, request_class)
-        router.register(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode, request_class)
-        router.register(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.QUERY_ASSIGNMENT, self.query),
+            serve_raw(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode),
+            serve_raw(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes),
+        )
 
     # ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.broker.pop.acks import AckProcessor
 from skyrocket.broker.pop.assignment import AssignmentProcessor
 from skyrocket.broker.pop.checks import PopChecks
@@ -36,7 +35,7 @@ from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.commit_log import DispatchItem
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.message_store import MessageStore
@@ -172,15 +171,17 @@ class Popping:
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def register(self, router: Router, classes: RequestClasses, routes: QueueRoutes) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.POP_MESSAGE, self.processor.pop, classes.pull)
-        self.looking.register(router, classes.pull)
-        self.acks.register(router, classes.ack)
-        AssignmentProcessor(
+    def handlers(self, routes: QueueRoutes) -> Handlers:
+        assignment = AssignmentProcessor(
             self.modes, self._topics, self._groups, self._consumers, routes.of, self._settings
-        ).register(router, classes.load_balance)
-        router.register(RequestCode.POP_ROLLBACK, _nothing_to_roll_back, classes.admin)
+        )
+        return (
+            serve_raw(RequestCode.POP_MESSAGE, self.processor.pop),
+            *self.looking.handlers(),
+            *self.acks.handlers(),
+            *assignment.handlers(),
+            serve_raw(RequestCode.POP_ROLLBACK, _nothing_to_roll_back),
+        )
 
     def arrived(self, items: Sequence[DispatchItem]) -> None:
         """The store's listener: these records are readable now."""

@@ -24,10 +24,9 @@ from skyrocket.protocol.requests.pop import (
     PollingInfoAnswer,
     PopMessageAnswer,
 )
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 _NO_REMARK = "not set any response code"
@@ -62,11 +61,12 @@ class LookingProcessor:
         self._settings = settings
         notifications.resume = self._notify_again
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.PEEK_MESSAGE, self.peek, request_class)
-        router.register(RequestCode.NOTIFICATION, self.notify, request_class)
-        router.register(RequestCode.POLLING_INFO, self.polling_info, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.PEEK_MESSAGE, self.peek),
+            serve_raw(RequestCode.NOTIFICATION, self.notify),
+            serve_raw(RequestCode.POLLING_INFO, self.polling_info),
+        )
 
     # ── peeking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -22,7 +22,7 @@ from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestErr
 from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage, PullMessageAnswer
 from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Handler
+from skyrocket.remoting.serving import RawHandler
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetResult, GetStatus
 
@@ -234,7 +234,7 @@ class PullProcessor:
         return request.answer(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", fields)
 
 
-def no_lite_pulls(host: str) -> Handler:
+def no_lite_pulls(host: str) -> RawHandler:
     """Stands for `pull` where lite pull consumers are not served (`litePullMessageEnable=false`)."""
 
     def refuse(_: Peer, __: RemotingCommand) -> Outcome:

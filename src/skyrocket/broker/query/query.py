@@ -2,13 +2,11 @@
 
 from typing import Final
 
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import QueryNotFound, SystemFailure
 from skyrocket.protocol.requests.query import QueryMessage, QueryMessageAnswer, ViewMessageById
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Answered, Handlers, serve
 from skyrocket.store.message_store import MessageStore
 
 _TAG: Final = "T"
@@ -22,14 +20,14 @@ class QueryProcessor:
         self._store = store
         self._default_max_count = default_max_count
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.QUERY_MESSAGE, self.query, request_class)
-        router.register(RequestCode.VIEW_MESSAGE_BY_ID, self.view, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve(QueryMessage, self.query, in_thread=True),
+            serve(ViewMessageById, self.view, in_thread=True),
+        )
 
-    def query(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_MESSAGE."""
-        header = QueryMessage.from_fields(request.ext_fields)
+    def query(self, _: Peer, header: QueryMessage, __: Body) -> Answered:
+        """Messages with a key, or with a unique key."""
         unique = header.unique_key_query is True or header.index_type == _UNIQUE
         # RocketMQ: how many a search for a unique key may find is the broker's to say.
         most = self._default_max_count if unique else header.max_num
@@ -50,13 +48,12 @@ class QueryProcessor:
             index_last_update_timestamp=index.end_timestamp if index is not None else 0,
             index_last_update_phyoffset=index.end_physical_offset if index is not None else 0,
         )
-        return request.answer(ResponseCode.SUCCESS, None, answer.to_fields(), b"".join(records))
+        return Answered(answer, b"".join(records))
 
-    def view(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """VIEW_MESSAGE_BY_ID."""
-        header = ViewMessageById.from_fields(request.ext_fields)
+    def view(self, _: Peer, header: ViewMessageById, __: Body) -> bytes:
+        """The message at a physical offset."""
         record = self._store.by_physical_offset(header.offset)
         if record is None:
             raise SystemFailure(f"can not find message by the offset, {header.offset}")
         # A copy, made here: it may have to come from the disk, and this is not the event loop's thread.
-        return request.answer(ResponseCode.SUCCESS, None, None, bytes(record))
+        return bytes(record)

@@ -9,9 +9,8 @@ from skyrocket.protocol.bodies.tables import QUEUE_ENTRIES, QueueEntries, QueueE
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.query import QueryConsumeQueue
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
 
@@ -26,9 +25,8 @@ class QueueEntryProcessor:
         self._store = store
         self._consumers = consumers
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.QUERY_CONSUME_QUEUE, self.query, request_class)
+    def handlers(self) -> Handlers:
+        return (serve_raw(RequestCode.QUERY_CONSUME_QUEUE, self.query),)
 
     def query(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """QUERY_CONSUME_QUEUE; where there is no entry the answer is a success with a remark and no body."""

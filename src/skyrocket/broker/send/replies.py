@@ -29,10 +29,9 @@ from skyrocket.protocol.requests.messaging import (
     SendReplyMessageV2,
 )
 from skyrocket.protocol.requests.server_to_client import PushReplyMessageToClient
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 
@@ -71,9 +70,8 @@ class ReplyProcessor:
         self._stores_replies = stores_replies
         self._trace_on = "true" if identity.trace_on else "false"
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register((RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2), self.reply, request_class)
+    def handlers(self) -> Handlers:
+        return (serve_raw((RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2), self.reply),)
 
     def reply(self, peer: Peer, request: RemotingCommand) -> Awaitable[RemotingCommand]:
         """Check and hand on a reply; raises the refusals of its topic."""

@@ -26,9 +26,8 @@ from skyrocket.protocol.codes import RequestCode, ResponseCode, Version
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission, SystemFailure
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 
@@ -66,9 +65,8 @@ class SendBackProcessor:
         self._on_sent_back = on_sent_back
         self.dead_letters: Counter[str] = Counter()  # by group
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back, request_class)
+    def handlers(self) -> Handlers:
+        return (serve_raw(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back),)
 
     def send_back(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """Raises the refusals of group, broker, topic and store."""

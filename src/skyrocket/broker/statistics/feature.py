@@ -23,9 +23,9 @@ from skyrocket.broker.statistics.statistics import StatisticsProcessor
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.topic import SCHEDULE_TOPIC
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Route, Router
+from skyrocket.remoting.router import Route
+from skyrocket.remoting.serving import Handlers
 from skyrocket.store.message_store import MessageStore
 
 
@@ -71,10 +71,9 @@ class Inquiries:
             QueueEntryProcessor(store, consumers),
         )
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer the questions."""
+    def handlers(self) -> Handlers:
         for processor in self._processors:
-            processor.register(router, request_class)
+            yield from processor.handlers()
 
     def begin(self) -> None:
         """Count from now on: what recovery has read again was counted in an earlier life."""

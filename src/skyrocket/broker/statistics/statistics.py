@@ -24,9 +24,8 @@ from skyrocket.protocol.requests.admin_broker import ViewBrokerStatsData
 from skyrocket.protocol.requests.admin_groups import GetBrokerConsumeStats, GetConsumeStats
 from skyrocket.protocol.requests.admin_topics import GetTopicStatsInfo
 from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 
 
 class StatisticsProcessor:
@@ -48,14 +47,15 @@ class StatisticsProcessor:
         self._offsets = offsets
         self._identity = identity
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.GET_BROKER_RUNTIME_INFO, self.runtime_info, request_class)
-        router.register(RequestCode.VIEW_BROKER_STATS_DATA, self.view, request_class)
-        router.register(RequestCode.GET_TOPIC_STATS_INFO, self.topic, request_class)
-        router.register(RequestCode.GET_CONSUME_STATS, self.group, request_class)
-        router.register(RequestCode.GET_BROKER_CONSUME_STATS, self.all_groups, request_class)
-        router.register(RequestCode.QUERY_CONSUME_TIME_SPAN, self.time_spans, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.GET_BROKER_RUNTIME_INFO, self.runtime_info),
+            serve_raw(RequestCode.VIEW_BROKER_STATS_DATA, self.view),
+            serve_raw(RequestCode.GET_TOPIC_STATS_INFO, self.topic),
+            serve_raw(RequestCode.GET_CONSUME_STATS, self.group),
+            serve_raw(RequestCode.GET_BROKER_CONSUME_STATS, self.all_groups),
+            serve_raw(RequestCode.QUERY_CONSUME_TIME_SPAN, self.time_spans),
+        )
 
     def runtime_info(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """GET_BROKER_RUNTIME_INFO."""

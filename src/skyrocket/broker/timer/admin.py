@@ -9,9 +9,8 @@ from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, SystemFailure
 from skyrocket.protocol.requests.admin_broker import SwitchTimerEngine
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.timer.timer_files import TimerFiles
 
 _FILES: Final = "F"
@@ -25,11 +24,12 @@ class TimerAdminProcessor:
         self._files = files
         self._counts = counts
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.GET_TIMER_CHECK_POINT, self.check_point, request_class)
-        router.register(RequestCode.GET_TIMER_METRICS, self.metrics, request_class)
-        router.register(RequestCode.SWITCH_TIMER_ENGINE, self.switch_engine, request_class)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.GET_TIMER_CHECK_POINT, self.check_point),
+            serve_raw(RequestCode.GET_TIMER_METRICS, self.metrics),
+            serve_raw(RequestCode.SWITCH_TIMER_ENGINE, self.switch_engine),
+        )
 
     def check_point(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """GET_TIMER_CHECK_POINT: as it is on disk."""

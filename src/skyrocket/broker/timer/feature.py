@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.live_settings import LiveSettings
@@ -23,7 +22,7 @@ from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.config_files import timer_metrics
 from skyrocket.observability.exposition import Kind, Metric
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
@@ -68,10 +67,8 @@ class Timers:
         self._clock = clock
         rules.park, rules.timer_step = self._rules.apply, self._rules.step_for
 
-    def register(self, router: Router, classes: RequestClasses) -> None:
-        """Answer the requests of producers, slaves and operators."""
-        self._recall.register(router, classes.send)
-        self._admin.register(router, classes.admin)
+    def handlers(self) -> Handlers:
+        return (*self._recall.handlers(), *self._admin.handlers())
 
     def follow(self, settings: LiveSettings) -> None:
         """Take other settings at once."""

@@ -31,10 +31,9 @@ from skyrocket.protocol.errors import (
     TopicNotExist,
 )
 from skyrocket.protocol.requests.messaging import RecallMessage, RecallMessageAnswer
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 
@@ -70,9 +69,8 @@ class RecallProcessor:
         """Go by other settings."""
         self._config, self._limits = config, limits
 
-    def register(self, router: Router, request_class: RequestClass) -> None:
-        """Answer this request."""
-        router.register(RequestCode.RECALL_MESSAGE, self.recall, request_class)
+    def handlers(self) -> Handlers:
+        return (serve_raw(RequestCode.RECALL_MESSAGE, self.recall),)
 
     def recall(self, peer: Peer, request: RemotingCommand) -> LaterAnswer:
         """Raises what RocketMQ answers when the handle does not name a message that waits here."""

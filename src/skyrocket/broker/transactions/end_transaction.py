@@ -27,9 +27,8 @@ from skyrocket.protocol.errors import (
     SystemFailure,
 )
 from skyrocket.protocol.requests.transaction import UNKNOWN, EndTransaction, ResumeCheckHalfMessage
-from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 
@@ -56,10 +55,11 @@ class EndTransactionProcessor:
         """Go by other settings."""
         self._config = config
 
-    def register(self, router: Router, end: RequestClass, admin: RequestClass) -> None:
-        """Answer these requests."""
-        router.register(RequestCode.END_TRANSACTION, self.end, end)
-        router.register(RequestCode.RESUME_CHECK_HALF_MESSAGE, self.resume, admin)
+    def handlers(self) -> Handlers:
+        return (
+            serve_raw(RequestCode.END_TRANSACTION, self.end),
+            serve_raw(RequestCode.RESUME_CHECK_HALF_MESSAGE, self.resume),
+        )
 
     def end(self, _: Peer, request: RemotingCommand) -> RemotingCommand | None:
         """Raises what RocketMQ answers when the half is not the one that is spoken of, or the store refuses."""

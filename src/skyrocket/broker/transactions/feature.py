@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
@@ -32,7 +31,7 @@ from skyrocket.format.config_files import transaction_metrics
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import Handlers
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
@@ -75,9 +74,8 @@ class Transactions:
         rules.rejects_transactions = config.reject_transactions
         rules.on_half = lambda topic: self.counts.add(topic, 1)
 
-    def register(self, router: Router, classes: RequestClasses) -> None:
-        """Answer the requests of producers and operators."""
-        self._processor.register(router, classes.end_transaction, classes.admin)
+    def handlers(self) -> Handlers:
+        return self._processor.handlers()
 
     def follow(self, settings: LiveSettings) -> None:
         """Take other settings at once."""

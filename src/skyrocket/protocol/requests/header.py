@@ -89,6 +89,7 @@ class Request(Header, Generic[A]):
     code: ClassVar[RequestCode]
     answer: ClassVar[type[Header]]
     body: ClassVar[JsonBody[Any] | None] = None  # None: no body, or one that is not JSON
+    optional_body: ClassVar[bool] = False  # whether a request without a body is served, with None for it
     answer_body: ClassVar[JsonBody[Any] | None] = None
 
 
@@ -118,6 +119,7 @@ def request(
     *,
     answer: type[Header] | None = None,
     body: JsonBody[Any] | None = None,
+    optional_body: bool = False,
     answer_body: JsonBody[Any] | None = None,
     names: Mapping[str, str] | None = None,
     strict_numbers: bool = False,
@@ -134,6 +136,7 @@ def request(
         made.code = code  # type: ignore[attr-defined]
         made.answer = answer or NoAnswerFields  # type: ignore[attr-defined]
         made.body = body  # type: ignore[attr-defined]
+        made.optional_body = optional_body  # type: ignore[attr-defined]
         made.answer_body = answer_body  # type: ignore[attr-defined]
         made.is_sent = bool(made.wire_fields) or empty_header
         assert code not in REQUESTS, f"two classes for {code!r}"
