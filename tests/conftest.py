@@ -1,13 +1,18 @@
-"""Fixtures that several folders share."""
+"""How coroutine tests run, and fixtures that several folders share."""
 
+import inspect
+import logging
 import os
 import sys
 import tarfile
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
 
+from skyrocket.remoting.event_loop import loop_factory
 from tests.golden_store import GOLDEN_STORES, GoldenStore, Line
+from tests.loops import run_on
 from tests.raw_store import RawStore
 from tests.requirements import ROOT, MarkListener
 
@@ -33,6 +38,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not any(item.get_closest_marker(name) for name in ("slow", "interop", "timeout")):
             item.add_marker(pytest.mark.timeout(SHORT_SECONDS))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A coroutine runs on the loop that servers have, or on the one that its parameter `loop_kind` names."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    kind = pyfuncitem.callspec.params.get("loop_kind") if hasattr(pyfuncitem, "callspec") else None
+    run_on(None if kind == "asyncio" else loop_factory(), test(**arguments), _seconds_of(pyfuncitem))
+    return True
+
+
+def _seconds_of(item: pytest.Item) -> float:
+    """Less than what pytest-timeout allows, so that the coroutine is told of it and cleans up."""
+    marker = item.get_closest_marker("timeout")
+    allowed = float(marker.args[0]) if marker is not None else float(item.config.getini("timeout"))
+    return allowed - min(20.0, allowed / 6)
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A loop complains in its log about exceptions that nobody took; then the test has failed."""
+    yield
+    complaints = [r for r in caplog.get_records("call") if r.name == "asyncio" and r.levelno >= logging.ERROR]
+    assert not complaints, [record.getMessage() for record in complaints]
 
 
 @pytest.fixture(scope="session", params=GOLDEN_STORES, ids=str)

@@ -9,7 +9,7 @@ from pathlib import Path
 from skyrocket.broker.broker import Broker
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from tests.integration import name_server_fixture
-from tests.integration.name_server_fixture import run_bounded
+from tests.loops import run_bounded
 
 __all__ = ["Cluster", "cluster", "run_bounded", "until"]
 

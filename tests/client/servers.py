@@ -21,10 +21,10 @@ import pytest
 
 from skyrocket.client import Admin
 from skyrocket.config.sections import StoreConfig
-from tests.client.cluster import run_bounded
 from tests.interop.apache import Apache, Unavailable, obtain
 from tests.interop.rocketmq_broker import place_log_settings
 from tests.interop.rocketmq_store import settings_for
+from tests.loops import run_bounded
 
 OURS: Final = "skyrocket"
 KINDS: Final = (OURS, "5.4.0", "4.9.7")

@@ -1,6 +1,5 @@
 """Pure decisions: queues, faults, routes, batches, names, ids, subscriptions, handlers' outcomes."""
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Mapping
@@ -370,7 +369,7 @@ def test_times_may_be_written_as_rocketmq_does() -> None:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_outcomes_of_handlers_decide_over_the_message(is_async: bool) -> None:
+async def test_outcomes_of_handlers_decide_over_the_message(is_async: bool) -> None:
     script: dict[int, Any] = {
         0: None,
         1: ConsumeStatus.CONSUME_SUCCESS,
@@ -390,21 +389,18 @@ def test_outcomes_of_handlers_decide_over_the_message(is_async: bool) -> None:
     async def coroutine(number: Any) -> Any:
         return plain(number)
 
-    async def main() -> None:
-        with ThreadPoolExecutor(1) as threads:
-            handler = Handler(coroutine if is_async else plain, lambda: threads, takes_list=False)
-            assert handler.is_async is is_async
-            found = [await handler.call([number]) for number in script]  # type: ignore[list-item]
-            assert found[0] is found[1] is None
-            levels = [(outcome.delay_level, outcome.suspend_seconds) for outcome in found[2:] if outcome is not None]
-            assert levels == [(0, None), (5, None), (-1, None), (0, 2.5), (0, None), (0, None)]
-            errors = [type(outcome.error) for outcome in found[2:] if outcome is not None]
-            assert errors[4:] == [ValueError, TypeError]
-            middle = await handler.call([0, 1, 3, 0])  # type: ignore[list-item]
-            assert middle is not None
-            assert (middle.first_failed, middle.delay_level) == (2, 5)
-
-    asyncio.run(main())
+    with ThreadPoolExecutor(1) as threads:
+        handler = Handler(coroutine if is_async else plain, lambda: threads, takes_list=False)
+        assert handler.is_async is is_async
+        found = [await handler.call([number]) for number in script]  # type: ignore[list-item]
+        assert found[0] is found[1] is None
+        levels = [(outcome.delay_level, outcome.suspend_seconds) for outcome in found[2:] if outcome is not None]
+        assert levels == [(0, None), (5, None), (-1, None), (0, 2.5), (0, None), (0, None)]
+        errors = [type(outcome.error) for outcome in found[2:] if outcome is not None]
+        assert errors[4:] == [ValueError, TypeError]
+        middle = await handler.call([0, 1, 3, 0])  # type: ignore[list-item]
+        assert middle is not None
+        assert (middle.first_failed, middle.delay_level) == (2, 5)
     assert judged(ConsumeStatus.SUCCESS) is None
 
 

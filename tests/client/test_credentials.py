@@ -23,7 +23,7 @@ from skyrocket.client import (
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.signing import SECURITY_TOKEN, is_signed_with
-from tests.client.cluster import Cluster, cluster, run_bounded, until
+from tests.client.cluster import Cluster, cluster, until
 from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ROOT, WITH_ACCOUNTS, WITH_USERS
 
 TOPIC, GROUP = "TopicAllowed", "CG_acl"
@@ -56,24 +56,21 @@ async def everything_works(given: Cluster, acl: Acl) -> None:
 
 
 @pytest.mark.parametrize("kind", ["1.0", "2.0"])
-def test_a_client_with_an_account_may_do_what_the_account_may(tmp_path: Path, kind: str) -> None:
-    async def main() -> None:
-        (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)
-        config: BrokerConfig = WITH_USERS if kind == "2.0" else replace(WITH_ACCOUNTS, acl_config_path=str(tmp_path))
-        account = ROOT if kind == "2.0" else ADMIN_ACCOUNT
-        acl = Acl(account.access_key, account.secret_key)
-        async with cluster(tmp_path, config=config) as given:
-            await everything_works(given, acl)
-            async with Producer("Nobody", given.names) as producer:
-                with pytest.raises(SendFailed) as refused:
-                    await producer.send(Message(TOPIC, b"x"))
-            assert refused.value.code is not None
-            wrong = Acl(account.access_key, "wrong-secret")
-            async with Admin(given.names, credentials=wrong) as admin:
-                with pytest.raises(BrokerRefused, match="creating topic Secret was refused"):
-                    await admin.create_topic("Secret")
-
-    run_bounded(main())
+async def test_a_client_with_an_account_may_do_what_the_account_may(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)
+    config: BrokerConfig = WITH_USERS if kind == "2.0" else replace(WITH_ACCOUNTS, acl_config_path=str(tmp_path))
+    account = ROOT if kind == "2.0" else ADMIN_ACCOUNT
+    acl = Acl(account.access_key, account.secret_key)
+    async with cluster(tmp_path, config=config) as given:
+        await everything_works(given, acl)
+        async with Producer("Nobody", given.names) as producer:
+            with pytest.raises(SendFailed) as refused:
+                await producer.send(Message(TOPIC, b"x"))
+        assert refused.value.code is not None
+        wrong = Acl(account.access_key, "wrong-secret")
+        async with Admin(given.names, credentials=wrong) as admin:
+            with pytest.raises(BrokerRefused, match="creating topic Secret was refused"):
+                await admin.create_topic("Secret")
 
 
 def test_every_request_is_signed_last_and_the_token_is_signed_too() -> None:
@@ -89,16 +86,13 @@ def test_every_request_is_signed_last_and_the_token_is_signed_too() -> None:
     assert not is_signed_with(command, "secret")
 
 
-def test_one_client_has_one_account() -> None:
-    async def main() -> None:
-        first = ClientSettings("127.0.0.1:1", instance_name="one", credentials=Acl("a", "secret"))
-        async with Producer("Shop", client=first), Producer("Other", client=first):
-            with pytest.raises(CredentialsDiffer, match="choose another instance_name for the second account"):
-                await Producer("Third", client=first, credentials=Acl("b", "secret")).start()
-            with pytest.raises(CredentialsDiffer):
-                await Admin(client=replace(first, credentials=None)).start()
-
-    run_bounded(main())
+async def test_one_client_has_one_account() -> None:
+    first = ClientSettings("127.0.0.1:1", instance_name="one", credentials=Acl("a", "secret"))
+    async with Producer("Shop", client=first), Producer("Other", client=first):
+        with pytest.raises(CredentialsDiffer, match="choose another instance_name for the second account"):
+            await Producer("Third", client=first, credentials=Acl("b", "secret")).start()
+        with pytest.raises(CredentialsDiffer):
+            await Admin(client=replace(first, credentials=None)).start()
 
 
 def test_wrong_credentials_are_named_without_the_secret() -> None:

@@ -25,7 +25,7 @@ from skyrocket.client import (
     ReceivedMessage,
     SendFailed,
 )
-from tests.client.cluster import run_bounded, until
+from tests.client.cluster import until
 from tests.client.servers import SERVER_PARAMETERS, Servers, running
 
 TOPIC = "Orders"
@@ -97,37 +97,33 @@ class Load:
         pytest.param(signal.SIGTERM, id="restarted", marks=pytest.mark.slow),
     ],
 )
-def test_a_broker_goes_away_under_load_and_nothing_confirmed_is_lost(servers: Servers, how: signal.Signals) -> None:
-    async def main() -> None:
-        async with Load(servers.names) as load:
-            await load.more_is_confirmed_and_consumed(200, 40)
-            await asyncio.to_thread(servers.end, "broker", how)
-            await asyncio.sleep(0.3)
-            await asyncio.to_thread(servers.start, "broker")
-            await load.more_is_confirmed_and_consumed(200, 60)
-            await load.all_is_consumed()
+async def test_a_broker_goes_away_under_load_and_nothing_confirmed_is_lost(
+    servers: Servers, how: signal.Signals
+) -> None:
+    async with Load(servers.names) as load:
+        await load.more_is_confirmed_and_consumed(200, 40)
+        await asyncio.to_thread(servers.end, "broker", how)
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(servers.start, "broker")
+        await load.more_is_confirmed_and_consumed(200, 60)
+        await load.all_is_consumed()
 
-    run_bounded(main(), 200)
 
-
-def test_without_a_name_server_known_topics_go_on_and_new_ones_wait_for_it(servers: Servers) -> None:
-    async def main() -> None:
-        async with Load(servers.names) as load:
-            await load.more_is_confirmed_and_consumed(100, 40)
-            await asyncio.to_thread(servers.end, "namesrv", signal.SIGKILL)
-            await load.more_is_confirmed_and_consumed(400, 40)
-            async with Producer("Second", servers.names) as stranger:
-                with pytest.raises(NoNameServer, match=r"no name server answered \(127\.0\.0\.1:\d+: "):
-                    await stranger.send(Message(TOPIC, b"second"))
-            await asyncio.to_thread(servers.start, "namesrv")
-            await load.more_is_confirmed_and_consumed(100, 40)
-            await load.all_is_consumed()
-            assert max(load.got.values()) == 1  # nobody came or went, so nothing had to be read again
-            async with Admin(servers.names) as admin, Producer("Second", servers.names) as stranger:
-                await topic_is_made(admin, "Later")
-                await stranger.send(Message("Later", b"second"))
-
-    run_bounded(main(), 200)
+async def test_without_a_name_server_known_topics_go_on_and_new_ones_wait_for_it(servers: Servers) -> None:
+    async with Load(servers.names) as load:
+        await load.more_is_confirmed_and_consumed(100, 40)
+        await asyncio.to_thread(servers.end, "namesrv", signal.SIGKILL)
+        await load.more_is_confirmed_and_consumed(400, 40)
+        async with Producer("Second", servers.names) as stranger:
+            with pytest.raises(NoNameServer, match=r"no name server answered \(127\.0\.0\.1:\d+: "):
+                await stranger.send(Message(TOPIC, b"second"))
+        await asyncio.to_thread(servers.start, "namesrv")
+        await load.more_is_confirmed_and_consumed(100, 40)
+        await load.all_is_consumed()
+        assert max(load.got.values()) == 1  # nobody came or went, so nothing had to be read again
+        async with Admin(servers.names) as admin, Producer("Second", servers.names) as stranger:
+            await topic_is_made(admin, "Later")
+            await stranger.send(Message("Later", b"second"))
 
 
 async def topic_is_made(admin: Admin, topic: str) -> None:

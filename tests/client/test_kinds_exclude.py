@@ -9,7 +9,7 @@ from skyrocket.client.message import Message
 from skyrocket.client.producer import Producer
 from skyrocket.client.transaction import TransactionProducer, TransactionState
 from skyrocket.errors import MessageRefused
-from tests.client.cluster import cluster, run_bounded
+from tests.client.cluster import cluster
 
 ORDERED_AND_LATER = [
     Message("Orders", b"x", sharding_key="k", delay_level=3),
@@ -24,20 +24,17 @@ NOT_IN_TRANSACTIONS = [
 
 
 @pytest.mark.requirement("C016")
-def test_a_message_is_ordered_or_delayed_or_transactional(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
-            for message in ORDERED_AND_LATER:
-                with pytest.raises(MessageRefused, match="a message with a sharding key cannot be delayed"):
-                    await producer.send(message)
-            transacting = TransactionProducer("Sellers", given.names)
-            transacting.checker(lambda _: TransactionState.COMMIT)
-            async with transacting:
-                for message, reason in NOT_IN_TRANSACTIONS:
-                    with pytest.raises(MessageRefused, match=reason):
-                        async with transacting.transaction(message):
-                            raise AssertionError("the local transaction must not begin")
-            broker = given.brokers["broker-a"]
-            assert broker.store.commit_log.written_offset == 0
-
-    run_bounded(main())
+async def test_a_message_is_ordered_or_delayed_or_transactional(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        for message in ORDERED_AND_LATER:
+            with pytest.raises(MessageRefused, match="a message with a sharding key cannot be delayed"):
+                await producer.send(message)
+        transacting = TransactionProducer("Sellers", given.names)
+        transacting.checker(lambda _: TransactionState.COMMIT)
+        async with transacting:
+            for message, reason in NOT_IN_TRANSACTIONS:
+                with pytest.raises(MessageRefused, match=reason):
+                    async with transacting.transaction(message):
+                        raise AssertionError("the local transaction must not begin")
+        broker = given.brokers["broker-a"]
+        assert broker.store.commit_log.written_offset == 0

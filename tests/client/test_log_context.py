@@ -11,7 +11,7 @@ from skyrocket.client import (
     PushConsumerSettings,
     ReceivedMessage,
 )
-from tests.client.cluster import cluster, run_bounded, until
+from tests.client.cluster import cluster, until
 
 log = logging.getLogger("shop")
 
@@ -29,7 +29,7 @@ class Kept(logging.Handler):
         self.lines.append(self.format(record))
 
 
-def test_records_of_handlers_carry_the_message_in_every_kind_of_handler(tmp_path: Path) -> None:
+async def test_records_of_handlers_carry_the_message_in_every_kind_of_handler(tmp_path: Path) -> None:
     kept = Kept()
     log.addHandler(kept)
     log.setLevel(logging.INFO)
@@ -67,7 +67,7 @@ def test_records_of_handlers_carry_the_message_in_every_kind_of_handler(tmp_path
             )
 
     try:
-        run_bounded(main())
+        await main()
     finally:
         log.removeHandler(kept)
 

@@ -24,7 +24,7 @@ from skyrocket.client import (
     PushConsumerSettings,
     ReceivedMessage,
 )
-from tests.client.cluster import run_bounded, until
+from tests.client.cluster import until
 from tests.client.servers import OURS, SERVER_PARAMETERS, running
 from tests.interop.client_kinds import JAVA_49, JAVA_54, launch_of
 from tests.interop.client_program import ClientProgram, running_client
@@ -116,72 +116,66 @@ async def topic_with(admin: Admin, queues: int) -> None:
 
 
 @pytest.mark.slow  # the other test looks at shares as well, with fewer members
-def test_a_group_of_python_and_java_members_shares_queues_as_both_compute(mixed: Mixed) -> None:
-    async def main() -> None:
-        async with Admin(mixed.names) as admin, Producer("Shop", mixed.names) as producer:
-            await topic_with(admin, 8)
-            await mixed.join("b-python")
-            await shares_are_as_computed(mixed, admin, 1)
-            await mixed.java_joins("a-java")
-            await shares_are_as_computed(mixed, admin, 2)
-            await mixed.join("d-python")
-            await mixed.java_joins("c-java")
-            shares = await shares_are_as_computed(mixed, admin, 4)
-            assert sorted(len(queues) for queues in shares.values()) == [2, 2, 2, 2]
-            await asyncio.gather(*(producer.send(Message(TOPIC, b"%d" % i)) for i in range(80)))
-            for _ in range(150):
-                given: list[Given] = [*mixed.log]
-                for name in ("a-java", "c-java"):
-                    from_java = await asyncio.to_thread(mixed.java.deliveries, name)
-                    given += [(name, each.queue_id, each.queue_offset) for each in from_java]
-                if len(given) >= 80:
-                    break
-                await asyncio.sleep(0.2)
-            assert len(given) == len({(queue, offset) for _, queue, offset in given}) == 80
-            assert all(queue in shares[name] for name, queue, _ in given)
-            await asyncio.to_thread(mixed.java.stop, "a-java")
-            await shares_are_as_computed(mixed, admin, 3)
-            await mixed.members.pop("b-python").stop()
-            await shares_are_as_computed(mixed, admin, 2)
-            await mixed.stop()
-
-    run_bounded(main(), 200)
+async def test_a_group_of_python_and_java_members_shares_queues_as_both_compute(mixed: Mixed) -> None:
+    async with Admin(mixed.names) as admin, Producer("Shop", mixed.names) as producer:
+        await topic_with(admin, 8)
+        await mixed.join("b-python")
+        await shares_are_as_computed(mixed, admin, 1)
+        await mixed.java_joins("a-java")
+        await shares_are_as_computed(mixed, admin, 2)
+        await mixed.join("d-python")
+        await mixed.java_joins("c-java")
+        shares = await shares_are_as_computed(mixed, admin, 4)
+        assert sorted(len(queues) for queues in shares.values()) == [2, 2, 2, 2]
+        await asyncio.gather(*(producer.send(Message(TOPIC, b"%d" % i)) for i in range(80)))
+        for _ in range(150):
+            given: list[Given] = [*mixed.log]
+            for name in ("a-java", "c-java"):
+                from_java = await asyncio.to_thread(mixed.java.deliveries, name)
+                given += [(name, each.queue_id, each.queue_offset) for each in from_java]
+            if len(given) >= 80:
+                break
+            await asyncio.sleep(0.2)
+        assert len(given) == len({(queue, offset) for _, queue, offset in given}) == 80
+        assert all(queue in shares[name] for name, queue, _ in given)
+        await asyncio.to_thread(mixed.java.stop, "a-java")
+        await shares_are_as_computed(mixed, admin, 3)
+        await mixed.members.pop("b-python").stop()
+        await shares_are_as_computed(mixed, admin, 2)
+        await mixed.stop()
 
 
-def test_order_is_kept_when_queues_move_between_python_and_java(mixed: Mixed) -> None:
-    async def main() -> None:
-        sent = 0
-        async with Admin(mixed.names) as admin, Producer("Shop", mixed.names) as producer:
-            await topic_with(admin, 4)
+async def test_order_is_kept_when_queues_move_between_python_and_java(mixed: Mixed) -> None:
+    sent = 0
+    async with Admin(mixed.names) as admin, Producer("Shop", mixed.names) as producer:
+        await topic_with(admin, 4)
 
-            async def keep_sending() -> None:
-                nonlocal sent
-                while True:
-                    await producer.send(Message(TOPIC, b"%d" % sent))
-                    sent += 1
-                    await asyncio.sleep(0.01)
+        async def keep_sending() -> None:
+            nonlocal sent
+            while True:
+                await producer.send(Message(TOPIC, b"%d" % sent))
+                sent += 1
+                await asyncio.sleep(0.01)
 
-            await mixed.join("b-python", orderly=True)
-            sending = asyncio.create_task(keep_sending())
-            await until(lambda: len(mixed.log) > 50)
-            await mixed.java_joins("a-java", orderly=True)
-            await shares_are_as_computed(mixed, admin, 2)
-            await moves_on(mixed, 50)
-            await mixed.join("c-python", orderly=True)
-            await shares_are_as_computed(mixed, admin, 3)
-            await moves_on(mixed, 50)
-            await mixed.members.pop("b-python").stop()
-            await shares_are_as_computed(mixed, admin, 2)
-            await moves_on(mixed, 50)
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
-            ends = {each.queue_id: await admin.max_offset(each) for each in await admin.queues(TOPIC)}
-            log = await all_of(mixed, ends)
-            await mixed.stop()
-        for queue_id, end in ends.items():
-            each_in_order(log, queue_id, end)
-
-    run_bounded(main(), 280)
+        await mixed.join("b-python", orderly=True)
+        sending = asyncio.create_task(keep_sending())
+        await until(lambda: len(mixed.log) > 50)
+        await mixed.java_joins("a-java", orderly=True)
+        await shares_are_as_computed(mixed, admin, 2)
+        await moves_on(mixed, 50)
+        await mixed.join("c-python", orderly=True)
+        await shares_are_as_computed(mixed, admin, 3)
+        await moves_on(mixed, 50)
+        await mixed.members.pop("b-python").stop()
+        await shares_are_as_computed(mixed, admin, 2)
+        await moves_on(mixed, 50)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        ends = {each.queue_id: await admin.max_offset(each) for each in await admin.queues(TOPIC)}
+        log = await all_of(mixed, ends)
+        await mixed.stop()
+    for queue_id, end in ends.items():
+        each_in_order(log, queue_id, end)
 
 
 async def moves_on(mixed: Mixed, count: int) -> None:

@@ -11,7 +11,7 @@ from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import Producer
 from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.start_position import ConsumeFromWhere, MessageModel
-from tests.client.cluster import Cluster, cluster, run_bounded, until
+from tests.client.cluster import Cluster, cluster, until
 
 TOPIC, GROUP = "Orders", "Billing"
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -40,102 +40,90 @@ def committed(given: Cluster) -> int:
     return sum(broker.offsets.committed(GROUP, TOPIC, queue_id) or 0 for queue_id in range(config.read_queues))
 
 
-def test_what_is_not_committed_comes_again_to_the_next_consumer(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
-            await send(producer, "abcdef")
+async def test_what_is_not_committed_comes_again_to_the_next_consumer(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await send(producer, "abcdef")
 
-            async def consumed(commit_at: bytes, last: bytes) -> bytes:
-                got: list[bytes] = []
-                consumer = PushConsumer(GROUP, given.names, own_commits())
-
-                @consumer.on(TOPIC)
-                async def handle(message: ReceivedMessage) -> ConsumeStatus:
-                    got.append(message.body)
-                    return COMMIT if message.body == commit_at else SUCCESS
-
-                async with consumer:
-                    await until(lambda: got[-1:] == [last])
-                return b"".join(got)
-
-            assert await consumed(b"d", b"f") == b"abcdef"
-            assert committed(given) == 4
-            assert await consumed(b"f", b"f") == b"ef"
-            assert committed(given) == 6
-
-    run_bounded(main())
-
-
-@pytest.mark.requirement("C151")
-def test_a_rollback_brings_back_all_since_the_last_commit_and_a_failure_only_its_message(tmp_path: Path) -> None:
-    async def main() -> None:
-        got: list[bytes] = []
-        once: set[bytes] = set()
-
-        def first_time(word: bytes) -> bool:
-            is_new = word not in once
-            once.add(word)
-            return is_new
-
-        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
-            await send(producer, "abcdef")
+        async def consumed(commit_at: bytes, last: bytes) -> bytes:
+            got: list[bytes] = []
             consumer = PushConsumer(GROUP, given.names, own_commits())
-
-            @consumer.on(TOPIC)
-            def handle(message: ReceivedMessage) -> ConsumeStatus | None:
-                got.append(message.body)
-                if message.body == b"d" and first_time(b"roll back"):
-                    return ROLLBACK
-                if message.body == b"e" and first_time(b"fail"):
-                    return ConsumeStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-                return COMMIT if message.body in (b"b", b"f") else None
-
-            async with consumer:
-                await until(lambda: got[-1:] == [b"f"])
-            assert b"".join(got) == b"abcdcdeef"
-            assert committed(given) == 6
-
-    run_bounded(main())
-
-
-def test_a_commit_within_a_piece_leaves_the_rest_to_the_next_call(tmp_path: Path) -> None:
-    async def main() -> None:
-        got: list[bytes] = []
-        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
-            await send(producer, "abcdef")
-            consumer = PushConsumer(GROUP, given.names, own_commits(batch=4))
 
             @consumer.on(TOPIC)
             async def handle(message: ReceivedMessage) -> ConsumeStatus:
                 got.append(message.body)
-                return COMMIT if message.body in (b"b", b"e") else SUCCESS
+                return COMMIT if message.body == commit_at else SUCCESS
 
             async with consumer:
-                await until(lambda: got[-1:] == [b"f"])
-            assert b"".join(got) == b"abcdef"
-            assert committed(given) == 5
+                await until(lambda: got[-1:] == [last])
+            return b"".join(got)
 
-    run_bounded(main())
+        assert await consumed(b"d", b"f") == b"abcdef"
+        assert committed(given) == 4
+        assert await consumed(b"f", b"f") == b"ef"
+        assert committed(given) == 6
 
 
-def test_lists_are_committed_as_a_whole(tmp_path: Path) -> None:
-    async def main() -> None:
-        got: list[bytes] = []
-        async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
-            await send(producer, "abcdef")
-            consumer = PushConsumer(GROUP, given.names, own_commits(batch=4))
+@pytest.mark.requirement("C151")
+async def test_a_rollback_brings_back_all_since_the_last_commit_and_a_failure_only_its_message(tmp_path: Path) -> None:
+    got: list[bytes] = []
+    once: set[bytes] = set()
 
-            @consumer.on(TOPIC, batch=True)
-            async def handle(messages: list[ReceivedMessage]) -> ConsumeStatus:
-                got.extend(message.body for message in messages)
-                return COMMIT if len(got) == 6 else SUCCESS
+    def first_time(word: bytes) -> bool:
+        is_new = word not in once
+        once.add(word)
+        return is_new
 
-            async with consumer:
-                await until(lambda: len(got) == 6)
-            assert b"".join(got) == b"abcdef"
-            assert committed(given) == 6
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await send(producer, "abcdef")
+        consumer = PushConsumer(GROUP, given.names, own_commits())
 
-    run_bounded(main())
+        @consumer.on(TOPIC)
+        def handle(message: ReceivedMessage) -> ConsumeStatus | None:
+            got.append(message.body)
+            if message.body == b"d" and first_time(b"roll back"):
+                return ROLLBACK
+            if message.body == b"e" and first_time(b"fail"):
+                return ConsumeStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+            return COMMIT if message.body in (b"b", b"f") else None
+
+        async with consumer:
+            await until(lambda: got[-1:] == [b"f"])
+        assert b"".join(got) == b"abcdcdeef"
+        assert committed(given) == 6
+
+
+async def test_a_commit_within_a_piece_leaves_the_rest_to_the_next_call(tmp_path: Path) -> None:
+    got: list[bytes] = []
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await send(producer, "abcdef")
+        consumer = PushConsumer(GROUP, given.names, own_commits(batch=4))
+
+        @consumer.on(TOPIC)
+        async def handle(message: ReceivedMessage) -> ConsumeStatus:
+            got.append(message.body)
+            return COMMIT if message.body in (b"b", b"e") else SUCCESS
+
+        async with consumer:
+            await until(lambda: got[-1:] == [b"f"])
+        assert b"".join(got) == b"abcdef"
+        assert committed(given) == 5
+
+
+async def test_lists_are_committed_as_a_whole(tmp_path: Path) -> None:
+    got: list[bytes] = []
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await send(producer, "abcdef")
+        consumer = PushConsumer(GROUP, given.names, own_commits(batch=4))
+
+        @consumer.on(TOPIC, batch=True)
+        async def handle(messages: list[ReceivedMessage]) -> ConsumeStatus:
+            got.extend(message.body for message in messages)
+            return COMMIT if len(got) == 6 else SUCCESS
+
+        async with consumer:
+            await until(lambda: len(got) == 6)
+        assert b"".join(got) == b"abcdef"
+        assert committed(given) == 6
 
 
 def test_the_words_are_errors_where_offsets_are_committed_by_themselves() -> None:

@@ -129,22 +129,19 @@ def test_limits_say_which_of_them_holds() -> None:
     assert queue.overflow(FlowLimits(mib=1, span=None)) == "2 MiB are in hand, the limit is 1"
 
 
-def test_whoever_waits_hears_of_a_finished_message_and_of_the_end() -> None:
-    async def main() -> None:
-        queue = ProcessQueue(QUEUE)
-        queue.put([message(0)])
-        waiting = asyncio.create_task(queue.changed(5))
-        await asyncio.sleep(0)
-        queue.finish([message(0)])
-        await asyncio.wait_for(waiting, 1)
-        waiting = asyncio.create_task(queue.changed(5))
-        await asyncio.sleep(0)
-        queue.drop()
-        await asyncio.wait_for(waiting, 1)
-        assert queue.finish([message(0)]) is None
-        assert queue.count == 0
-
-    asyncio.run(main())
+async def test_whoever_waits_hears_of_a_finished_message_and_of_the_end() -> None:
+    queue = ProcessQueue(QUEUE)
+    queue.put([message(0)])
+    waiting = asyncio.create_task(queue.changed(5))
+    await asyncio.sleep(0)
+    queue.finish([message(0)])
+    await asyncio.wait_for(waiting, 1)
+    waiting = asyncio.create_task(queue.changed(5))
+    await asyncio.sleep(0)
+    queue.drop()
+    await asyncio.wait_for(waiting, 1)
+    assert queue.finish([message(0)]) is None
+    assert queue.count == 0
 
 
 def test_a_lock_is_trusted_for_half_a_minute() -> None:

@@ -22,11 +22,11 @@ from typer.testing import CliRunner
 from skyrocket.cli import app
 from skyrocket.client import Admin, NoRoute
 from skyrocket.config.sections import StoreConfig
-from tests.client.cluster import run_bounded
 from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import SQL_FILTERS, running_standalone
+from tests.loops import run_bounded
 
 
 @pytest.fixture(scope="module", params=SERVER_PARAMETERS)

@@ -11,7 +11,7 @@ from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import Producer
 from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.settings import ClientSettings
-from tests.client.cluster import run_bounded, until
+from tests.client.cluster import until
 from tests.interop.standalone import TLS_ONLY, running_standalone
 
 
@@ -22,7 +22,7 @@ def unverified() -> ssl.SSLContext:
     return context
 
 
-def test_sends_and_pulls_travel_encrypted(tmp_path: Path) -> None:
+async def test_sends_and_pulls_travel_encrypted(tmp_path: Path) -> None:
     async def main(names: str) -> None:
         got: list[bytes] = []
         client = ClientSettings(names, tls=unverified())
@@ -42,4 +42,4 @@ def test_sends_and_pulls_travel_encrypted(tmp_path: Path) -> None:
                 await plain.send(Message("Orders", b"x"), timeout=2)
 
     with running_standalone(tmp_path, TLS_ONLY) as server:
-        run_bounded(main(server.name_server))
+        await main(server.name_server)

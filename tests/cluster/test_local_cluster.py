@@ -80,20 +80,17 @@ def test_several_brokers_share_a_topic(rocketmq: LocalCluster) -> None:
     assert sorted(bodies(rocketmq.messages("Orders"))) == [b"%d" % number for number in range(6)]
 
 
-def test_the_asyncio_form_runs_in_the_callers_loop() -> None:
-    async def main() -> None:
-        threads = asyncio.all_tasks()
-        async with LocalCluster() as mq:
-            assert isinstance(mq, AsyncLocalCluster)
-            assert len(asyncio.all_tasks()) > len(threads)
-            topic = await mq.unique_topic("Orders")
-            async with mq.producer() as producer:
-                await producer.send(Message(topic, b"later", delay_level=2))
-                assert mq.messages(topic) == []
-                await mq.advance(seconds=5)
-            assert bodies(mq.messages(topic)) == [b"later"]
-
-    asyncio.run(main())
+async def test_the_asyncio_form_runs_in_the_callers_loop() -> None:
+    threads = asyncio.all_tasks()
+    async with LocalCluster() as mq:
+        assert isinstance(mq, AsyncLocalCluster)
+        assert len(asyncio.all_tasks()) > len(threads)
+        topic = await mq.unique_topic("Orders")
+        async with mq.producer() as producer:
+            await producer.send(Message(topic, b"later", delay_level=2))
+            assert mq.messages(topic) == []
+            await mq.advance(seconds=5)
+        assert bodies(mq.messages(topic)) == [b"later"]
 
 
 # ── brokers that go and come ─────────────────────────────────────────────────────────────────────────────────────────

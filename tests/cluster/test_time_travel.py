@@ -110,34 +110,31 @@ def test_files_expire_after_their_time_at_the_hour_for_it(rocketmq: LocalCluster
 
 @pytest.mark.requirement("A038", "B036")
 @pytest.mark.parametrize("seconds", [15, 30])
-def test_a_pull_that_waits_is_answered_when_its_time_has_passed(seconds: int) -> None:
-    async def main() -> None:
-        async with AsyncLocalCluster() as mq, RemotingClient() as client:
-            await mq.create_topic("Orders")
-            request = PullMessage(
-                consumer_group="Billing",
-                topic="Orders",
-                queue_id=0,
-                queue_offset=0,
-                max_msg_nums=32,
-                sys_flag=0x6,
-                commit_offset=0,
-                suspend_timeout_millis=seconds * 1000,
-                subscription="*",
-                expression_type="TAG",
-            )
-            began = time.monotonic()
-            address = mq.broker_addresses["broker-a"]
-            waiting = asyncio.create_task(client.call(address, request, accepted=frozenset({19}), timeout_seconds=60))
-            await asyncio.sleep(0.1)
-            await mq.advance(seconds=seconds - 1)
-            await asyncio.sleep(0.1)
-            assert not waiting.done()
-            await mq.advance(seconds=2)
-            assert (await waiting).code == 19
-            assert time.monotonic() - began < 10
-
-    asyncio.run(main())
+async def test_a_pull_that_waits_is_answered_when_its_time_has_passed(seconds: int) -> None:
+    async with AsyncLocalCluster() as mq, RemotingClient() as client:
+        await mq.create_topic("Orders")
+        request = PullMessage(
+            consumer_group="Billing",
+            topic="Orders",
+            queue_id=0,
+            queue_offset=0,
+            max_msg_nums=32,
+            sys_flag=0x6,
+            commit_offset=0,
+            suspend_timeout_millis=seconds * 1000,
+            subscription="*",
+            expression_type="TAG",
+        )
+        began = time.monotonic()
+        address = mq.broker_addresses["broker-a"]
+        waiting = asyncio.create_task(client.call(address, request, accepted=frozenset({19}), timeout_seconds=60))
+        await asyncio.sleep(0.1)
+        await mq.advance(seconds=seconds - 1)
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        await mq.advance(seconds=2)
+        assert (await waiting).code == 19
+        assert time.monotonic() - began < 10
 
 
 def test_consumers_and_their_locks_outlive_hours_that_pass_in_a_moment(rocketmq: LocalCluster) -> None:

@@ -69,18 +69,17 @@ def test_a_retry_after_a_lost_answer_is_stored_once_if_the_producer_wants_it(
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_many_at_once_lose_answers_and_each_is_there_once(lost_answers: Callable[[int], None], flush: str) -> None:
-    async def main() -> None:
-        async with LocalCluster(settings={"flushDiskType": flush}) as mq:
-            await mq.create_topic("Orders", queues=4)
-            async with mq.producer(settings=IDEMPOTENT) as producer:
-                lost_answers(60)
-                sends = (producer.send(Message("Orders", b"%d" % number)) for number in range(200))
-                results = await asyncio.gather(*sends)
-            assert len({receipt.offset_message_id for receipt in results}) == 200
-            assert sorted(int(message.body) for message in mq.messages("Orders")) == list(range(200))
-
-    asyncio.run(main())
+async def test_many_at_once_lose_answers_and_each_is_there_once(
+    lost_answers: Callable[[int], None], flush: str
+) -> None:
+    async with LocalCluster(settings={"flushDiskType": flush}) as mq:
+        await mq.create_topic("Orders", queues=4)
+        async with mq.producer(settings=IDEMPOTENT) as producer:
+            lost_answers(60)
+            sends = (producer.send(Message("Orders", b"%d" % number)) for number in range(200))
+            results = await asyncio.gather(*sends)
+        assert len({receipt.offset_message_id for receipt in results}) == 200
+        assert sorted(int(message.body) for message in mq.messages("Orders")) == list(range(200))
 
 
 @pytest.mark.parametrize("kind", ["plain", "delayed", "timer"])

@@ -22,11 +22,12 @@ from skyrocket.client import (
 )
 from skyrocket.client.send_number import SendNumber
 from skyrocket.config.sections import StoreConfig
-from tests.client.cluster import run_bounded, until
+from tests.client.cluster import until
 from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.client.test_three_servers import FIRST, fresh, made
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
+from tests.loops import run_bounded
 
 
 @pytest.fixture(scope="module", params=SERVER_PARAMETERS)
@@ -44,7 +45,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_a_dead_letter_tells_its_cause_and_comes_again(server: tuple[str, str], orderly: bool) -> None:
+async def test_a_dead_letter_tells_its_cause_and_comes_again(server: tuple[str, str], orderly: bool) -> None:
     _, names = server
 
     async def main() -> None:
@@ -84,52 +85,46 @@ def test_a_dead_letter_tells_its_cause_and_comes_again(server: tuple[str, str], 
             await until(lambda: len(calls) > count)
             assert calls[-1] == 0
 
-    run_bounded(main())
+    await main()
 
 
-def test_numbers_are_stored_and_only_our_broker_minds_them(server: tuple[str, str]) -> None:
+async def test_numbers_are_stored_and_only_our_broker_minds_them(server: tuple[str, str]) -> None:
     kind, names = server
 
-    async def main() -> None:
-        topic = fresh("Numbered")
-        await made(names, topic, 2)
-        async with Producer("Shop", names) as producer, Admin(names) as admin:
-            for _ in range(2):
-                await producer.send_numbered(Message(topic, b"paid"), SendNumber("till", 1), unique_key="A1")
-            ends = [await admin.max_offset(queue) for queue in await admin.queues(topic)]
-        assert sum(ends) == (1 if kind == OURS else 2)
-
-    run_bounded(main())
+    topic = fresh("Numbered")
+    await made(names, topic, 2)
+    async with Producer("Shop", names) as producer, Admin(names) as admin:
+        for _ in range(2):
+            await producer.send_numbered(Message(topic, b"paid"), SendNumber("till", 1), unique_key="A1")
+        ends = [await admin.max_offset(queue) for queue in await admin.queues(topic)]
+    assert sum(ends) == (1 if kind == OURS else 2)
 
 
-def test_from_outbox_to_once(server: tuple[str, str], tmp_path: Path) -> None:
+async def test_from_outbox_to_once(server: tuple[str, str], tmp_path: Path) -> None:
     _, names = server
     outbox = Outbox("shop")
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(tmp_path / "shop.db", timeout=20)
 
-    async def main() -> None:
-        topic, group = fresh("Outbox"), fresh("Billing")
-        await made(names, topic, 2)
-        once = Once(connect)
-        once.create_table()
-        outbox.create_table(connect)
-        with contextlib.closing(connect()) as connection, connection:
-            connection.execute("CREATE TABLE paid (what TEXT)")
-            for number in [*range(10), *range(10)]:
-                outbox.add(connection, Message(topic, b"x", keys=f"o-{number}", sharding_key=f"k{number}"))
-        consumer = PushConsumer(group, names, PushConsumerSettings(consume_from=FIRST))
+    topic, group = fresh("Outbox"), fresh("Billing")
+    await made(names, topic, 2)
+    once = Once(connect)
+    once.create_table()
+    outbox.create_table(connect)
+    with contextlib.closing(connect()) as connection, connection:
+        connection.execute("CREATE TABLE paid (what TEXT)")
+        for number in [*range(10), *range(10)]:
+            outbox.add(connection, Message(topic, b"x", keys=f"o-{number}", sharding_key=f"k{number}"))
+    consumer = PushConsumer(group, names, PushConsumerSettings(consume_from=FIRST))
 
-        @consumer.on(topic, once=once)
-        def pay(message: ReceivedMessage, connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT INTO paid VALUES (?)", message.keys)
+    @consumer.on(topic, once=once)
+    def pay(message: ReceivedMessage, connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO paid VALUES (?)", message.keys)
 
-        async with Producer("Shop", names) as producer, OutboxRelay(outbox, connect, producer) as relay, consumer:
-            await until(lambda: once.called + once.repeated == 20)
-            assert relay.sent == 20
-        with contextlib.closing(connect()) as connection:
-            paid = connection.execute("SELECT what FROM paid ORDER BY what").fetchall()
-        assert paid == [(f"o-{number}",) for number in range(10)]
-
-    run_bounded(main())
+    async with Producer("Shop", names) as producer, OutboxRelay(outbox, connect, producer) as relay, consumer:
+        await until(lambda: once.called + once.repeated == 20)
+        assert relay.sent == 20
+    with contextlib.closing(connect()) as connection:
+        paid = connection.execute("SELECT what FROM paid ORDER BY what").fetchall()
+    assert paid == [(f"o-{number}",) for number in range(10)]

@@ -9,7 +9,6 @@ import pytest
 
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import CONNECTIONS, Ledger, Load, check, check_offsets, pull, send_request
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.program import Standalone
 
 OFFSET_INTERVAL_MS = 100
@@ -42,7 +41,7 @@ async def kill_under_load(program: Standalone, load: Load, seconds: float) -> fl
     return moment
 
 
-def live_and_die(folder: Path, flush: str, rounds: int, seed: int, pause: float = 0.0) -> None:
+async def live_and_die(folder: Path, flush: str, rounds: int, seed: int, pause: float = 0.0) -> None:
     ledger, random = Ledger(), Random(seed)
     settings = (f"flushDiskType={flush}", f"flushConsumerOffsetInterval={OFFSET_INTERVAL_MS}")
     died_at = time.monotonic()
@@ -51,25 +50,25 @@ def live_and_die(folder: Path, flush: str, rounds: int, seed: int, pause: float 
         safe_before = died_at - OFFSET_INTERVAL_MS / 1000 - SLACK_SECONDS
         with Standalone(folder, *settings) as program:
             if life > 0:
-                run_bounded(check(ledger, program.broker))
-                kept = max(kept, run_bounded(check_offsets(ledger, program.broker, safe_before)))
+                await check(ledger, program.broker)
+                kept = max(kept, await check_offsets(ledger, program.broker, safe_before))
             if life == rounds:
-                run_bounded(check(ledger, program.broker, whole=True), 600)
+                await check(ledger, program.broker, whole=True)
                 break
             seconds = random.uniform(SLACK_SECONDS + 0.3, SLACK_SECONDS + 0.7)
-            died_at = run_bounded(kill_under_load(program, Load(ledger, program.broker, life, pause), seconds))
+            died_at = await kill_under_load(program, Load(ledger, program.broker, life, pause), seconds)
     assert ledger.acknowledged_count > 10 * rounds
     assert kept > 0, "no offset was old enough to be checked"
 
 
 @pytest.mark.parametrize("flush", FLUSH_MODES)
-def test_a_killed_broker_keeps_acknowledged_messages_their_order_and_committed_offsets(
+async def test_a_killed_broker_keeps_acknowledged_messages_their_order_and_committed_offsets(
     tmp_path: Path, flush: str
 ) -> None:
-    live_and_die(tmp_path, flush, rounds=2, seed=1, pause=GENTLE_SECONDS)
+    await live_and_die(tmp_path, flush, rounds=2, seed=1, pause=GENTLE_SECONDS)
 
 
-def test_a_topic_survives_a_kill_right_after_its_first_message_was_acknowledged(tmp_path: Path) -> None:
+async def test_a_topic_survives_a_kill_right_after_its_first_message_was_acknowledged(tmp_path: Path) -> None:
     async def send_first(address: str) -> None:
         async with RemotingClient() as client:
             await client.call(address, send_request(1), b"first")
@@ -79,20 +78,20 @@ def test_a_topic_survives_a_kill_right_after_its_first_message_was_acknowledged(
             return await pull(client, address, 1, 0)
 
     with Standalone(tmp_path) as program:
-        run_bounded(send_first(program.broker))
+        await send_first(program.broker)
         program.kill()
     with Standalone(tmp_path, "autoCreateTopicEnable=false") as program:
-        assert run_bounded(read_it(program.broker)) == [b"first"]
+        assert await read_it(program.broker) == [b"first"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flush", FLUSH_MODES)
-def test_a_broker_killed_fifty_times_keeps_its_promises(tmp_path: Path, flush: str) -> None:
-    live_and_die(tmp_path, flush, rounds=50, seed=2)
+async def test_a_broker_killed_fifty_times_keeps_its_promises(tmp_path: Path, flush: str) -> None:
+    await live_and_die(tmp_path, flush, rounds=50, seed=2)
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", pytest.param("ASYNC_FLUSH", marks=pytest.mark.slow)])
-def test_sigterm_under_load_stops_within_seconds_and_loses_nothing(tmp_path: Path, flush: str) -> None:
+async def test_sigterm_under_load_stops_within_seconds_and_loses_nothing(tmp_path: Path, flush: str) -> None:
     ledger = Ledger()
 
     async def stop_under_load(program: Standalone) -> float:
@@ -106,9 +105,9 @@ def test_sigterm_under_load_stops_within_seconds_and_loses_nothing(tmp_path: Pat
         return took
 
     with Standalone(tmp_path, f"flushDiskType={flush}") as program:
-        assert run_bounded(stop_under_load(program)) < 30
+        assert await stop_under_load(program) < 30
     assert not (tmp_path / "store" / "abort").exists()
     with Standalone(tmp_path) as program:
-        run_bounded(check(ledger, program.broker, whole=True))
-        assert run_bounded(check_offsets(ledger, program.broker, time.monotonic())) > 0
+        await check(ledger, program.broker, whole=True)
+        assert await check_offsets(ledger, program.broker, time.monotonic()) > 0
     assert ledger.acknowledged_count > 10

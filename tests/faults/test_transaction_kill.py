@@ -18,7 +18,6 @@ from skyrocket.protocol.requests.pulling import PullMessage
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.program import Standalone
 from tests.integration.transaction_producer import TOPIC, TransactionProducer
 from tests.unit.broker.test_transaction_model import TransactionsAgainstAModel
@@ -107,23 +106,23 @@ async def check(address: str, book: Book) -> None:
     assert {body: count for body, count in counts.items() if count > 1} == {}
 
 
-def live_and_die(folder: Path, lives: int, seed: int) -> None:
+async def live_and_die(folder: Path, lives: int, seed: int) -> None:
     book, random = Book(), Random(seed)
     for _ in range(lives):
         with Standalone(folder, *SETTINGS) as program:
-            run_bounded(killed_at_work(program, book, random.uniform(0.4, 1.2)), 60)
+            await killed_at_work(program, book, random.uniform(0.4, 1.2))
     with Standalone(folder, *SETTINGS) as program:
-        run_bounded(check(program.broker, book), 120)
+        await check(program.broker, book)
     assert len(book.acknowledged) > 50 * lives
 
 
-def test_transactions_survive_kills(tmp_path: Path) -> None:
-    live_and_die(tmp_path, lives=3, seed=3)
+async def test_transactions_survive_kills(tmp_path: Path) -> None:
+    await live_and_die(tmp_path, lives=3, seed=3)
 
 
 @pytest.mark.slow
-def test_transactions_survive_thirty_kills(tmp_path: Path) -> None:
-    live_and_die(tmp_path, lives=30, seed=4)
+async def test_transactions_survive_thirty_kills(tmp_path: Path) -> None:
+    await live_and_die(tmp_path, lives=30, seed=4)
 
 
 @pytest.mark.slow

@@ -1,11 +1,10 @@
 """Brokers that let in only those who may, and people who ask them."""
 
 import contextlib
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.bodies.access import ACL, USER, AclInfo, Policy, PolicyEntry, UserInfo
@@ -14,9 +13,6 @@ from skyrocket.protocol.requests.acl import CreateAcl, CreateUser
 from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.client import RemotingClient
 from tests.integration.broker_fixture import RunningBroker, running_broker
-from tests.integration.event_loops import run_bounded
-
-P = ParamSpec("P")
 
 ROOT = Credentials("rocketmq", "12345678")
 ALICE = Credentials("alice", "secret123")
@@ -44,16 +40,6 @@ accounts:
   groupPerms:
   - CG_acl=SUB
 """
-
-
-def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """A coroutine as a test, with a limit of time."""
-
-    @functools.wraps(test)
-    def run(*arguments: P.args, **fixtures: P.kwargs) -> None:
-        run_bounded(test(*arguments, **fixtures))
-
-    return run
 
 
 class Person:

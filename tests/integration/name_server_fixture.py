@@ -2,10 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 from skyrocket.cli import name_server
 from skyrocket.config.sections import NameServerConfig
@@ -13,20 +12,8 @@ from skyrocket.namesrv.name_server import NameServer
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.event_loop import loop_factory
 
-T = TypeVar("T")
 ANSWER_SECONDS = 60.0
-
-
-def run_bounded(main: Coroutine[Any, Any, T], seconds: float = 100.0) -> T:
-    """Run to the end, but not for ever."""
-
-    async def bounded() -> T:
-        return await asyncio.wait_for(main, seconds)
-
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(bounded())
 
 
 @contextlib.asynccontextmanager

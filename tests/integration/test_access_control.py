@@ -56,7 +56,6 @@ from tests.integration.access_fixture import (
     allow,
     asking,
     broker_with_users,
-    in_a_loop,
     make_alice,
 )
 from tests.integration.broker_fixture import PULL_CODES, SMALL, heartbeat, message, pull_request, running_broker
@@ -107,7 +106,6 @@ def served_codes(broker: Broker) -> list[int]:
 # ── every request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@in_a_loop
 async def test_every_request_without_credentials_is_refused(tmp_path: Path) -> None:
     async with broker_with_users(tmp_path) as running, asking(running) as nobody:
         for code in served_codes(running.broker):
@@ -115,7 +113,6 @@ async def test_every_request_without_credentials_is_refused(tmp_path: Path) -> N
                 assert await nobody.verdict(code, fields) == (16, "username cannot be null."), code
 
 
-@in_a_loop
 async def test_every_request_with_a_wrong_name_or_secret_is_refused(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -127,7 +124,6 @@ async def test_every_request_with_a_wrong_name_or_secret_is_refused(tmp_path: Pa
             assert await stranger.verdict(code, NAMES) == (16, "User:nobody is not found."), code
 
 
-@in_a_loop
 async def test_every_request_of_a_user_without_rights_is_refused(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -145,7 +141,6 @@ async def test_every_request_of_a_user_without_rights_is_refused(tmp_path: Path)
         assert before == (dict(running.broker.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
 
 
-@in_a_loop
 async def test_a_signature_is_enough_for_these_and_no_others(tmp_path: Path) -> None:
     """As with RocketMQ: what names neither topic nor consumer group, and replies."""
     async with (
@@ -169,7 +164,6 @@ async def test_a_signature_is_enough_for_these_and_no_others(tmp_path: Path) -> 
             assert await nobody.verdict(code, fields, body) == (16, "username cannot be null."), code
 
 
-@in_a_loop
 async def test_a_body_that_cannot_be_read_is_refused_before_anybody_looks_at_it(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -181,7 +175,6 @@ async def test_a_body_that_cannot_be_read_is_refused_before_anybody_looks_at_it(
             assert await alice.verdict(code, {}, b"{nonsense") == (16, "parse authorization context error.")
 
 
-@in_a_loop
 async def test_the_vip_port_asks_as_well(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
@@ -191,7 +184,6 @@ async def test_the_vip_port_asks_as_well(tmp_path: Path) -> None:
         assert running.port == port
 
 
-@in_a_loop
 async def test_a_name_server_asks_nobody(tmp_path: Path) -> None:
     """RocketMQ's do not either: whoever reaches one can read routes and register brokers."""
     async with running_name_server(tmp_path) as (_, address), RemotingClient() as client:
@@ -206,7 +198,6 @@ async def running_send(person: Person, topic: str, body: bytes = b"x") -> str:
     return str((await person.call(message(topic), body)).header.msg_id)
 
 
-@in_a_loop
 async def test_a_user_may_do_what_the_policies_say_and_nothing_more(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -230,7 +221,6 @@ async def test_a_user_may_do_what_the_policies_say_and_nothing_more(tmp_path: Pa
         await alice.call(_pull("CG_acl", "%RETRY%CG_acl"), accepted={*PULL_CODES, 17})
 
 
-@in_a_loop
 async def test_a_message_is_shown_only_to_those_who_may_read_its_own_topic(tmp_path: Path) -> None:
     """Whatever topic the request names; and nobody can have it sent to his group instead."""
     async with (
@@ -266,7 +256,6 @@ async def test_a_message_is_shown_only_to_those_who_may_read_its_own_topic(tmp_p
             assert "Topic:TopicDenied" in refusal[1]
 
 
-@in_a_loop
 async def test_a_transaction_is_ended_only_by_those_who_may_send_to_its_topic(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -292,7 +281,6 @@ async def test_a_transaction_is_ended_only_by_those_who_may_send_to_its_topic(tm
         assert running.broker.store.max_offset("TopicAllowed", 0) == 1
 
 
-@in_a_loop
 async def test_where_a_request_comes_from_can_matter(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -307,7 +295,6 @@ async def test_where_a_request_comes_from_can_matter(tmp_path: Path) -> None:
         await running_send(alice, "TopicAllowed")
 
 
-@in_a_loop
 async def test_a_change_of_rights_counts_from_the_next_request_on(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -341,7 +328,6 @@ async def test_a_change_of_rights_counts_from_the_next_request_on(tmp_path: Path
 # ── management ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@in_a_loop
 async def test_users_and_policies_outlive_the_broker_and_are_private(tmp_path: Path) -> None:
     async with broker_with_users(tmp_path) as running, asking(running, ROOT) as root:
         await make_alice(root, *ALICE_RIGHTS)
@@ -358,7 +344,6 @@ async def test_users_and_policies_outlive_the_broker_and_are_private(tmp_path: P
         assert acl.policies[0].entries == ALICE_RIGHTS
 
 
-@in_a_loop
 async def test_wrong_requests_about_users_are_refused_in_rocketmqs_words(tmp_path: Path) -> None:
     async with broker_with_users(tmp_path) as running, asking(running, ROOT) as root:
         await make_alice(root, *ALICE_RIGHTS)
@@ -398,7 +383,6 @@ async def test_wrong_requests_about_users_are_refused_in_rocketmqs_words(tmp_pat
         assert len(acl.policies[0].entries) == 2  # nothing of all that has changed a thing
 
 
-@in_a_loop
 async def test_what_is_not_there_is_a_success_without_a_body(tmp_path: Path) -> None:
     async with broker_with_users(tmp_path) as running, asking(running, ROOT) as root:
         assert (await root.call(GetUser(username="bob"))).body == b""
@@ -408,7 +392,6 @@ async def test_what_is_not_there_is_a_success_without_a_body(tmp_path: Path) -> 
         await root.call(DeleteUser(username="bob"))
 
 
-@in_a_loop
 async def test_lists_can_be_filtered(tmp_path: Path) -> None:
     async with broker_with_users(tmp_path) as running, asking(running, ROOT) as root:
         await make_alice(root, *ALICE_RIGHTS)
@@ -422,7 +405,6 @@ async def test_lists_can_be_filtered(tmp_path: Path) -> None:
         assert shown.subject == "User:alice"
 
 
-@in_a_loop
 async def test_who_manages_the_cluster_cannot_become_or_see_a_super_user(tmp_path: Path) -> None:
     async with (
         broker_with_users(tmp_path) as running,
@@ -448,7 +430,6 @@ async def test_who_manages_the_cluster_cannot_become_or_see_a_super_user(tmp_pat
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@in_a_loop
 async def test_secrets_are_neither_shown_nor_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     own = '{"accessKey":"inner","secretKey":"inner-secret"}'
@@ -472,7 +453,6 @@ async def test_secrets_are_neither_shown_nor_logged(tmp_path: Path, caplog: pyte
             assert not any(secret in repr(thing) for thing in things)
 
 
-@in_a_loop
 async def test_listed_requests_need_no_signature_or_no_right(tmp_path: Path) -> None:
     config = replace(WITH_USERS, authentication_whitelist="28", authorization_whitelist="28, 26")
     async with (
@@ -488,7 +468,6 @@ async def test_listed_requests_need_no_signature_or_no_right(tmp_path: Path) -> 
         assert (await alice.verdict(21))[0] == 16
 
 
-@in_a_loop
 async def test_authentication_alone_lets_every_user_do_everything(tmp_path: Path) -> None:
     config = replace(WITH_USERS, authorization_enabled=False)
     async with broker_with_users(tmp_path, config) as running, asking(running, ROOT) as root:
@@ -498,7 +477,6 @@ async def test_authentication_alone_lets_every_user_do_everything(tmp_path: Path
             assert (await nobody.verdict(26))[0] == 16
 
 
-@in_a_loop
 async def test_authorization_alone_believes_names_but_needs_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -526,7 +504,6 @@ def test_a_wrong_setting_is_named_but_its_secret_is_not(tmp_path: Path, settings
     assert "hidden-secret" not in str(caught.value)
 
 
-@in_a_loop
 async def test_the_broker_signs_what_it_asks_of_name_servers(tmp_path: Path) -> None:
     seen: list[RemotingCommand] = []
 
@@ -551,7 +528,6 @@ async def test_the_broker_signs_what_it_asks_of_name_servers(tmp_path: Path) -> 
         assert is_signed_with(command, "inner-secret")
 
 
-@in_a_loop
 async def test_a_send_of_a_known_shape_is_asked_for_its_signature_too(tmp_path: Path) -> None:
     """Unsigned sends of one shape are read without a parser; the check sees them all the same."""
     async with broker_with_users(tmp_path) as running, asking(running) as nobody:

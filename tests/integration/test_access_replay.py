@@ -18,7 +18,6 @@ from tests.integration.access_fixture import (
     asking,
     broker_with_accounts,
     broker_with_users,
-    in_a_loop,
     make_alice,
 )
 from tests.integration.broker_fixture import running_broker
@@ -58,7 +57,6 @@ def is_better_here(exchange: Exchange) -> bool:
 
 
 @pytest.mark.parametrize("name", USERS)
-@in_a_loop
 async def test_users_hear_what_rocketmq_tells_them(tmp_path: Path, name: str) -> None:
     async with broker_with_users(tmp_path) as running, asking(running, ROOT) as root:
         await make_alice(root, *ALICE_RIGHTS)
@@ -72,7 +70,6 @@ async def test_users_hear_what_rocketmq_tells_them(tmp_path: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", ACCOUNTS)
-@in_a_loop
 async def test_accounts_hear_what_rocketmq_tells_them(tmp_path: Path, name: str) -> None:
     async with broker_with_accounts(tmp_path) as running:
         conversation = [exchange for exchange in exchanges(name, ALL_CODES) if not is_better_here(exchange)]
@@ -85,7 +82,6 @@ async def test_accounts_hear_what_rocketmq_tells_them(tmp_path: Path, name: str)
             assert answer.ext_fields is None
 
 
-@in_a_loop
 async def test_operators_manage_users_and_policies_as_with_rocketmq(tmp_path: Path) -> None:
     """The admin54 captures are one session; two of its commands are missing from it, the topics among them."""
     async with broker_with_users(tmp_path) as running:
@@ -104,7 +100,6 @@ async def test_operators_manage_users_and_policies_as_with_rocketmq(tmp_path: Pa
         assert [line for pair in answers for line in differences(*pair)] == []
 
 
-@in_a_loop
 async def test_the_session_that_prepared_the_captures_gives_the_same_lists(tmp_path: Path) -> None:
     async with broker_with_users(tmp_path) as running:
         session = exchanges("acl2-54-admin.jsonl", ALL_CODES)
@@ -113,7 +108,6 @@ async def test_the_session_that_prepared_the_captures_gives_the_same_lists(tmp_p
         assert [line for pair in answers for line in differences(*pair)] == []
 
 
-@in_a_loop
 async def test_without_acl_users_are_refused_as_by_rocketmq(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as running:
         assert running.broker.access.checks == ()

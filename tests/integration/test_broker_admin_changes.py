@@ -69,8 +69,8 @@ from skyrocket.protocol.requests.offsets import (
 )
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from tests.integration import name_server_fixture
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.test_broker import GROUP, SMALL, TOPIC, Running, message, running
+from tests.loops import run_bounded
 
 
 def topic(name: str, **changes: Any) -> UpdateAndCreateTopic:
@@ -194,21 +194,18 @@ def test_a_deleted_topic_takes_queues_offsets_and_retry_topics_with_it(tmp_path:
 
 
 @pytest.mark.parametrize("flush", FlushDiskType)
-def test_a_message_sent_in_the_same_breath_does_not_bring_a_deleted_topic_back(
+async def test_a_message_sent_in_the_same_breath_does_not_bring_a_deleted_topic_back(
     tmp_path: Path, flush: FlushDiskType
 ) -> None:
-    async def main() -> None:
-        async with running(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
-            await given.send(b"first")
-            deletion = given.client.call(given.address, DeleteTopicInBroker(topic=TOPIC))
-            await asyncio.gather(*(given.send(b"more") for _ in range(20)), deletion)
-            assert given.broker.topics.find(TOPIC) is None
-            assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]
-        assert not (tmp_path / "store" / "consumequeue" / TOPIC).exists()
-        async with running(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
-            assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]
-
-    run_bounded(main())
+    async with running(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
+        await given.send(b"first")
+        deletion = given.client.call(given.address, DeleteTopicInBroker(topic=TOPIC))
+        await asyncio.gather(*(given.send(b"more") for _ in range(20)), deletion)
+        assert given.broker.topics.find(TOPIC) is None
+        assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]
+    assert not (tmp_path / "store" / "consumequeue" / TOPIC).exists()
+    async with running(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
+        assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]
 
 
 def test_system_topics_are_guarded_unless_the_setting_says_otherwise(tmp_path: Path) -> None:
@@ -455,33 +452,30 @@ def test_without_read_permission_pulls_are_refused_and_those_who_wait_are_woken(
     in_broker(tmp_path, scenario)
 
 
-def test_another_permission_raises_the_version_of_topics_and_reaches_the_name_server(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with name_server_fixture.running(tmp_path / "names") as (_, names):
-            config = BrokerConfig(name_servers=str(names))
-            async with running(tmp_path, config) as given:
-                await given.client.call(given.address, topic(TOPIC))
+async def test_another_permission_raises_the_version_of_topics_and_reaches_the_name_server(tmp_path: Path) -> None:
+    async with name_server_fixture.running(tmp_path / "names") as (_, names):
+        config = BrokerConfig(name_servers=str(names))
+        async with running(tmp_path, config) as given:
+            await given.client.call(given.address, topic(TOPIC))
 
-                async def permission() -> int:
-                    reply = await given.client.call(str(names), GetRouteInfoByTopic(topic=TOPIC))
-                    return TOPIC_ROUTE.decode(reply.body).queues[0].permission
+            async def permission() -> int:
+                reply = await given.client.call(str(names), GetRouteInfoByTopic(topic=TOPIC))
+                return TOPIC_ROUTE.decode(reply.body).queues[0].permission
 
-                async def becomes(expected: int) -> None:
-                    while await permission() != expected:
-                        await asyncio.sleep(0.02)
+            async def becomes(expected: int) -> None:
+                while await permission() != expected:
+                    await asyncio.sleep(0.02)
 
-                counter = given.broker.topics.data_version.counter
-                await change(given, "brokerPermission=4\n")
-                await asyncio.wait_for(becomes(4), 60)
-                assert given.broker.topics.data_version.counter == counter + 1
-                assert given.broker.topics.topics[TOPIC].permission == 6
-                await given.client.call(given.address, topic(TOPIC, write_queue_nums=2))
-                await asyncio.sleep(0.1)
-                assert await permission() == 4  # what is registered alone is masked as well
-                await change(given, "brokerPermission=6\n")
-                await asyncio.wait_for(becomes(6), 60)
-
-    run_bounded(main())
+            counter = given.broker.topics.data_version.counter
+            await change(given, "brokerPermission=4\n")
+            await asyncio.wait_for(becomes(4), 60)
+            assert given.broker.topics.data_version.counter == counter + 1
+            assert given.broker.topics.topics[TOPIC].permission == 6
+            await given.client.call(given.address, topic(TOPIC, write_queue_nums=2))
+            await asyncio.sleep(0.1)
+            assert await permission() == 4  # what is registered alone is masked as well
+            await change(given, "brokerPermission=6\n")
+            await asyncio.wait_for(becomes(6), 60)
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,6 @@ from skyrocket.broker.broker import Broker
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from tests.golden_wire import capture_names
 from tests.integration.broker_replay import differences, exchanges, is_by_4_9, play, replay
-from tests.integration.name_server_fixture import run_bounded
 
 SMALL: Final = StoreConfig(commit_log_file_size=1 << 16, preallocate_bytes=1 << 14, index_slots=16, index_entries=64)
 
@@ -36,7 +35,7 @@ async def running(folder: Path) -> AsyncIterator[Broker]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_operators_hear_what_the_real_broker_says(tmp_path: Path, name: str) -> None:
+async def test_operators_hear_what_the_real_broker_says(tmp_path: Path, name: str) -> None:
     conversation = exchanges(name, CODES)
     conversation = [each for each in conversation if not (is_by_4_9(each) and each.answer_code != 0)]
 
@@ -45,7 +44,7 @@ def test_operators_hear_what_the_real_broker_says(tmp_path: Path, name: str) -> 
             answers = await replay(broker, conversation)
         return [text for exchange, answer in answers for text in differences(exchange, answer)]
 
-    assert run_bounded(main()) == []
+    assert await main() == []
 
 
 def test_the_captures_show_most_of_these_requests() -> None:
@@ -54,7 +53,7 @@ def test_the_captures_show_most_of_these_requests() -> None:
 
 
 @pytest.mark.parametrize("code", [15, 38])
-def test_refusals_about_consumers_carry_empty_fields(tmp_path: Path, code: int) -> None:
+async def test_refusals_about_consumers_carry_empty_fields(tmp_path: Path, code: int) -> None:
     refused = [each for each in exchanges("badinput54-bkreq.jsonl.gz", {code}) if each.answer_code in (1, 17, 26)]
     assert refused
 
@@ -65,4 +64,4 @@ def test_refusals_about_consumers_carry_empty_fields(tmp_path: Path, code: int) 
             answers = await play(broker, refused)
         return [text for exchange, answer in answers for text in differences(exchange, answer)]
 
-    assert run_bounded(main()) == []
+    assert await main() == []

@@ -16,7 +16,6 @@ from skyrocket.protocol.requests.admin_groups import GetSubscriptionGroupConfig,
 from skyrocket.protocol.requests.admin_topics import DeleteTopicInBroker, GetTopicConfig, UpdateAndCreateTopic
 from skyrocket.protocol.requests.header import Request
 from skyrocket.remoting.client import RemotingClient
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.program import SMALL_FILES, Program
 
 
@@ -29,12 +28,9 @@ def started(folder: Path, *arguments: str) -> tuple[Program, str]:
     return program, found[1]
 
 
-def ask(address: str, *asked: tuple[Request[Any], bytes]) -> list[Body]:
-    async def main() -> list[Body]:
-        async with RemotingClient() as client:
-            return [(await client.call(address, request, body)).body for request, body in asked]
-
-    return run_bounded(main())
+async def ask(address: str, *asked: tuple[Request[Any], bytes]) -> list[Body]:
+    async with RemotingClient() as client:
+        return [(await client.call(address, request, body)).body for request, body in asked]
 
 
 def topic(name: str) -> UpdateAndCreateTopic:
@@ -49,13 +45,13 @@ def topic(name: str) -> UpdateAndCreateTopic:
 
 
 @pytest.mark.parametrize("with_conf", [True, False])
-def test_changes_are_there_after_a_kill(tmp_path: Path, with_conf: bool) -> None:
+async def test_changes_are_there_after_a_kill(tmp_path: Path, with_conf: bool) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("# by hand\ndeleteWhen=03\n")
     arguments = ("-c", str(conf)) if with_conf else ()
     program, address = started(tmp_path, *arguments)
     with program:
-        ask(
+        await ask(
             address,
             (topic("Kept"), b""),
             (topic("Gone"), b""),
@@ -69,7 +65,7 @@ def test_changes_are_there_after_a_kill(tmp_path: Path, with_conf: bool) -> None
         program.kill()
     program, address = started(tmp_path, *arguments)
     with program:
-        config, group, text = ask(
+        config, group, text = await ask(
             address,
             (GetTopicConfig(topic="Kept"), b""),
             (GetSubscriptionGroupConfig(group="Buyers"), b""),
@@ -81,5 +77,5 @@ def test_changes_are_there_after_a_kill(tmp_path: Path, with_conf: bool) -> None
         expected = ("24", "false", "03" if with_conf else "04")
         assert (pairs["fileReservedTime"], pairs["autoCreateTopicEnable"], pairs["deleteWhen"]) == expected
         with pytest.raises(TopicNotExist):
-            ask(address, (GetTopicConfig(topic="Gone"), b""))
+            await ask(address, (GetTopicConfig(topic="Gone"), b""))
         assert program.stop() == 0

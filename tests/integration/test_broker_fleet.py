@@ -15,7 +15,6 @@ from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from tests.faults.broker_load import TOPIC, pull, send_request
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.program import SMALL_FILES, Program, Standalone, alive, children_of
 
 TWO = ("--brokers", "2")
@@ -62,21 +61,21 @@ async def queues_of_topic(name_server: str) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.requirement("E002")
-def test_a_killed_broker_comes_back_with_its_messages_and_sigterm_stops_all(tmp_path: Path) -> None:
+async def test_a_killed_broker_comes_back_with_its_messages_and_sigterm_stops_all(tmp_path: Path) -> None:
     with Standalone(tmp_path, arguments=TWO) as program:
         assert len(program.brokers) == 2
         for address in program.brokers:
-            run_bounded(send(address, address.encode()))
+            await send(address, address.encode())
         # Two brokers with four queues each are eight queues, each broker's beginning at 0.
-        assert run_bounded(queues_of_topic(program.name_server)) == {"broker-a": (4, 4), "broker-b": (4, 4)}
+        assert await queues_of_topic(program.name_server) == {"broker-a": (4, 4), "broker-b": (4, 4)}
         children = children_of(program.process.pid)
         assert len(children) == 2
         victim = int(Path(tmp_path / "store" / "broker-1" / "abort").read_text())
         os.kill(victim, signal.SIGKILL)
         program.await_line(r"\[broker-b\] was ended by SIGKILL; it is started again in 0\.5 s")
         again = program.await_line(r"^\[broker-b\] The broker\[broker-b, (\S+)\] boot success", count=2)
-        assert run_bounded(read_when_back(again[1])) == [program.brokers[1].encode()]
-        assert run_bounded(read(program.brokers[0])) == [program.brokers[0].encode()]
+        assert await read_when_back(again[1]) == [program.brokers[1].encode()]
+        assert await read(program.brokers[0]) == [program.brokers[0].encode()]
         children = children_of(program.process.pid)
         assert len(children) == 2
         assert program.stop() == 0
@@ -96,12 +95,12 @@ def test_brokers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
     assert not list((tmp_path / "store").glob("*/abort"))
 
 
-def test_brokers_that_cannot_start_end_the_program_with_their_words(tmp_path: Path) -> None:
+async def test_brokers_that_cannot_start_end_the_program_with_their_words(tmp_path: Path) -> None:
     with Standalone(tmp_path, arguments=TWO) as first, _second(tmp_path) as second:
         assert second.process.wait(60) == 1
         second.await_line(r"\[broker-[ab]\] skyrocket broker: .*store")
         second.await_line(r"^skyrocket standalone: broker-[ab] ended with exit code 1 before it was ready")
-        assert run_bounded(send(first.broker, b"unharmed")) is None
+        await send(first.broker, b"unharmed")
 
 
 def _second(folder: Path) -> Program:
@@ -110,14 +109,14 @@ def _second(folder: Path) -> Program:
     return Program(*given, "--store", str(folder / "store"), home=folder)
 
 
-def test_brokers_of_their_own_program_register_at_a_name_server(tmp_path: Path) -> None:
+async def test_brokers_of_their_own_program_register_at_a_name_server(tmp_path: Path) -> None:
     small = [text for setting in SMALL_FILES for text in ("--set", setting)]
     with Program("namesrv", "--listen-port", "0", home=tmp_path) as names:
         address = "127.0.0.1:" + names.await_line(r"address=.*:(\d+)")[1]
         given = ["broker", "--listen-port", "0", "--broker-ip", "127.0.0.1", "--store", str(tmp_path / "store"), *TWO]
         with Program(*given, *small, "-n", address, home=tmp_path) as brokers:
             ready = brokers.await_line(rf"^Skyrocket is ready\. namesrv={address} broker=(\S+),(\S+)$")
-            run_bounded(send(ready[2], b"x"))
+            await send(ready[2], b"x")
             assert brokers.stop(signal.SIGINT) == 0
         assert names.stop() == 0
 

@@ -24,7 +24,6 @@ from skyrocket.remoting.router import Router
 from tests.golden_wire import CapturedFrame, capture, capture_names
 from tests.integration.broker_fixture import RunningBroker, running_broker
 from tests.integration.broker_replay import exchanges, play
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.name_server_replay import Exchange
 
 CODES = frozenset(
@@ -158,18 +157,15 @@ def differences(exchange: Exchange, answer: RemotingCommand) -> list[str]:
 
 
 @pytest.mark.parametrize("name", conversations())
-def test_the_broker_answers_as_the_real_one_did(tmp_path: Path, name: str) -> None:
-    async def main() -> None:
-        async with state_of(tmp_path, name) as state:
-            answers = await play(state.given.broker, state.conversation)
-            assert [line for exchange, answer in answers for line in differences(exchange, answer)] == []
-            assert len(state.asked) == len(state.asked_of_client)
-            for asked, captured in zip(state.asked, state.asked_of_client, strict=True):
-                assert asked.code == captured.header["code"]
-                assert _relayed_fields(asked) == captured.header["extFields"]
-                assert bool(asked.body) == bool(captured.body_size)
-
-    run_bounded(main())
+async def test_the_broker_answers_as_the_real_one_did(tmp_path: Path, name: str) -> None:
+    async with state_of(tmp_path, name) as state:
+        answers = await play(state.given.broker, state.conversation)
+        assert [line for exchange, answer in answers for line in differences(exchange, answer)] == []
+        assert len(state.asked) == len(state.asked_of_client)
+        for asked, captured in zip(state.asked, state.asked_of_client, strict=True):
+            assert asked.code == captured.header["code"]
+            assert _relayed_fields(asked) == captured.header["extFields"]
+            assert bool(asked.body) == bool(captured.body_size)
 
 
 def _relayed_fields(asked: RemotingCommand) -> dict[str, str]:

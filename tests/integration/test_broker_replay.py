@@ -24,9 +24,9 @@ import pytest
 
 from skyrocket.protocol.command import RemotingCommand
 from tests.integration.conversation import Deed, conversation, conversations
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.replay_comparison import Difference, Known, differences
 from tests.integration.replay_player import Heard, playing
+from tests.loops import run_bounded
 
 NOT_YET: Final[dict[int, str]] = {}  # code → what is missing
 

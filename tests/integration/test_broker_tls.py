@@ -19,7 +19,6 @@ from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.self_signed import self_signed
 from skyrocket.remoting.tls import ClientTlsSettings, client_context
 from tests.integration.broker_fixture import TOPIC, message, pull_request, running_broker
-from tests.integration.event_loops import run_bounded
 
 TRUSTS_ALL = ClientTlsSettings()
 
@@ -40,26 +39,20 @@ def from_files(certificate: Path, key: Path, mode: str = "enforcing") -> TlsConf
     return TlsConfig(mode=mode, test_mode=False, cert_path=str(certificate), key_path=str(key))
 
 
-def test_plain_and_encrypted_clients_meet_on_the_same_port(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given, encrypted() as client:
-            await given.send(b"plain")
-            sent = await client.call(given.address, message(), b"encrypted")
-            assert sent.header.queue_offset == 1
-            pulled = await client.call(given.address, pull_request())
-            assert (b"plain" in bytes(pulled.body), b"encrypted" in bytes(pulled.body)) == (True, True)
-
-    run_bounded(main())
+async def test_plain_and_encrypted_clients_meet_on_the_same_port(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given, encrypted() as client:
+        await given.send(b"plain")
+        sent = await client.call(given.address, message(), b"encrypted")
+        assert sent.header.queue_offset == 1
+        pulled = await client.call(given.address, pull_request())
+        assert (b"plain" in bytes(pulled.body), b"encrypted" in bytes(pulled.body)) == (True, True)
 
 
 @pytest.mark.parametrize(("mode", "plain", "tls"), [("enforcing", False, True), ("disabled", True, False)])
-def test_the_mode_decides_who_is_served(tmp_path: Path, mode: str, plain: bool, tls: bool) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path, tls=TlsConfig(mode=mode)) as given, encrypted() as client:
-            assert await is_served(given.client, given.address) is plain
-            assert await is_served(client, given.address) is tls
-
-    run_bounded(main())
+async def test_the_mode_decides_who_is_served(tmp_path: Path, mode: str, plain: bool, tls: bool) -> None:
+    async with running_broker(tmp_path, tls=TlsConfig(mode=mode)) as given, encrypted() as client:
+        assert await is_served(given.client, given.address) is plain
+        assert await is_served(client, given.address) is tls
 
 
 async def is_served(client: RemotingClient, address: str) -> bool:
@@ -70,52 +63,46 @@ async def is_served(client: RemotingClient, address: str) -> bool:
     return True
 
 
-def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        certificate, key = write_certificate(tmp_path)
-        async with running_broker(tmp_path, tls=from_files(certificate, key)) as given:
-            first = await asyncio.to_thread(shown_certificate, given.port)
-            async with encrypted() as early:
-                assert await is_served(early, given.address)
-                write_certificate(tmp_path)
-                second = await asyncio.to_thread(shown_certificate, given.port)
-                assert first != second
-                assert second == ssl.PEM_cert_to_DER_cert(certificate.read_text())
-                assert await is_served(early, given.address)  # connections of before go on
-            key.write_bytes(b"half a key")
-            assert await asyncio.to_thread(shown_certificate, given.port) == second  # what works stays
-
-    run_bounded(main())
+async def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path)
+    async with running_broker(tmp_path, tls=from_files(certificate, key)) as given:
+        first = await asyncio.to_thread(shown_certificate, given.port)
+        async with encrypted() as early:
+            assert await is_served(early, given.address)
+            write_certificate(tmp_path)
+            second = await asyncio.to_thread(shown_certificate, given.port)
+            assert first != second
+            assert second == ssl.PEM_cert_to_DER_cert(certificate.read_text())
+            assert await is_served(early, given.address)  # connections of before go on
+        key.write_bytes(b"half a key")
+        assert await asyncio.to_thread(shown_certificate, given.port) == second  # what works stays
 
 
 def shown_certificate(port: int) -> bytes:
     return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", port), timeout=5))
 
 
-def test_clients_may_have_to_show_a_certificate(tmp_path: Path) -> None:
-    async def main() -> None:
-        certificate, key = write_certificate(tmp_path)
-        tls = TlsConfig(
-            mode="enforcing",
-            test_mode=False,
-            cert_path=str(certificate),
-            key_path=str(key),
-            trust_cert_path=str(certificate),
-            client_auth="require",
-            verify_clients=True,
-        )
-        known = ClientTlsSettings(
-            test_mode=False,
-            cert_path=str(certificate),
-            key_path=str(key),
-            trust_cert_path=str(certificate),
-            verify_server=True,
-        )
-        async with running_broker(tmp_path, tls=tls) as given, encrypted(known) as one, encrypted() as other:
-            assert await is_served(one, given.address)
-            assert not await is_served(other, given.address)
-
-    run_bounded(main())
+async def test_clients_may_have_to_show_a_certificate(tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path)
+    tls = TlsConfig(
+        mode="enforcing",
+        test_mode=False,
+        cert_path=str(certificate),
+        key_path=str(key),
+        trust_cert_path=str(certificate),
+        client_auth="require",
+        verify_clients=True,
+    )
+    known = ClientTlsSettings(
+        test_mode=False,
+        cert_path=str(certificate),
+        key_path=str(key),
+        trust_cert_path=str(certificate),
+        verify_server=True,
+    )
+    async with running_broker(tmp_path, tls=tls) as given, encrypted(known) as one, encrypted() as other:
+        assert await is_served(one, given.address)
+        assert not await is_served(other, given.address)
 
 
 # ── tls.properties ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -139,7 +126,7 @@ def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
         with_tls_file({"tls.config.file": str(tmp_path / "missing")})
 
 
-def test_the_program_takes_certificates_from_tls_properties(tmp_path: Path) -> None:
+async def test_the_program_takes_certificates_from_tls_properties(tmp_path: Path) -> None:
     certificate, key = write_certificate(tmp_path)
     file = tmp_path / "tls.properties"
     file.write_text(f"tls.test.mode.enable=false\ntls.server.certPath={certificate}\ntls.server.keyPath={key}\n")
@@ -160,6 +147,6 @@ def test_the_program_takes_certificates_from_tls_properties(tmp_path: Path) -> N
             assert process.stdout is not None
             ready = re.search(r"namesrv=\S+:(\d+) broker=(\S+)", process.stdout.readline())
             assert ready is not None
-            run_bounded(ask(f"127.0.0.1:{ready[1]}", ready[2]))
+            await ask(f"127.0.0.1:{ready[1]}", ready[2])
         finally:
             process.kill()

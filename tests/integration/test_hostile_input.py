@@ -33,7 +33,6 @@ from tests.integration.broker_fixture import (
     pull_request,
     running_broker,
 )
-from tests.integration.event_loops import run_bounded
 from tests.integration.test_metrics import get
 
 # ── what the real servers answered ───────────────────────────────────────────────────────────────────────────────────
@@ -141,48 +140,42 @@ async def with_messages(given: RunningBroker) -> None:
 
 
 @pytest.mark.parametrize("name", ["badinput54-bk.jsonl", "badinput54-bkreq.jsonl.gz"])
-def test_captured_bad_input_has_the_effect_it_has_on_the_real_broker(tmp_path: Path, name: str) -> None:
-    async def main() -> None:
-        compared, different = 0, []
-        async with running_broker(tmp_path) as given:
-            await with_messages(given)
-            served = {route.code for route in given.broker._server.router.routes()}
-            for case in cases(name):
-                request = case.request
-                if case.sent.startswith(b"\x16"):  # OpenSSL sees at once what Java's TLS waits for
-                    continue
-                if request is not None and is_left_out(case, request, served):
-                    continue
-                compared += 1
-                if text := difference(case, await play(case, given.port)):
-                    different.append(f"connection {case.number}: {text}")
-        assert different == []
-        assert compared >= (15 if name == "badinput54-bk.jsonl" else 55)
-
-    run_bounded(main())
+async def test_captured_bad_input_has_the_effect_it_has_on_the_real_broker(tmp_path: Path, name: str) -> None:
+    compared, different = 0, []
+    async with running_broker(tmp_path) as given:
+        await with_messages(given)
+        served = {route.code for route in given.broker._server.router.routes()}
+        for case in cases(name):
+            request = case.request
+            if case.sent.startswith(b"\x16"):  # OpenSSL sees at once what Java's TLS waits for
+                continue
+            if request is not None and is_left_out(case, request, served):
+                continue
+            compared += 1
+            if text := difference(case, await play(case, given.port)):
+                different.append(f"connection {case.number}: {text}")
+    assert different == []
+    assert compared >= (15 if name == "badinput54-bk.jsonl" else 55)
 
 
-def test_captured_bad_input_of_4_9_gets_the_same_codes_where_5_4_did_not_change_them(tmp_path: Path) -> None:
-    async def main() -> None:
-        newer = {case.sent: case for case in cases("badinput54-bkreq.jsonl.gz")}
-        compared, different = 0, []
-        async with running_broker(tmp_path) as given:
-            await with_messages(given)
-            for case in cases("badinput49-bkreq.jsonl.gz"):
-                same = newer.get(case.sent)
-                request = case.request
-                if same is None or request is None or case.answer is None or same.answer is None:
-                    continue
-                if same.answer.code != case.answer.code or is_deliberate(request):
-                    continue
-                compared += 1
-                seen = await play(case, given.port)
-                if seen.answer is None or seen.answer.code not in (case.answer.code, 3):
-                    different.append(f"connection {case.number}: {case.answer.code} ≠ {seen}")
-        assert different == []
-        assert compared >= 40
-
-    run_bounded(main())
+async def test_captured_bad_input_of_4_9_gets_the_same_codes_where_5_4_did_not_change_them(tmp_path: Path) -> None:
+    newer = {case.sent: case for case in cases("badinput54-bkreq.jsonl.gz")}
+    compared, different = 0, []
+    async with running_broker(tmp_path) as given:
+        await with_messages(given)
+        for case in cases("badinput49-bkreq.jsonl.gz"):
+            same = newer.get(case.sent)
+            request = case.request
+            if same is None or request is None or case.answer is None or same.answer is None:
+                continue
+            if same.answer.code != case.answer.code or is_deliberate(request):
+                continue
+            compared += 1
+            seen = await play(case, given.port)
+            if seen.answer is None or seen.answer.code not in (case.answer.code, 3):
+                different.append(f"connection {case.number}: {case.answer.code} ≠ {seen}")
+    assert different == []
+    assert compared >= 40
 
 
 # ── 100,000 frames to a running program ──────────────────────────────────────────────────────────────────────────────
@@ -343,7 +336,7 @@ async def honest_work(address: str, stop: asyncio.Event) -> tuple[int, float]:
     return count, slowest
 
 
-def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(tmp_path: Path) -> None:
+async def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(tmp_path: Path) -> None:
     async def main(running: Program) -> None:
         stop = asyncio.Event()
         address = f"127.0.0.1:{running.broker}"
@@ -381,4 +374,4 @@ def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(tmp_pat
     with socket.create_server(("127.0.0.1", 0)) as probe:
         metrics_port = int(probe.getsockname()[1])
     with program(tmp_path, "metricsExporterType=PROM", f"metricsPromExporterPort={metrics_port}") as running:
-        run_bounded(main(running))
+        await main(running)

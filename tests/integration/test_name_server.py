@@ -31,7 +31,7 @@ from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer
-from tests.integration.name_server_fixture import RawConnection, run_bounded, running
+from tests.integration.name_server_fixture import RawConnection, running
 from tests.integration.name_server_replay import Exchange, comparable_body, conversations, exchanges, prepare
 from tests.unit.namesrv.samples import registration
 
@@ -67,7 +67,7 @@ def asking(topic_name: str) -> RemotingCommand:
 
 @pytest.mark.requirement("A039", "C068", "C071")
 @pytest.mark.parametrize("name", list(conversations()))
-def test_answers_are_those_of_the_real_name_server(tmp_path: Path, name: str) -> None:
+async def test_answers_are_those_of_the_real_name_server(tmp_path: Path, name: str) -> None:
     conversation = exchanges(name)
 
     async def replay() -> list[tuple[Exchange, RemotingCommand]]:
@@ -86,7 +86,7 @@ def test_answers_are_those_of_the_real_name_server(tmp_path: Path, name: str) ->
                     answers.append((exchange, await connections[number].ask(exchange.request.raw)))
         return answers
 
-    for exchange, answer in run_bounded(replay()):
+    for exchange, answer in await replay():
         assert exchange.answer is not None
         expected, where = exchange.answer.header, str(exchange.request)
         is_4_9 = expected["version"] == Version.V4_9_7
@@ -112,46 +112,38 @@ def _remark(remark: str | None) -> str | None:
 
 @pytest.mark.requirement("B015", "C058", "C059", "C069")
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_broker_is_known_while_its_connection_lives(tmp_path: Path, compressed: bool) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path) as (_, address):
-            broker, client = await RawConnection.to(address), await RawConnection.to(address)
-            assert (await client.ask(asking("T"))).code == 17
-            assert (await broker.ask(registering("T", "U", compressed=compressed))).code == 0
-            route: TopicRoute = TOPIC_ROUTE.decode((await client.ask(asking("T"))).body)
-            assert [data.addresses for data in route.brokers] == [{0: "broker-a:10911"}]
-            assert [(queues.broker_name, queues.read_queues) for queues in route.queues] == [("broker-a", 4)]
-            broker.close()
-            while (await client.ask(asking("T"))).code != 17:
-                await asyncio.sleep(0.01)
-            info = CLUSTER_INFO.decode((await client.ask(command_of(GetBrokerClusterInfo()))).body)
-            assert (info.brokers, info.clusters) == ({}, {})
-
-    run_bounded(scenario())
+async def test_a_broker_is_known_while_its_connection_lives(tmp_path: Path, compressed: bool) -> None:
+    async with running(tmp_path) as (_, address):
+        broker, client = await RawConnection.to(address), await RawConnection.to(address)
+        assert (await client.ask(asking("T"))).code == 17
+        assert (await broker.ask(registering("T", "U", compressed=compressed))).code == 0
+        route: TopicRoute = TOPIC_ROUTE.decode((await client.ask(asking("T"))).body)
+        assert [data.addresses for data in route.brokers] == [{0: "broker-a:10911"}]
+        assert [(queues.broker_name, queues.read_queues) for queues in route.queues] == [("broker-a", 4)]
+        broker.close()
+        while (await client.ask(asking("T"))).code != 17:
+            await asyncio.sleep(0.01)
+        info = CLUSTER_INFO.decode((await client.ask(command_of(GetBrokerClusterInfo()))).body)
+        assert (info.brokers, info.clusters) == ({}, {})
 
 
-def test_a_silent_broker_is_forgotten_and_its_connection_closed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path, NameServerConfig(scan_interval_ms=20)) as (_, address):
-            silent, beating, client = [await RawConnection.to(address) for _ in range(3)]
-            await silent.ask(registering("T", "U", name="silent", timeout_ms=2000))
-            await beating.ask(registering("T", "U", name="beating", timeout_ms=2000))
-            heartbeat = BrokerHeartbeat(
-                cluster_name="DefaultCluster", broker_addr="beating:10911", broker_name="beating"
-            )
-            assert not await silent.is_closed_within(0.1)
-            closing = asyncio.create_task(silent.is_closed_within(60.0))
-            while not closing.done():
-                await beating.ask(command_of(heartbeat))
-                await asyncio.sleep(0.05)
-            route = TOPIC_ROUTE.decode((await client.ask(asking("T"))).body)
-            assert [data.broker_name for data in route.brokers] == ["beating"]
-            assert closing.result()
-
-    run_bounded(scenario())
+async def test_a_silent_broker_is_forgotten_and_its_connection_closed(tmp_path: Path) -> None:
+    async with running(tmp_path, NameServerConfig(scan_interval_ms=20)) as (_, address):
+        silent, beating, client = [await RawConnection.to(address) for _ in range(3)]
+        await silent.ask(registering("T", "U", name="silent", timeout_ms=2000))
+        await beating.ask(registering("T", "U", name="beating", timeout_ms=2000))
+        heartbeat = BrokerHeartbeat(cluster_name="DefaultCluster", broker_addr="beating:10911", broker_name="beating")
+        assert not await silent.is_closed_within(0.1)
+        closing = asyncio.create_task(silent.is_closed_within(60.0))
+        while not closing.done():
+            await beating.ask(command_of(heartbeat))
+            await asyncio.sleep(0.05)
+        route = TOPIC_ROUTE.decode((await client.ask(asking("T"))).body)
+        assert [data.broker_name for data in route.brokers] == ["beating"]
+        assert closing.result()
 
 
-def test_a_broker_asks_whether_its_topics_are_known(tmp_path: Path) -> None:
+async def test_a_broker_asks_whether_its_topics_are_known(tmp_path: Path) -> None:
     query = QueryDataVersion(
         broker_name="broker-a", broker_addr="broker-a:10911", cluster_name="DefaultCluster", broker_id=0
     )
@@ -165,7 +157,7 @@ def test_a_broker_asks_whether_its_topics_are_known(tmp_path: Path) -> None:
             answers += [await broker.ask(command_of(query, known)), await broker.ask(command_of(query, other))]
             return answers
 
-    before, same, changed = run_bounded(scenario())
+    before, same, changed = await scenario()
     assert [a.ext_fields for a in (before, same, changed)] == [
         {"changed": "true"},
         {"changed": "false"},
@@ -176,7 +168,7 @@ def test_a_broker_asks_whether_its_topics_are_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B014", "C063")
-def test_name_servers_are_independent(tmp_path: Path) -> None:
+async def test_name_servers_are_independent(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
 
@@ -188,37 +180,31 @@ def test_name_servers_are_independent(tmp_path: Path) -> None:
             await second.ask(registering("T", "U"))
             return [*codes, (await second.ask(asking("T"))).code]
 
-    assert run_bounded(scenario()) == [0, 17, 0]
+    assert await scenario() == [0, 17, 0]
 
 
 @pytest.mark.requirement("C062")
-def test_clients_are_told_nothing_that_they_did_not_ask_for(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path) as (_, address):
-            broker, client = await RawConnection.to(address), await RawConnection.to(address)
-            await broker.ask(registering("T", "U"))
-            assert (await client.ask(asking("T"))).code == 0
-            await broker.ask(registering("T", "U", name="broker-b"))
-            broker.close()
-            with pytest.raises(TimeoutError):
-                await client.receive(0.3)
-            assert (await client.ask(asking("T"))).code == 17
-
-    run_bounded(scenario())
+async def test_clients_are_told_nothing_that_they_did_not_ask_for(tmp_path: Path) -> None:
+    async with running(tmp_path) as (_, address):
+        broker, client = await RawConnection.to(address), await RawConnection.to(address)
+        await broker.ask(registering("T", "U"))
+        assert (await client.ask(asking("T"))).code == 0
+        await broker.ask(registering("T", "U", name="broker-b"))
+        broker.close()
+        with pytest.raises(TimeoutError):
+            await client.receive(0.3)
+        assert (await client.ask(asking("T"))).code == 17
 
 
-def test_ten_thousand_topics_are_registered_and_asked_for(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path) as (_, address):
-            broker, client = await RawConnection.to(address), await RawConnection.to(address)
-            names = [f"Topic-{number}" for number in range(10_000)]
-            assert (await broker.ask(registering(*names))).code == 0
-            for name in names[::20]:
-                client.send(asking(name))
-            for _ in names[::20]:
-                assert (await client.receive()).code == 0
-
-    run_bounded(scenario())
+async def test_ten_thousand_topics_are_registered_and_asked_for(tmp_path: Path) -> None:
+    async with running(tmp_path) as (_, address):
+        broker, client = await RawConnection.to(address), await RawConnection.to(address)
+        names = [f"Topic-{number}" for number in range(10_000)]
+        assert (await broker.ask(registering(*names))).code == 0
+        for name in names[::20]:
+            client.send(asking(name))
+        for _ in names[::20]:
+            assert (await client.receive()).code == 0
 
 
 @pytest.mark.parametrize(
@@ -228,7 +214,7 @@ def test_ten_thousand_topics_are_registered_and_asked_for(tmp_path: Path) -> Non
         pytest.param({"__ZONE_MODE": "true", "__ZONE_NAME": "z1"}, ["here"], id="one-zone"),
     ],
 )
-def test_a_requester_may_be_kept_to_its_zone(tmp_path: Path, fields: dict[str, str], names: list[str]) -> None:
+async def test_a_requester_may_be_kept_to_its_zone(tmp_path: Path, fields: dict[str, str], names: list[str]) -> None:
     async def scenario() -> TopicRoute:
         async with running(tmp_path) as (_, address):
             peer = await RawConnection.to(address)
@@ -242,10 +228,10 @@ def test_a_requester_may_be_kept_to_its_zone(tmp_path: Path, fields: dict[str, s
             question.ext_fields.update(fields)
             return TOPIC_ROUTE.decode((await peer.ask(question)).body)
 
-    assert [data.broker_name for data in run_bounded(scenario()).brokers] == names
+    assert [data.broker_name for data in (await scenario()).brokers] == names
 
 
-def test_members_of_a_broker_name_hear_that_their_master_went(tmp_path: Path) -> None:
+async def test_members_of_a_broker_name_hear_that_their_master_went(tmp_path: Path) -> None:
     heard: asyncio.Queue[NotifyMinBrokerIdChange] = asyncio.Queue()
 
     def listen(_: Peer, request: RemotingCommand) -> None:
@@ -266,7 +252,7 @@ def test_members_of_a_broker_name_hear_that_their_master_went(tmp_path: Path) ->
             masters.close()
             return await heard.get()
 
-    told = run_bounded(scenario())
+    told = await scenario()
     assert (told.min_broker_id, told.offline_broker_addr) == (1, "m:1")
 
 
@@ -274,27 +260,24 @@ def test_members_of_a_broker_name_hear_that_their_master_went(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("C072")
-def test_kv_values_outlive_the_process_and_routes_do_not(tmp_path: Path) -> None:
+async def test_kv_values_outlive_the_process_and_routes_do_not(tmp_path: Path) -> None:
     put = command_of(PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4"))
 
-    async def scenario() -> None:
-        async with running(tmp_path) as (_, address):
-            peer = await RawConnection.to(address)
-            assert (await peer.ask(put)).code == 0
-            answer = await peer.ask(registering("T", "U"))
-            assert bytes(answer.body) == b'{"table":{"T":"broker-a:4"}}'
-        async with running(tmp_path, NameServerConfig(order_messages=True)) as (_, address):
-            peer = await RawConnection.to(address)
-            assert (await peer.ask(asking("T"))).code == 17
-            await peer.ask(registering("T", "U"))
-            route = TOPIC_ROUTE.decode((await peer.ask(asking("T"))).body)
-            assert route.order_topic_conf == "broker-a:4"
-
-    run_bounded(scenario())
+    async with running(tmp_path) as (_, address):
+        peer = await RawConnection.to(address)
+        assert (await peer.ask(put)).code == 0
+        answer = await peer.ask(registering("T", "U"))
+        assert bytes(answer.body) == b'{"table":{"T":"broker-a:4"}}'
+    async with running(tmp_path, NameServerConfig(order_messages=True)) as (_, address):
+        peer = await RawConnection.to(address)
+        assert (await peer.ask(asking("T"))).code == 17
+        await peer.ask(registering("T", "U"))
+        route = TOPIC_ROUTE.decode((await peer.ask(asking("T"))).body)
+        assert route.order_topic_conf == "broker-a:4"
     assert (tmp_path / "kvConfig.json").read_bytes() == b'{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"broker-a:4"}}}'
 
 
-def test_settings_are_changed_while_it_runs(tmp_path: Path) -> None:
+async def test_settings_are_changed_while_it_runs(tmp_path: Path) -> None:
     async def scenario() -> bytes:
         async with running(tmp_path) as (_, address):
             peer = await RawConnection.to(address)
@@ -308,16 +291,16 @@ def test_settings_are_changed_while_it_runs(tmp_path: Path) -> None:
             assert (refused.code, refused.remark) == (16, "Can not update config in black list.")
             return bytes((await peer.ask(command_of(GetNamesrvConfig()))).body)
 
-    assert b"orderMessageEnable=true\n" in run_bounded(scenario())
+    assert b"orderMessageEnable=true\n" in (await scenario())
     assert "orderMessageEnable=true\n" in (tmp_path / "namesrv.properties").read_text()
 
 
-def test_route_queries_wait_for_the_service_when_told_so(tmp_path: Path) -> None:
+async def test_route_queries_wait_for_the_service_when_told_so(tmp_path: Path) -> None:
     async def scenario() -> RemotingCommand:
         async with running(tmp_path, NameServerConfig(wait_for_service=True)) as (_, address):
             return await (await RawConnection.to(address)).ask(asking("T"))
 
-    answer = run_bounded(scenario())
+    answer = await scenario()
     assert (answer.code, answer.remark) == (1, "name server not ready")
 
 
@@ -337,19 +320,16 @@ def test_route_queries_wait_for_the_service_when_told_so(tmp_path: Path) -> None
         pytest.param(struct.pack(">ii", 4, 0), False, id="empty-header"),
     ],
 )
-def test_broken_frames_close_their_connection_only(tmp_path: Path, data: bytes, is_closed: bool) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path) as (_, address):
-            broken, good = await RawConnection.to(address), await RawConnection.to(address)
-            await good.ask(registering("T", "U"))
-            broken.send(data)
-            assert await broken.is_closed_within(60.0 if is_closed else 0.2) == is_closed
-            assert (await good.ask(asking("T"))).code == 0
-
-    run_bounded(scenario())
+async def test_broken_frames_close_their_connection_only(tmp_path: Path, data: bytes, is_closed: bool) -> None:
+    async with running(tmp_path) as (_, address):
+        broken, good = await RawConnection.to(address), await RawConnection.to(address)
+        await good.ask(registering("T", "U"))
+        broken.send(data)
+        assert await broken.is_closed_within(60.0 if is_closed else 0.2) == is_closed
+        assert (await good.ask(asking("T"))).code == 0
 
 
-def test_a_registration_with_a_wrong_checksum_or_a_broken_body_is_refused(tmp_path: Path) -> None:
+async def test_a_registration_with_a_wrong_checksum_or_a_broken_body_is_refused(tmp_path: Path) -> None:
     async def scenario() -> list[RemotingCommand]:
         async with running(tmp_path) as (_, address):
             peer = await RawConnection.to(address)
@@ -362,7 +342,7 @@ def test_a_registration_with_a_wrong_checksum_or_a_broken_body_is_refused(tmp_pa
             single = registering("T")
             return [await peer.ask(request) for request in (wrong, broken, single)]
 
-    answers = run_bounded(scenario())
+    answers = await scenario()
     assert [answer.code for answer in answers] == [1, 1, 1]
     assert [answers[0].remark, answers[2].remark] == ["crc32 not match", "register broker failed"]
 

@@ -29,7 +29,6 @@ from tests.integration.access_fixture import (
     Person,
     asking,
     broker_with_accounts,
-    in_a_loop,
 )
 from tests.integration.broker_fixture import PULL_CODES, RunningBroker, message, pull_request, running_broker, until
 from tests.integration.test_access_control import NAMES, bodies, served_codes
@@ -76,7 +75,6 @@ async def may_send(person: Person, topic: str) -> bool:
 
 
 @pytest.mark.requirement("C152")
-@in_a_loop
 async def test_every_request_without_a_known_account_and_its_signature_is_refused(tmp_path: Path) -> None:
     async with (
         serving(tmp_path) as (running, _, _),
@@ -92,7 +90,6 @@ async def test_every_request_without_a_known_account_and_its_signature_is_refuse
             assert await impostor.verdict(code, NAMES) == (1, wrong), code
 
 
-@in_a_loop
 async def test_an_account_without_rights_reads_no_message_and_changes_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as (running, admin, alice):
         assert await may_send(admin, "TopicDenied")
@@ -106,7 +103,6 @@ async def test_an_account_without_rights_reads_no_message_and_changes_nothing(tm
         assert before == (dict(running.broker.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
 
 
-@in_a_loop
 async def test_an_account_may_do_what_its_entries_say(tmp_path: Path) -> None:
     async with serving(tmp_path) as (running, admin, alice):
         assert await may_send(alice, "TopicAllowed")
@@ -124,7 +120,6 @@ async def test_an_account_may_do_what_its_entries_say(tmp_path: Path) -> None:
 # ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@in_a_loop
 async def test_a_changed_file_counts_at_once_and_a_broken_one_not_at_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -150,7 +145,6 @@ async def test_a_changed_file_counts_at_once_and_a_broken_one_not_at_all(
         assert "secret12345" not in caplog.text
 
 
-@in_a_loop
 async def test_white_addresses_need_no_signature(tmp_path: Path) -> None:
     anybody = ACCOUNTS + "globalWhiteRemoteAddresses: ['10.0.0.*', '127.0.0.1']\n"
     async with serving(tmp_path, anybody) as (running, _, _), asking(running) as nobody:
@@ -163,17 +157,12 @@ async def test_white_addresses_need_no_signature(tmp_path: Path) -> None:
             assert await may_send(forgetful, "TopicDenied")
 
 
-def test_a_broker_without_its_file_does_not_start(tmp_path: Path) -> None:
-    @in_a_loop
-    async def start() -> None:
+async def test_a_broker_without_its_file_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"plain_acl\.yml"):
         async with running_broker(tmp_path, BrokerConfig(acl_enabled=True, acl_config_path=str(tmp_path))):
             raise AssertionError("it serves")
 
-    with pytest.raises(ConfigError, match=r"plain_acl\.yml"):
-        start()
 
-
-@in_a_loop
 async def test_the_file_is_looked_for_beside_the_conf_file(tmp_path: Path) -> None:
     (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)
     config = BrokerConfig(acl_enabled=True, config_path=str(tmp_path / "broker.conf"))
@@ -181,7 +170,6 @@ async def test_the_file_is_looked_for_beside_the_conf_file(tmp_path: Path) -> No
         assert await may_send(alice, "TopicAllowed")
 
 
-@in_a_loop
 async def test_the_broker_signs_with_the_account_of_tools_yml(tmp_path: Path) -> None:
     (tmp_path / "tools.yml").write_text("accessKey: admin12345\nsecretKey: secret12345\n")
     async with serving(tmp_path) as (running, _, _):
@@ -193,7 +181,6 @@ async def test_the_broker_signs_with_the_account_of_tools_yml(tmp_path: Path) ->
 # ── management ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@in_a_loop
 async def test_administrators_make_change_and_remove_accounts(tmp_path: Path) -> None:
     async with (
         serving(tmp_path) as (running, admin, alice),
@@ -221,7 +208,6 @@ async def test_administrators_make_change_and_remove_accounts(tmp_path: Path) ->
         assert info.cluster_name == "DefaultCluster"
 
 
-@in_a_loop
 async def test_administrators_set_white_addresses(tmp_path: Path) -> None:
     async with serving(tmp_path) as (running, admin, _), asking(running) as nobody:
         await admin.call(UpdateGlobalWhiteAddrsConfig(global_white_addrs="10.0.0.1,127.0.0.*"))
@@ -241,22 +227,17 @@ async def test_administrators_set_white_addresses(tmp_path: Path) -> None:
         (UpdateGlobalWhiteAddrsConfig, {"global_white_addrs": "*", "acl_file_full_path": "/etc/passwd"}, 211),
     ],
 )
-def test_a_wrong_change_is_refused_and_changes_nothing(
+async def test_a_wrong_change_is_refused_and_changes_nothing(
     tmp_path: Path, request_type: type, fields: dict[str, str], code: int
 ) -> None:
-    @in_a_loop
-    async def scenario() -> None:
-        async with serving(tmp_path) as (_, admin, _):
-            with pytest.raises(RequestError) as caught:
-                await admin.call(request_type(**fields))
-            assert caught.value.code == code
-            assert "sesame" not in (caught.value.remark or "")
-            assert (tmp_path / "plain_acl.yml").read_text() == ACCOUNTS
-
-    scenario()
+    async with serving(tmp_path) as (_, admin, _):
+        with pytest.raises(RequestError) as caught:
+            await admin.call(request_type(**fields))
+        assert caught.value.code == code
+        assert "sesame" not in (caught.value.remark or "")
+        assert (tmp_path / "plain_acl.yml").read_text() == ACCOUNTS
 
 
-@in_a_loop
 async def test_without_acl_1_its_requests_are_not_known(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as running, asking(running) as nobody:
         for code in range(50, 55):
@@ -266,7 +247,6 @@ async def test_without_acl_1_its_requests_are_not_known(tmp_path: Path) -> None:
 # ── on to ACL 2.0 ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@in_a_loop
 async def test_accounts_become_users_with_the_same_rights(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)

@@ -44,7 +44,7 @@ from skyrocket.testing.clock import FakeClock
 from tests.golden_wire import capture
 from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, message, running_broker, until
 from tests.integration.broker_replay import exchanges
-from tests.integration.name_server_fixture import RawConnection, run_bounded
+from tests.integration.name_server_fixture import RawConnection
 from tests.integration.name_server_replay import Exchange
 from tests.integration.program import Standalone
 from tests.unit.broker.pop.pop_world import Popped, popped_messages
@@ -83,152 +83,128 @@ async def ack(given: RunningBroker, popped: Popped) -> None:
     await given.client.call(given.address, request)
 
 
-def test_what_nobody_acknowledges_comes_again_and_what_is_acknowledged_does_not(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            for body in (b"one", b"two"):
-                await given.send(body)
-            one, two = messages(await pop(given, invisible_time=3000))
-            await ack(given, one)
-            again = messages(await pop(given, poll_time=30_000))
-            assert [each.body for each in again] == [b"two"]
-            assert again[0].message.reconsume_times == 1
-            assert again[0].message.properties["1ST_POP_TIME"] == str(two.receipt.pop_time)
-            await ack(given, again[0])
-            page = given.broker.popping.metrics()
-            revived = next(metric for metric in page if metric.name == "rocketmq_pop_revive_retry_messages_total")
-            assert "1" in str(revived)
-
-    run_bounded(main())
+async def test_what_nobody_acknowledges_comes_again_and_what_is_acknowledged_does_not(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        for body in (b"one", b"two"):
+            await given.send(body)
+        one, two = messages(await pop(given, invisible_time=3000))
+        await ack(given, one)
+        again = messages(await pop(given, poll_time=30_000))
+        assert [each.body for each in again] == [b"two"]
+        assert again[0].message.reconsume_times == 1
+        assert again[0].message.properties["1ST_POP_TIME"] == str(two.receipt.pop_time)
+        await ack(given, again[0])
+        page = given.broker.popping.metrics()
+        revived = next(metric for metric in page if metric.name == "rocketmq_pop_revive_retry_messages_total")
+        assert "1" in str(revived)
 
 
-def test_a_pop_that_waits_is_answered_by_a_message(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"first")
-            await pop(given)
-            waiting = asyncio.ensure_future(pop(given, poll_time=10_000))
-            await until(lambda: given.broker.popping.pops.held_count == 1)
-            await given.send(b"second", queue_id=3)
-            assert [each.body for each in messages(await waiting)] == [b"second"]
-
-    run_bounded(main())
+async def test_a_pop_that_waits_is_answered_by_a_message(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send(b"first")
+        await pop(given)
+        waiting = asyncio.ensure_future(pop(given, poll_time=10_000))
+        await until(lambda: given.broker.popping.pops.held_count == 1)
+        await given.send(b"second", queue_id=3)
+        assert [each.body for each in messages(await waiting)] == [b"second"]
 
 
-def test_a_pop_that_waits_in_vain_hears_so_and_so_does_one_of_a_broker_that_stops(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"first")
-            await pop(given)
-            reply = await pop(given, poll_time=300)
-            assert (reply.code, reply.remark) == (210, "NO_MESSAGE_IN_QUEUE")
-            assert reply.header.msg_offset_info == ""
-            waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
-            await until(lambda: given.broker.popping.pops.held_count == 1)
-            await given.broker.stop()
-            assert (await waiting).code == 210
-
-    run_bounded(main())
+async def test_a_pop_that_waits_in_vain_hears_so_and_so_does_one_of_a_broker_that_stops(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send(b"first")
+        await pop(given)
+        reply = await pop(given, poll_time=300)
+        assert (reply.code, reply.remark) == (210, "NO_MESSAGE_IN_QUEUE")
+        assert reply.header.msg_offset_info == ""
+        waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
+        await until(lambda: given.broker.popping.pops.held_count == 1)
+        await given.broker.stop()
+        assert (await waiting).code == 210
 
 
-def test_pops_that_wait_are_refused_as_soon_as_the_broker_may_not_be_read(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"first")
-            await pop(given)
-            waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
-            await until(lambda: given.broker.popping.pops.held_count == 1)
-            change = RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
-            assert (await given.client.invoke(given.address, change)).code == 0
-            with pytest.raises(NoPermission, match="pop message is forbidden"):
-                await waiting
-
-    run_bounded(main())
+async def test_pops_that_wait_are_refused_as_soon_as_the_broker_may_not_be_read(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send(b"first")
+        await pop(given)
+        waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
+        await until(lambda: given.broker.popping.pops.held_count == 1)
+        change = RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
+        assert (await given.client.invoke(given.address, change)).code == 0
+        with pytest.raises(NoPermission, match="pop message is forbidden"):
+            await waiting
 
 
-def test_a_waiting_pop_whose_connection_is_lost_takes_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"first")
-            await pop(given)
-            connection = await RawConnection.to(given.broker.identity.address)
-            request = PopMessage(
-                consumer_group=GROUP,
-                topic=TOPIC,
-                queue_id=-1,
-                max_msg_nums=32,
-                invisible_time=60_000,
-                poll_time=20_000,
-            )
-            connection.send(RemotingCommand(request.code, opaque=7, ext_fields=request.ext_fields()))
-            await until(lambda: given.broker.popping.pops.held_count == 1)
-            connection.close()
-            await until(lambda: given.broker.popping.pops.held_count == 0)
-            await given.send(b"second")
-            assert [each.body for each in messages(await pop(given))] == [b"second"]
-
-    run_bounded(main())
+async def test_a_waiting_pop_whose_connection_is_lost_takes_nothing(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send(b"first")
+        await pop(given)
+        connection = await RawConnection.to(given.broker.identity.address)
+        request = PopMessage(
+            consumer_group=GROUP,
+            topic=TOPIC,
+            queue_id=-1,
+            max_msg_nums=32,
+            invisible_time=60_000,
+            poll_time=20_000,
+        )
+        connection.send(RemotingCommand(request.code, opaque=7, ext_fields=request.ext_fields()))
+        await until(lambda: given.broker.popping.pops.held_count == 1)
+        connection.close()
+        await until(lambda: given.broker.popping.pops.held_count == 0)
+        await given.send(b"second")
+        assert [each.body for each in messages(await pop(given))] == [b"second"]
 
 
-def test_pops_and_ordered_batches_survive_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            for body in (b"one", b"two"):
-                await given.send(body)
-            await pop(given, max_msg_nums=1, invisible_time=7000)
-            ordered = messages(await pop(given, order=True, consumer_group="Ordered"))
-            assert len(ordered) == 2
-        async with running_broker(tmp_path) as given:
-            assert messages(await pop(given, order=True, consumer_group="Ordered")) == []
-            assert [each.body for each in messages(await pop(given))] == [b"two"]
-            assert [each.body for each in messages(await pop(given, poll_time=30_000))] == [b"one"]
-
-    run_bounded(main())
+async def test_pops_and_ordered_batches_survive_a_restart(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        for body in (b"one", b"two"):
+            await given.send(body)
+        await pop(given, max_msg_nums=1, invisible_time=7000)
+        ordered = messages(await pop(given, order=True, consumer_group="Ordered"))
+        assert len(ordered) == 2
+    async with running_broker(tmp_path) as given:
+        assert messages(await pop(given, order=True, consumer_group="Ordered")) == []
+        assert [each.body for each in messages(await pop(given))] == [b"two"]
+        assert [each.body for each in messages(await pop(given, poll_time=30_000))] == [b"one"]
 
 
-def test_a_day_of_invisible_time_passes_when_the_clock_is_moved() -> None:
+async def test_a_day_of_invisible_time_passes_when_the_clock_is_moved() -> None:
     """Messages live by the broker's clock, the patience of clients by the clock of their own machines."""
 
-    async def main() -> None:
-        async with AsyncLocalCluster() as cluster, RemotingClient() as client:
-            await cluster.create_topic(TOPIC)
-            (broker,) = cluster.broker_addresses.values()
-            await client.call(broker, message(), b"one")
-            request = PopMessage(
-                consumer_group=GROUP,
-                topic=TOPIC,
-                queue_id=-1,
-                max_msg_nums=32,
-                invisible_time=24 * 3_600_000,
-                poll_time=0,
-                born_time=SystemClock().now_ms(),
-            )
-            assert len(messages(await client.call(broker, request, accepted=POP_CODES))) == 1
-            await cluster.advance(hours=23)
-            later = replace(request, born_time=SystemClock().now_ms())
-            assert messages(await client.call(broker, later, accepted=POP_CODES)) == []
-            await cluster.advance(hours=1.1)
-            later = replace(request, born_time=SystemClock().now_ms())
-            assert len(messages(await client.call(broker, later, accepted=POP_CODES))) == 1
-
-    run_bounded(main())
+    async with AsyncLocalCluster() as cluster, RemotingClient() as client:
+        await cluster.create_topic(TOPIC)
+        (broker,) = cluster.broker_addresses.values()
+        await client.call(broker, message(), b"one")
+        request = PopMessage(
+            consumer_group=GROUP,
+            topic=TOPIC,
+            queue_id=-1,
+            max_msg_nums=32,
+            invisible_time=24 * 3_600_000,
+            poll_time=0,
+            born_time=SystemClock().now_ms(),
+        )
+        assert len(messages(await client.call(broker, request, accepted=POP_CODES))) == 1
+        await cluster.advance(hours=23)
+        later = replace(request, born_time=SystemClock().now_ms())
+        assert messages(await client.call(broker, later, accepted=POP_CODES)) == []
+        await cluster.advance(hours=1.1)
+        later = replace(request, born_time=SystemClock().now_ms())
+        assert len(messages(await client.call(broker, later, accepted=POP_CODES))) == 1
 
 
-def test_notifications_tell_of_messages(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"one")
-            await pop(given)
-            request = Notification(consumer_group=GROUP, topic=TOPIC, queue_id=-1, poll_time=10_000, born_time=0)
-            waiting = asyncio.ensure_future(given.client.call(given.address, request, timeout_seconds=15))
-            await until(lambda: given.broker.popping.notifications.held_count == 1)
-            await given.send(b"two")
-            assert (await waiting).header.has_msg
-
-    run_bounded(main())
+async def test_notifications_tell_of_messages(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send(b"one")
+        await pop(given)
+        request = Notification(consumer_group=GROUP, topic=TOPIC, queue_id=-1, poll_time=10_000, born_time=0)
+        waiting = asyncio.ensure_future(given.client.call(given.address, request, timeout_seconds=15))
+        await until(lambda: given.broker.popping.notifications.held_count == 1)
+        await given.send(b"two")
+        assert (await waiting).header.has_msg
 
 
-def test_what_was_in_hand_comes_again_after_kill_9(tmp_path: Path) -> None:
+async def test_what_was_in_hand_comes_again_after_kill_9(tmp_path: Path) -> None:
     async def call(broker: str, request: Any, body: bytes = b"") -> Any:
         async with RemotingClient() as client:
             return await client.call(broker, request, body, accepted=POP_CODES, timeout_seconds=25)
@@ -240,19 +216,19 @@ def test_what_was_in_hand_comes_again_after_kill_9(tmp_path: Path) -> None:
 
     with Standalone(tmp_path, "flushConsumerOffsetInterval=50") as program:
         for body in (b"one", b"two"):
-            run_bounded(call(program.broker, message(), body))
-        one, _ = messages(run_bounded(call(program.broker, request())))
+            await call(program.broker, message(), body)
+        one, _ = messages(await call(program.broker, request()))
         receipt = one.receipt
         done = AckMessage(
             consumer_group=GROUP, topic=TOPIC, queue_id=0, extra_info=receipt.text(), offset=receipt.queue_offset
         )
-        run_bounded(call(program.broker, done))
+        await call(program.broker, done)
         saved = tmp_path / "store" / "config" / "consumerOffset.json"
         while "0:2" not in re.sub(r"[\s\"]", "", saved.read_text() if saved.exists() else ""):
             time.sleep(0.05)  # what was popped after a save may come twice
         program.kill()
     with Standalone(tmp_path) as program:
-        again = messages(run_bounded(call(program.broker, request(poll_time=20_000))))
+        again = messages(await call(program.broker, request(poll_time=20_000)))
         assert [each.body for each in again] == [b"two"]
         assert again[0].message.reconsume_times == 1
 
@@ -266,33 +242,30 @@ def query(group: str = GROUP, topic: str = TOPIC, client_id: str = "one", strate
     )
 
 
-def test_the_broker_shares_queues_out_to_be_pulled_or_popped(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"x")
-            await given.beat("one")
+async def test_the_broker_shares_queues_out_to_be_pulled_or_popped(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send(b"x")
+        await given.beat("one")
 
-            async def assigned(body: bytes) -> Any:
-                return ASSIGNMENT.decode((await given.client.call(given.address, QueryAssignment(), body)).body).queues
+        async def assigned(body: bytes) -> Any:
+            return ASSIGNMENT.decode((await given.client.call(given.address, QueryAssignment(), body)).body).queues
 
-            pulled = await assigned(query())
-            assert [each.queue.queue_id for each in pulled] == [0, 1, 2, 3]
-            assert {each.mode for each in pulled} == {"PULL"}
-            mode = RequestMode(topic=TOPIC, group=GROUP, mode="POP", pop_share_queues=8)
-            await given.client.call(given.address, SetMessageRequestMode(), REQUEST_MODE_BODY.encode(mode))
-            (popped,) = await assigned(query())
-            assert (popped.queue, popped.mode) == (MessageQueue(TOPIC, "broker-a", -1), "POP")
-            assert await assigned(query(strategy="NOBODY_KNOWS_IT")) is None
-            assert await assigned(query(topic="Nothing")) is None
-            assert await assigned(query(group="Nobody")) is None
-            table = await given.client.call(given.address, GetAllMessageRequestMode())
-            assert REQUEST_MODE_TABLE.decode(table.body).modes[TOPIC][GROUP].mode == "POP"
-            assert (await given.client.call(given.address, PopRollback())).code == 0
-        async with running_broker(tmp_path) as given:
-            await given.beat("one")
-            assert given.broker.popping.modes.find(TOPIC, GROUP) is not None
-
-    run_bounded(main())
+        pulled = await assigned(query())
+        assert [each.queue.queue_id for each in pulled] == [0, 1, 2, 3]
+        assert {each.mode for each in pulled} == {"PULL"}
+        mode = RequestMode(topic=TOPIC, group=GROUP, mode="POP", pop_share_queues=8)
+        await given.client.call(given.address, SetMessageRequestMode(), REQUEST_MODE_BODY.encode(mode))
+        (popped,) = await assigned(query())
+        assert (popped.queue, popped.mode) == (MessageQueue(TOPIC, "broker-a", -1), "POP")
+        assert await assigned(query(strategy="NOBODY_KNOWS_IT")) is None
+        assert await assigned(query(topic="Nothing")) is None
+        assert await assigned(query(group="Nobody")) is None
+        table = await given.client.call(given.address, GetAllMessageRequestMode())
+        assert REQUEST_MODE_TABLE.decode(table.body).modes[TOPIC][GROUP].mode == "POP"
+        assert (await given.client.call(given.address, PopRollback())).code == 0
+    async with running_broker(tmp_path) as given:
+        await given.beat("one")
+        assert given.broker.popping.modes.find(TOPIC, GROUP) is not None
 
 
 @pytest.mark.parametrize(
@@ -303,33 +276,27 @@ def test_the_broker_shares_queues_out_to_be_pulled_or_popped(tmp_path: Path) -> 
         (TOPIC, "no such name!", GroupNotExist, "subscription group does not exist"),
     ],
 )
-def test_a_mode_is_set_only_for_what_exists(
+async def test_a_mode_is_set_only_for_what_exists(
     tmp_path: Path, topic: str, group: str, error: type[Exception], remark: str
 ) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"x")
-            await given.beat("one")
-            body = REQUEST_MODE_BODY.encode(RequestMode(topic=topic, group=group, mode="POP", pop_share_queues=0))
-            with pytest.raises(error) as refused:
-                await given.client.call(given.address, SetMessageRequestMode(), body)
-            assert str(refused.value) == remark
-
-    run_bounded(main())
-
-
-def test_a_mode_can_be_set_before_the_group_has_come(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            await given.send(b"x")
-            body = REQUEST_MODE_BODY.encode(RequestMode(topic=TOPIC, group="Later", mode="POP", pop_share_queues=0))
+    async with running_broker(tmp_path) as given:
+        await given.send(b"x")
+        await given.beat("one")
+        body = REQUEST_MODE_BODY.encode(RequestMode(topic=topic, group=group, mode="POP", pop_share_queues=0))
+        with pytest.raises(error) as refused:
             await given.client.call(given.address, SetMessageRequestMode(), body)
-            assert given.broker.groups.find("Later") is not None
-            mode = given.broker.popping.modes.find(TOPIC, "Later")
-            assert mode is not None
-            assert mode.mode == "POP"
+        assert str(refused.value) == remark
 
-    run_bounded(main())
+
+async def test_a_mode_can_be_set_before_the_group_has_come(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send(b"x")
+        body = REQUEST_MODE_BODY.encode(RequestMode(topic=TOPIC, group="Later", mode="POP", pop_share_queues=0))
+        await given.client.call(given.address, SetMessageRequestMode(), body)
+        assert given.broker.groups.find("Later") is not None
+        mode = given.broker.popping.modes.find(TOPIC, "Later")
+        assert mode is not None
+        assert mode.mode == "POP"
 
 
 # ── captured conversations ───────────────────────────────────────────────────────────────────────────────────────────
@@ -391,7 +358,7 @@ async def prepared(given: RunningBroker, conversation: list[Exchange]) -> None:
         "grpc54-proxy-remoting.jsonl.gz",
     ],
 )
-def test_captured_pops_are_answered_as_by_a_real_broker(name: str, tmp_path: Path) -> None:
+async def test_captured_pops_are_answered_as_by_a_real_broker(name: str, tmp_path: Path) -> None:
     async def main() -> int:
         clock = FakeClock()
         compared = 0
@@ -426,7 +393,7 @@ def test_captured_pops_are_answered_as_by_a_real_broker(name: str, tmp_path: Pat
                 connection.close()
         return compared
 
-    assert run_bounded(main()) > 0
+    assert await main() > 0
 
 
 def compare(exchange: Exchange, answer: RemotingCommand) -> None:

@@ -11,7 +11,6 @@ from skyrocket.protocol.bodies.route import CLUSTER_INFO
 from skyrocket.protocol.requests.route import GetBrokerClusterInfo
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import pull, send_request
-from tests.integration.name_server_fixture import run_bounded
 from tests.integration.program import Program, Standalone
 
 
@@ -42,7 +41,7 @@ def test_there_is_no_warning_for_what_is_meant_to_be_local(tmp_path: Path) -> No
         assert not [line for line in program.lines if "warning" in line]
 
 
-def test_clients_are_told_a_host_name_and_reach_the_broker_by_it(tmp_path: Path) -> None:
+async def test_clients_are_told_a_host_name_and_reach_the_broker_by_it(tmp_path: Path) -> None:
     async def registered_and_served(name_server: str, address: str) -> tuple[set[str], list[bytes], str]:
         async with RemotingClient() as client:
             info = CLUSTER_INFO.decode((await client.call(name_server, GetBrokerClusterInfo())).body)
@@ -53,7 +52,7 @@ def test_clients_are_told_a_host_name_and_reach_the_broker_by_it(tmp_path: Path)
     given = ["standalone", "--namesrv-port", "0", "--listen-port", "0", "--store", str(tmp_path / "store")]
     with Program(*given, home=tmp_path, environment={"SKYROCKET_BROKER_BROKER_IP1": "localhost"}) as program:
         ready = program.await_line(r"namesrv=\S+:(\d+) broker=(localhost:\d+)$")
-        told, bodies, message_id = run_bounded(registered_and_served(f"127.0.0.1:{ready[1]}", ready[2]))
+        told, bodies, message_id = await registered_and_served(f"127.0.0.1:{ready[1]}", ready[2])
         assert told == {ready[2]}
         assert bodies == [b"x"]
         assert message_id.startswith("7F000001")

@@ -9,7 +9,6 @@ from skyrocket.format.record import decode_records
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from tests.integration.broker_fixture import GROUP, TOPIC, message, running_broker
-from tests.integration.event_loops import run_bounded
 
 RECEIPT = "0 1 2 3 0 broker-a 0"
 VALID = {
@@ -100,23 +99,20 @@ WRONG = [
 ]
 
 
-def test_every_refusal_names_its_cause_and_nothing_is_stored(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path, BrokerConfig(recall=True)) as given:
-            await given.send(b"kept")
-            await given.beat()
-            before = given.broker.store.commit_log.written_offset
-            for code, field, value, expected, cause in WRONG:
-                fields = {**VALID[code]}
-                fields.pop(field, None)
-                if value is not None:
-                    fields[field] = value
-                answer = await given.client.invoke(given.address, RemotingCommand(code, ext_fields=fields), 10.0)
-                assert (answer.code, cause in (answer.remark or "")) == (expected, True), (code, field, value, answer)
-            assert given.broker.store.commit_log.written_offset == before
-            assert [each.body for each in decode_records((await given.pull()).body)] == [b"kept"]
-
-    run_bounded(main())
+async def test_every_refusal_names_its_cause_and_nothing_is_stored(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, BrokerConfig(recall=True)) as given:
+        await given.send(b"kept")
+        await given.beat()
+        before = given.broker.store.commit_log.written_offset
+        for code, field, value, expected, cause in WRONG:
+            fields = {**VALID[code]}
+            fields.pop(field, None)
+            if value is not None:
+                fields[field] = value
+            answer = await given.client.invoke(given.address, RemotingCommand(code, ext_fields=fields), 10.0)
+            assert (answer.code, cause in (answer.remark or "")) == (expected, True), (code, field, value, answer)
+        assert given.broker.store.commit_log.written_offset == before
+        assert [each.body for each in decode_records((await given.pull()).body)] == [b"kept"]
 
 
 @pytest.mark.parametrize(
@@ -126,15 +122,12 @@ def test_every_refusal_names_its_cause_and_nothing_is_stored(tmp_path: Path) -> 
         (f"TIMER_DELAY_SEC\x01{41 * 86_400}\x02", 13, "timer message illegal"),
     ],
 )
-def test_a_timer_that_is_no_number_or_too_far_is_refused(
+async def test_a_timer_that_is_no_number_or_too_far_is_refused(
     tmp_path: Path, properties: str, code: int, cause: str
 ) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path) as given:
-            request = message(properties=properties)
-            command = RemotingCommand(request.code, ext_fields=request.to_fields(), body=b"x")
-            answer = await given.client.invoke(given.address, command, 10.0)
-            assert (answer.code, cause in (answer.remark or "")) == (code, True), answer.remark
-            assert given.broker.store.commit_log.written_offset == 0
-
-    run_bounded(main())
+    async with running_broker(tmp_path) as given:
+        request = message(properties=properties)
+        command = RemotingCommand(request.code, ext_fields=request.to_fields(), body=b"x")
+        answer = await given.client.invoke(given.address, command, 10.0)
+        assert (answer.code, cause in (answer.remark or "")) == (code, True), answer.remark
+        assert given.broker.store.commit_log.written_offset == 0

@@ -24,7 +24,6 @@ from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import command_of
 from tests.integration.broker_fixture import heartbeat, message, pull_request
-from tests.integration.event_loops import run_bounded
 from tests.integration.test_hostile_input import Program, program
 
 FEW, MANY = 100, 10_000
@@ -138,7 +137,7 @@ def is_flat(few: dict[str, float], many: dict[str, float]) -> bool:
     return all(many[name] < few[name] * FLAT + 20 for name in few)
 
 
-def test_heartbeats_routes_and_registrations_cost_the_same_with_10_000_topics(tmp_path: Path) -> None:
+async def test_heartbeats_routes_and_registrations_cost_the_same_with_10_000_topics(tmp_path: Path) -> None:
     async def main(running: Program) -> None:
         async with RemotingClient() as client:
             scale = Scale(running, client)
@@ -157,7 +156,7 @@ def test_heartbeats_routes_and_registrations_cost_the_same_with_10_000_topics(tm
             assert is_flat(few, many), figures
 
     with program(tmp_path, "metricsExporterType=DISABLE") as running:
-        run_bounded(main(running))
+        await main(running)
 
 
 def test_2000_idle_connections_cost_less_than_100_mb(tmp_path: Path) -> None:

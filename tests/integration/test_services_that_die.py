@@ -15,7 +15,6 @@ from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import GROUP, TOPIC, pull, send_request
-from tests.integration.name_server_fixture import run_bounded
 
 PROGRAM = """
 import sys
@@ -33,7 +32,7 @@ main()
 """
 
 
-def test_offsets_are_saved_although_the_saving_died_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_offsets_are_saved_although_the_saving_died_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lives = 0
     run = Persistence.run
 
@@ -50,21 +49,16 @@ def test_offsets_are_saved_although_the_saving_died_once(tmp_path: Path, monkeyp
     )
     file = tmp_path / "config" / "consumerOffset.json"
 
-    async def main() -> None:
-        store = StoreConfig(commit_log_file_size=1 << 20, preallocate_bytes=1 << 16)
-        async with Broker(config, store) as broker, RemotingClient() as client:
-            address = str(await broker.start())
-            await client.call(address, send_request(0), b"x")
-            assert await pull(client, address, 0, 0) == [b"x"]
-            await client.call(
-                address, UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=1)
-            )
-            deadline = time.monotonic() + 60
-            while not file.exists() or GROUP not in file.read_text():
-                assert time.monotonic() < deadline
-                await asyncio.sleep(0.02)
-
-    run_bounded(main())
+    store = StoreConfig(commit_log_file_size=1 << 20, preallocate_bytes=1 << 16)
+    async with Broker(config, store) as broker, RemotingClient() as client:
+        address = str(await broker.start())
+        await client.call(address, send_request(0), b"x")
+        assert await pull(client, address, 0, 0) == [b"x"]
+        await client.call(address, UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=1))
+        deadline = time.monotonic() + 60
+        while not file.exists() or GROUP not in file.read_text():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
     assert lives == 2
 
 

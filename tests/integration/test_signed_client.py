@@ -22,7 +22,6 @@ from tests.integration.access_fixture import (
     ROOT,
     WITH_USERS,
     acl_body,
-    in_a_loop,
 )
 
 
@@ -51,7 +50,6 @@ async def send_and_consume(names: str, credentials: Credentials) -> None:
             await producer.send(Message("TopicDenied", b"signed"))
 
 
-@in_a_loop
 async def test_a_user_sends_and_consumes_what_is_allowed(tmp_path: Path) -> None:
     async with cluster(tmp_path, config=WITH_USERS) as given, RemotingClient(signer=Signer(ROOT)) as root:
         address = str(given.brokers["broker-a"].identity.address)
@@ -63,7 +61,6 @@ async def test_a_user_sends_and_consumes_what_is_allowed(tmp_path: Path) -> None
         await send_and_consume(given.names, ALICE)
 
 
-@in_a_loop
 async def test_an_account_sends_and_consumes_what_is_allowed(tmp_path: Path) -> None:
     (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)
     config = BrokerConfig(acl_enabled=True, acl_config_path=str(tmp_path))
@@ -71,7 +68,6 @@ async def test_an_account_sends_and_consumes_what_is_allowed(tmp_path: Path) -> 
         await send_and_consume(given.names, ALICE_ACCOUNT)
 
 
-@in_a_loop
 async def test_without_credentials_the_client_hears_why_it_is_refused(tmp_path: Path) -> None:
     async with cluster(tmp_path, config=WITH_USERS) as given, Producer("PG", given.names) as producer:
         with pytest.raises(ClientError, match="username cannot be null"):

@@ -17,7 +17,6 @@ from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
 from skyrocket.testing.clock import FakeClock
 from tests.integration.broker_fixture import SMALL, TOPIC, RunningBroker, running_broker
-from tests.integration.name_server_fixture import run_bounded
 
 LONG_NAMES = {
     "a": "producerGroup",
@@ -106,17 +105,16 @@ STORES = {"async": SMALL, "sync": replace(SMALL, flush_disk_type=FlushDiskType.S
 
 
 @pytest.mark.parametrize(("store", "count"), [(STORES["async"], 250), (STORES["sync"], 10)], ids=STORES)
-def test_both_ways_lead_to_the_same_record_answer_and_refusal(tmp_path: Path, store: StoreConfig, count: int) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path, store=store, clock=FakeClock()) as given:
-            await told(given, send("UNIQ_KEY\x01first\x02", short=True))
-            for text in mixtures(5, count):
-                long, short = [await told(given, send(text, short=short)) for short in (False, True)]
-                if "UNIQ_KEY" not in text:  # the broker makes one, each time another
-                    long, short = [_without_key(each) for each in (long, short)]
-                assert short == long, text
-
-    run_bounded(main(), 120)
+async def test_both_ways_lead_to_the_same_record_answer_and_refusal(
+    tmp_path: Path, store: StoreConfig, count: int
+) -> None:
+    async with running_broker(tmp_path, store=store, clock=FakeClock()) as given:
+        await told(given, send("UNIQ_KEY\x01first\x02", short=True))
+        for text in mixtures(5, count):
+            long, short = [await told(given, send(text, short=short)) for short in (False, True)]
+            if "UNIQ_KEY" not in text:  # the broker makes one, each time another
+                long, short = [_without_key(each) for each in (long, short)]
+            assert short == long, text
 
 
 def _without_key(told_once: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -129,76 +127,67 @@ def _without_key(told_once: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("asked", ["DELAY\x013\x02", "TIMER_DELAY_SEC\x0160\x02", "TIMER_DELIVER_MS\x017\x02"])
-def test_those_that_wait_are_put_with_the_plain_ones_of_their_turn(
+async def test_those_that_wait_are_put_with_the_plain_ones_of_their_turn(
     tmp_path: Path, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path, clock=FakeClock()) as given:
-            for text in ("", asked):  # the first of its kind makes the queue, and shows how such messages look
-                await told(given, send(f"UNIQ_KEY\x01U1\x02{text}", short=True))
+    async with running_broker(tmp_path, clock=FakeClock()) as given:
+        for text in ("", asked):  # the first of its kind makes the queue, and shows how such messages look
+            await told(given, send(f"UNIQ_KEY\x01U1\x02{text}", short=True))
 
-            def one_by_one(message: object) -> None:
-                raise AssertionError(f"put alone: {message}")
+        def one_by_one(message: object) -> None:
+            raise AssertionError(f"put alone: {message}")
 
-            monkeypatch.setattr(given.broker.store, "put", one_by_one)
-            for text in ("", asked, asked, ""):
-                code, *_ = await told(given, send(f"UNIQ_KEY\x01U1\x02{text}", short=True))
-                assert code == 0
-
-    run_bounded(main())
+        monkeypatch.setattr(given.broker.store, "put", one_by_one)
+        for text in ("", asked, asked, ""):
+            code, *_ = await told(given, send(f"UNIQ_KEY\x01U1\x02{text}", short=True))
+            assert code == 0
 
 
-def test_a_pipeline_of_all_kinds_is_answered_message_by_message(tmp_path: Path) -> None:
+async def test_a_pipeline_of_all_kinds_is_answered_message_by_message(tmp_path: Path) -> None:
     kinds = ["", "TIMER_DELAY_SEC\x0160\x02", "DELAY\x012\x02", "TIMER_DELAY_SEC\x01x\x02", "TIMER_DELAY_MS\x01-1\x02"]
 
-    async def main() -> None:
-        async with running_broker(tmp_path, clock=FakeClock()) as given:
-            requests = []
-            for number in range(100):
-                text = f"UNIQ_KEY\x01U{number}\x02{kinds[number * 7 % 5]}"
-                requests.append(send(text, short=True, queue_id=number % 4, body=b"%d" % number))
-                requests[-1].opaque = number
-            answers = await _ask_all(given, requests)
-            for request in requests:
-                fields = answers[request.opaque].ext_fields or {}
-                asked = kinds[request.opaque * 7 % 5]
-                if asked == kinds[3]:
-                    assert answers[request.opaque].code == 13
-                    continue
-                assert (fields["queueId"], fields["transactionId"]) == (str(request.opaque % 4), f"U{request.opaque}")
-                assert ("recallHandle" in fields) == (asked == kinds[1])
-                raw = given.broker.store.by_physical_offset(int(fields["msgId"][-16:], 16))
-                assert raw is not None
-                stored = decode_record(raw)
-                assert stored.body == b"%d" % request.opaque
-                waits_in = {kinds[1]: "rmq_sys_wheel_timer", kinds[2]: "SCHEDULE_TOPIC_XXXX"}
-                assert stored.topic == waits_in.get(asked, TOPIC)
-
-    run_bounded(main())
+    async with running_broker(tmp_path, clock=FakeClock()) as given:
+        requests = []
+        for number in range(100):
+            text = f"UNIQ_KEY\x01U{number}\x02{kinds[number * 7 % 5]}"
+            requests.append(send(text, short=True, queue_id=number % 4, body=b"%d" % number))
+            requests[-1].opaque = number
+        answers = await _ask_all(given, requests)
+        for request in requests:
+            fields = answers[request.opaque].ext_fields or {}
+            asked = kinds[request.opaque * 7 % 5]
+            if asked == kinds[3]:
+                assert answers[request.opaque].code == 13
+                continue
+            assert (fields["queueId"], fields["transactionId"]) == (str(request.opaque % 4), f"U{request.opaque}")
+            assert ("recallHandle" in fields) == (asked == kinds[1])
+            raw = given.broker.store.by_physical_offset(int(fields["msgId"][-16:], 16))
+            assert raw is not None
+            stored = decode_record(raw)
+            assert stored.body == b"%d" % request.opaque
+            waits_in = {kinds[1]: "rmq_sys_wheel_timer", kinds[2]: "SCHEDULE_TOPIC_XXXX"}
+            assert stored.topic == waits_in.get(asked, TOPIC)
 
 
-def test_a_topic_that_changes_in_the_same_turn_changes_nothing_for_those_before_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running_broker(tmp_path, clock=FakeClock()) as given:
-            for text in ("", "TIMER_DELAY_SEC\x0160\x02"):
-                await told(given, send(f"UNIQ_KEY\x01U0\x02{text}", short=True))
-            timer = send("UNIQ_KEY\x01U1\x02TIMER_DELAY_SEC\x0160\x02", short=True)
-            header = UpdateAndCreateTopic(
-                topic="Other",
-                default_topic="TBW102",
-                read_queue_nums=1,
-                write_queue_nums=1,
-                perm=6,
-                topic_filter_type="SINGLE_TAG",
-            )
-            change = RemotingCommand(RequestCode.UPDATE_AND_CREATE_TOPIC, 1, ext_fields=header.to_fields())
-            answers = await _ask_all(given, [timer, change])
-            assert {answer.code for answer in answers.values()} == {0}
-            fields = answers[0].ext_fields or {}
-            assert (fields["queueId"], fields["transactionId"]) == ("2", "U1")
-            assert fields["recallHandle"]
-
-    run_bounded(main())
+async def test_a_topic_that_changes_in_the_same_turn_changes_nothing_for_those_before_it(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, clock=FakeClock()) as given:
+        for text in ("", "TIMER_DELAY_SEC\x0160\x02"):
+            await told(given, send(f"UNIQ_KEY\x01U0\x02{text}", short=True))
+        timer = send("UNIQ_KEY\x01U1\x02TIMER_DELAY_SEC\x0160\x02", short=True)
+        header = UpdateAndCreateTopic(
+            topic="Other",
+            default_topic="TBW102",
+            read_queue_nums=1,
+            write_queue_nums=1,
+            perm=6,
+            topic_filter_type="SINGLE_TAG",
+        )
+        change = RemotingCommand(RequestCode.UPDATE_AND_CREATE_TOPIC, 1, ext_fields=header.to_fields())
+        answers = await _ask_all(given, [timer, change])
+        assert {answer.code for answer in answers.values()} == {0}
+        fields = answers[0].ext_fields or {}
+        assert (fields["queueId"], fields["transactionId"]) == ("2", "U1")
+        assert fields["recallHandle"]
 
 
 async def _ask_all(given: RunningBroker, requests: list[RemotingCommand]) -> dict[int, RemotingCommand]:

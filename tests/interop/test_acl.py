@@ -254,11 +254,11 @@ async def _send_when_routed(producer: Producer) -> None:
             return
 
 
-def test_rocketmq_believes_the_signatures_of_our_client(
+async def test_rocketmq_believes_the_signatures_of_our_client(
     tmp_path: Path, apache_of_version: Callable[[str], Apache]
 ) -> None:
     with running_broker(apache_of_version("5.4.0"), tmp_path / "store", SMALL_FILES, APACHE_USERS) as server:
-        assert asyncio.run(our_client(server.name_server, *ROOT)) == b"signed by us"
+        assert await our_client(server.name_server, *ROOT) == b"signed by us"
 
         async def with_wrong_secret() -> None:
             shared = ClientSettings(instance_name="wrong", credentials=Acl("rocketmq", "wrong-secret"))
@@ -266,4 +266,4 @@ def test_rocketmq_believes_the_signatures_of_our_client(
                 await producer.send(Message("TopicAllowed", b"x"))
 
         with pytest.raises(ClientError, match=r"check signature failed\."):
-            asyncio.run(with_wrong_secret())
+            await with_wrong_secret()

@@ -10,7 +10,6 @@ from skyrocket.client import Admin, ClientError, ClientSettings, Message, NotOff
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.trace import SendKind, Sent
 from skyrocket.model.message_queue import MessageQueue
-from tests.client.cluster import run_bounded
 from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.client.test_admin import soon
 from tests.client.test_trace import told
@@ -54,15 +53,15 @@ async def scenario(names: str, *, chooses_by_priority: bool) -> None:
 
 
 @pytest.mark.parametrize("server", SERVER_PARAMETERS)
-def test_priorities_traces_and_ways_back(tmp_path: Path, server: str) -> None:
+async def test_priorities_traces_and_ways_back(tmp_path: Path, server: str) -> None:
     with contextlib.ExitStack() as stack:
         if server == OURS:
             names = stack.enter_context(running_standalone(tmp_path)).name_server
         else:
             apache = apache_or_skip(server)
             names = stack.enter_context(running_broker(apache, tmp_path, StoreConfig())).name_server
-            run_bounded(registered(names), 60)
-        run_bounded(scenario(names, chooses_by_priority=server != "4.9.7"), 60)
+            await registered(names)
+        await scenario(names, chooses_by_priority=server != "4.9.7")
 
 
 async def operators(names: str, *, has_timers: bool) -> None:
@@ -87,9 +86,9 @@ async def operators(names: str, *, has_timers: bool) -> None:
 
 
 @pytest.mark.parametrize("server", SERVER_PARAMETERS[1:])  # ours: tests/cluster/test_operator_commands.py
-def test_operators_hear_what_apache_does_not_offer_and_recall_timers(tmp_path: Path, server: str) -> None:
+async def test_operators_hear_what_apache_does_not_offer_and_recall_timers(tmp_path: Path, server: str) -> None:
     apache = apache_or_skip(server)
     recalling = {"recallMessageEnable": "true"}
     with running_broker(apache, tmp_path, StoreConfig(), recalling) as broker:
-        run_bounded(registered(broker.name_server), 60)
-        run_bounded(operators(broker.name_server, has_timers=server != "4.9.7"), 60)
+        await registered(broker.name_server)
+        await operators(broker.name_server, has_timers=server != "4.9.7")

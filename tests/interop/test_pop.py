@@ -1,6 +1,5 @@
 """The official Java client's push consumer in pop mode at our server: messages, retries, a killed server."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -146,12 +145,12 @@ async def _prepare(broker: str, sent: list[str]) -> None:
         await client.call(broker, SetMessageRequestMode(), REQUEST_MODE_BODY.encode(mode))
 
 
-def test_the_java_push_consumer_pops_retries_and_acknowledges(
+async def test_the_java_push_consumer_pops_retries_and_acknowledges(
     apache_of_version: Callable[[str], Apache], server: Server, tmp_path: Path
 ) -> None:
     apache = apache_of_version(VERSION)
     sent = [f"m{number}" for number in range(20)] + ["fail-a", "fail-b"]
-    asyncio.run(_prepare(server.broker, sent))
+    await _prepare(server.broker, sent)
     with pop_consumer(apache, server.name_server, tmp_path) as consumer:
         seen = consumer.until(lambda lines: bodies(lines) == set(sent), 60)
         assert all(line["isPopped"] for line in seen if "body" in line)
@@ -167,12 +166,12 @@ def test_the_java_push_consumer_pops_retries_and_acknowledges(
         assert sorted(counted) == sorted([*sent, "fail-a", "fail-b"])
 
 
-def test_what_the_java_consumer_had_in_hand_comes_again_after_a_killed_server(
+async def test_what_the_java_consumer_had_in_hand_comes_again_after_a_killed_server(
     apache_of_version: Callable[[str], Apache], server: Server, tmp_path: Path
 ) -> None:
     apache = apache_of_version(VERSION)
     sent = [f"m{number}" for number in range(8)] + ["fail-a"]
-    asyncio.run(_prepare(server.broker, sent))
+    await _prepare(server.broker, sent)
     with pop_consumer(apache, server.name_server, tmp_path) as consumer:
         consumer.until(lambda lines: bodies(lines) == set(sent), 60)
         server.kill()
@@ -192,12 +191,12 @@ async def _prepare_priorities(name_server: str, broker: str, counts: dict[int, i
     await _prepare(broker, [])
 
 
-def test_the_java_push_consumer_pops_high_priorities_first(
+async def test_the_java_push_consumer_pops_high_priorities_first(
     apache_of_version: Callable[[str], Apache], server: Server, tmp_path: Path
 ) -> None:
     apache = apache_of_version(VERSION)
     counts = {0: 50, 1: 50, 3: 50}
-    asyncio.run(_prepare_priorities(server.name_server, server.broker, counts))
+    await _prepare_priorities(server.name_server, server.broker, counts)
     sent = {f"{priority}-{number}" for priority, count in counts.items() for number in range(count)}
     with pop_consumer(apache, server.name_server, tmp_path) as consumer:
         lines = consumer.until(lambda lines: bodies(lines) == sent, 90)

@@ -78,43 +78,33 @@ async def find_again(broker: str) -> None:
         assert await pop(client, broker, poll_time=3000) == []
 
 
-def address_of(name_server: str) -> str:
+async def address_of(name_server: str) -> str:
     """Of the broker, as soon as it has registered."""
-
-    async def ask() -> str:
-        async with RemotingClient() as client:
-            for _ in range(300):
-                try:
-                    reply = await client.call(name_server, GetRouteInfoByTopic(topic="TBW102"))
-                    return TOPIC_ROUTE.decode(reply.body).brokers[0].addresses[0]
-                except TopicNotExist:
-                    await asyncio.sleep(0.1)
-        raise AssertionError("the broker did not register within half a minute")
-
-    return asyncio.run(ask())
+    async with RemotingClient() as client:
+        for _ in range(300):
+            try:
+                reply = await client.call(name_server, GetRouteInfoByTopic(topic="TBW102"))
+                return TOPIC_ROUTE.decode(reply.body).brokers[0].addresses[0]
+            except TopicNotExist:
+                await asyncio.sleep(0.1)
+    raise AssertionError("the broker did not register within half a minute")
 
 
-def test_what_rocketmq_left_in_hand_is_revived_by_us(
+async def test_what_rocketmq_left_in_hand_is_revived_by_us(
     apache_of_version: Callable[[str], Apache], tmp_path: Path
 ) -> None:
     store = tmp_path / "store"
     with rocketmq_broker.running_broker(apache_of_version(VERSION), store, CONFIG) as theirs:
-        asyncio.run(leave_in_hand(address_of(theirs.name_server)))
+        await leave_in_hand(await address_of(theirs.name_server))
 
-    async def ours() -> None:
-        async with broker_fixture.running_broker(tmp_path, store=CONFIG) as given:
-            await find_again(given.address)
-
-    asyncio.run(ours())
+    async with broker_fixture.running_broker(tmp_path, store=CONFIG) as given:
+        await find_again(given.address)
 
 
-def test_what_we_left_in_hand_is_revived_by_rocketmq(
+async def test_what_we_left_in_hand_is_revived_by_rocketmq(
     apache_of_version: Callable[[str], Apache], tmp_path: Path
 ) -> None:
-    async def ours() -> None:
-        async with broker_fixture.running_broker(tmp_path, store=CONFIG) as given:
-            await leave_in_hand(given.address)
-
-    asyncio.run(ours())
+    async with broker_fixture.running_broker(tmp_path, store=CONFIG) as given:
+        await leave_in_hand(given.address)
     with rocketmq_broker.running_broker(apache_of_version(VERSION), tmp_path / "store", CONFIG) as theirs:
-        asyncio.run(find_again(address_of(theirs.name_server)))
+        await find_again(await address_of(theirs.name_server))

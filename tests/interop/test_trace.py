@@ -23,6 +23,7 @@ from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain
 from tests.interop.apache_admin import admin_outputs
 from tests.interop.client_program import running_client
 from tests.interop.standalone import running_standalone
+from tests.loops import run_bounded
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -86,7 +87,7 @@ def test_mqadmin_shows_our_traces(tmp_path: Path, version: str) -> None:
         with blocking.Admin(server.name_server) as admin:
             admin.create_topic(TOPIC, 2)
             eventually(lambda: _is_there(admin), "the topic has a route")
-        ids = asyncio.run(main(server.name_server))
+        ids = run_bounded(main(server.name_server))
         shown = admin_outputs(apache, [f"queryMsgTraceById -n {server.name_server} -i {each}" for each in ids])
     moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
     for printed, group in zip(shown, (PRODUCERS, PRODUCERS, "TraceHalves"), strict=True):

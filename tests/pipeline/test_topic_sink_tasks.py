@@ -27,7 +27,7 @@ from skyrocket.pipeline.topic_sink.settlement import Copy, missing
 from skyrocket.pipeline.topic_sink.stored_ids import ReadBackError
 from skyrocket.remoting.errors import ConnectionLost
 from skyrocket.testing import LocalCluster
-from tests.client.cluster import cluster, run_bounded
+from tests.client.cluster import cluster
 from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ALICE_ACCOUNT, WITH_ACCOUNTS
 from tests.pipeline.sink_tasks import Died, Sink, bodies, close_connections
 
@@ -274,7 +274,7 @@ def test_nothing_of_an_arrow_batch_is_sent_when_one_row_of_any_topic_is_wrong(or
     assert [message.queue_id for topic in ("Orders", "Bills") for message in orders.messages(topic)] == [3, 1]
 
 
-def test_rows_wait_while_the_broker_does_not_answer() -> None:
+async def test_rows_wait_while_the_broker_does_not_answer() -> None:
     class SilentProducer:
         def __init__(self) -> None:
             self.answering = asyncio.Event()
@@ -285,27 +285,24 @@ def test_rows_wait_while_the_broker_does_not_answer() -> None:
             await self.answering.wait()
             return SimpleNamespace(queue_offset=self.asked)
 
-    async def main() -> None:
-        producer = SilentProducer()
-        queues = [Lane(QUEUE, 0), Lane(QUEUE._replace(queue_id=1), 0)]
-        lanes = Lanes(cast(ReadBackProducer, producer), queues, None, most_bytes=100, send_timeout=60)
-        request = Request(memoryview(bytes(40)), np.array([b"id"], "S12"), np.array([40]))
-        await lanes.put(None, request)
-        await lanes.put(None, request)
-        third = asyncio.create_task(lanes.put(None, request))
-        await asyncio.sleep(0.05)
-        assert not third.done()
-        assert [lane.held_bytes for lane in queues] == [40, 40]
-        assert producer.asked == 2
-        producer.answering.set()
-        await third
-        await lanes.drained()
-        assert sum(count for lane in queues for _, count in lane.runs) == 3
-
-    asyncio.run(main())
+    producer = SilentProducer()
+    queues = [Lane(QUEUE, 0), Lane(QUEUE._replace(queue_id=1), 0)]
+    lanes = Lanes(cast(ReadBackProducer, producer), queues, None, most_bytes=100, send_timeout=60)
+    request = Request(memoryview(bytes(40)), np.array([b"id"], "S12"), np.array([40]))
+    await lanes.put(None, request)
+    await lanes.put(None, request)
+    third = asyncio.create_task(lanes.put(None, request))
+    await asyncio.sleep(0.05)
+    assert not third.done()
+    assert [lane.held_bytes for lane in queues] == [40, 40]
+    assert producer.asked == 2
+    producer.answering.set()
+    await third
+    await lanes.drained()
+    assert sum(count for lane in queues for _, count in lane.runs) == 3
 
 
-def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why(tmp_path: Path, place: str) -> None:
+async def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why(tmp_path: Path, place: str) -> None:
     (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)
     config = replace(WITH_ACCOUNTS, acl_config_path=str(tmp_path))
     alice: dict[str, Any] = {"accessKey": ALICE_ACCOUNT.access_key, "secretKey": ALICE_ACCOUNT.secret_key}
@@ -327,12 +324,9 @@ def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why(tmp_p
                 Sink(names, place, topic="TopicAllowed", **options, **guarantee).task(numbered(10))
         close_connections()
 
-    async def main() -> None:
-        async with cluster(tmp_path, config=config) as given:
-            root = Acl(ADMIN_ACCOUNT.access_key, ADMIN_ACCOUNT.secret_key)
-            async with Admin(given.names, credentials=root) as admin:
-                await admin.create_topic("TopicAllowed", 2)
-                await admin.create_group("CG_acl")
-            await asyncio.to_thread(write, given.names)
-
-    run_bounded(main())
+    async with cluster(tmp_path, config=config) as given:
+        root = Acl(ADMIN_ACCOUNT.access_key, ADMIN_ACCOUNT.secret_key)
+        async with Admin(given.names, credentials=root) as admin:
+            await admin.create_topic("TopicAllowed", 2)
+            await admin.create_group("CG_acl")
+        await asyncio.to_thread(write, given.names)

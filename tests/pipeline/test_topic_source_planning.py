@@ -1,6 +1,5 @@
 """The topic source's decisions, as pure functions: options, positions, limits, splits, losses. No JVM, no broker."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from skyrocket.pipeline.topic_source.positions import EARLIEST, LATEST, resolved
 from skyrocket.pipeline.topic_source.settings import Subscribed, TopicSettings, read_settings
 from skyrocket.pipeline.topic_source.splits import JOINED, ranges_of, tasks_of
 from skyrocket.pipeline.topic_source.stream import initial_offsets_location
+from tests.loops import run_bounded
 
 A0, A1, B0 = (MessageQueue("T", broker, number) for broker, number in (("a", 0), ("a", 1), ("b", 0)))
 BOUNDS = {A0: Bounds(10, 100), A1: Bounds(0, 50), B0: Bounds(5, 5)}
@@ -50,11 +50,11 @@ class Known:
 
 
 def start_of(options: TopicSettings, facts: Known | None = None) -> Offsets:
-    return asyncio.run(resolved(options.start, BOUNDS, facts or Known(), unnamed=EARLIEST))
+    return run_bounded(resolved(options.start, BOUNDS, facts or Known(), unnamed=EARLIEST))
 
 
 def end_of(options: TopicSettings) -> Offsets:
-    return asyncio.run(resolved(options.end, BOUNDS, Known(), unnamed=LATEST))
+    return run_bounded(resolved(options.end, BOUNDS, Known(), unnamed=LATEST))
 
 
 # ── offsets as text ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +202,7 @@ def test_a_moment_is_found_exactly_whatever_the_broker_answers(
     async def store_time(offset: int) -> int:
         return ordered[offset - low]
 
-    found = asyncio.run(first_at_or_after(at_ms, low, low + len(ordered), hint, store_time))
+    found = run_bounded(first_at_or_after(at_ms, low, low + len(ordered), hint, store_time))
     assert found == low + sum(time < at_ms for time in ordered)
 
 

@@ -12,9 +12,10 @@ from skyrocket.client import Acl, Admin, ClientSettings, Message, Producer
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.pipeline.schema import spark_schema
 from skyrocket.pipeline.topic_source.batch import TopicReader
-from tests.client.cluster import cluster, run_bounded
+from tests.client.cluster import cluster
 from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ROOT, WITH_ACCOUNTS, WITH_USERS
 from tests.interop.standalone import TLS_ONLY, running_standalone
+from tests.loops import run_bounded
 from tests.pipeline.topics import rows_of
 
 TOPIC = "TopicAllowed"
@@ -33,24 +34,21 @@ async def prepared(settings: ClientSettings) -> None:
 
 
 @pytest.mark.parametrize("kind", ["1.0", "2.0"])
-def test_an_account_opens_what_is_closed_to_others(tmp_path: Path, kind: str) -> None:
+async def test_an_account_opens_what_is_closed_to_others(tmp_path: Path, kind: str) -> None:
     (tmp_path / "plain_acl.yml").write_text(ACCOUNTS)
     config = WITH_USERS if kind == "2.0" else replace(WITH_ACCOUNTS, acl_config_path=str(tmp_path))
     account = ROOT if kind == "2.0" else ADMIN_ACCOUNT
     keys: dict[str, Any] = {"accessKey": account.access_key, "secretKey": account.secret_key}
 
-    async def main() -> None:
-        async with cluster(tmp_path, config=config) as given:
-            acl = Acl(account.access_key, account.secret_key)
-            await prepared(ClientSettings(given.names, credentials=acl))
-            assert await asyncio.to_thread(bodies, given.names, **keys) == [b"secret"]
-            with pytest.raises(SkyrocketError):
-                await asyncio.to_thread(bodies, given.names, brokerAbsenceMs="0")
-            wrong = keys | {"secretKey": "not the secret"}
-            with pytest.raises(SkyrocketError):
-                await asyncio.to_thread(bodies, given.names, brokerAbsenceMs="0", **wrong)
-
-    run_bounded(main(), 100)
+    async with cluster(tmp_path, config=config) as given:
+        acl = Acl(account.access_key, account.secret_key)
+        await prepared(ClientSettings(given.names, credentials=acl))
+        assert await asyncio.to_thread(bodies, given.names, **keys) == [b"secret"]
+        with pytest.raises(SkyrocketError):
+            await asyncio.to_thread(bodies, given.names, brokerAbsenceMs="0")
+        wrong = keys | {"secretKey": "not the secret"}
+        with pytest.raises(SkyrocketError):
+            await asyncio.to_thread(bodies, given.names, brokerAbsenceMs="0", **wrong)
 
 
 def test_tls_is_spoken_when_the_options_say_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from skyrocket.remoting.services import DEATHS_AT_MOST, WITHIN_SECONDS, ServiceF
 from skyrocket.testing.clock import FakeClock
 
 
-def test_a_service_that_dies_is_seen_and_run_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_service_that_dies_is_seen_and_run_again(caplog: pytest.LogCaptureFixture) -> None:
     lives = 0
 
     async def moody() -> None:
@@ -28,7 +28,7 @@ def test_a_service_that_dies_is_seen_and_run_again(caplog: pytest.LogCaptureFixt
         await services.end()
 
     with caplog.at_level(logging.ERROR):
-        asyncio.run(asyncio.wait_for(main(), 10))
+        await asyncio.wait_for(main(), 10)
     assert [record.getMessage() for record in caplog.records] == [
         f"a service died and is run again service={moody.__qualname__} deaths={n} pause_s={p}"
         for n, p in ((1, "0.001"), (2, "0.002"))
@@ -36,7 +36,7 @@ def test_a_service_that_dies_is_seen_and_run_again(caplog: pytest.LogCaptureFixt
     assert "bad moment 1" in caplog.text
 
 
-def test_a_service_that_cannot_live_is_a_failure_of_its_owner() -> None:
+async def test_a_service_that_cannot_live_is_a_failure_of_its_owner() -> None:
     lives = 0
 
     async def doomed() -> None:
@@ -51,11 +51,11 @@ def test_a_service_that_cannot_live_is_a_failure_of_its_owner() -> None:
             await services.failed()
         await services.end()
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    await asyncio.wait_for(main(), 10)
     assert lives == DEATHS_AT_MOST + 1
 
 
-def test_deaths_long_ago_are_forgotten() -> None:
+async def test_deaths_long_ago_are_forgotten() -> None:
     clock = FakeClock()
     lives = 0
 
@@ -76,10 +76,10 @@ def test_deaths_long_ago_are_forgotten() -> None:
             await asyncio.wait_for(services.failed(), 0.01)
         await services.end()
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    await asyncio.wait_for(main(), 10)
 
 
-def test_the_end_waits_for_all() -> None:
+async def test_the_end_waits_for_all() -> None:
     ended: list[str] = []
 
     async def tidy() -> None:
@@ -95,5 +95,5 @@ def test_the_end_waits_for_all() -> None:
         await asyncio.sleep(0)
         await services.end()
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    await asyncio.wait_for(main(), 10)
     assert ended == ["tidy", "tidy"]

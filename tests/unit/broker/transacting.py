@@ -1,6 +1,5 @@
 """A store with the transactions of a broker, a producer that only listens, and time that stands still."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,6 +36,7 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
 from skyrocket.testing.clock import FakeClock
+from tests.loops import run_bounded
 from tests.unit.store.stores import UnforcedDisk, small_config
 
 TOPIC, GROUP = "Orders", "Sellers"
@@ -112,7 +112,7 @@ class Transacting:
 
     def stop(self) -> None:
         """As a broker that is stopped."""
-        asyncio.run(self.transactions.check.close())
+        run_bounded(self.transactions.check.close())
         self.offsets.save()
         self.store.close()
 

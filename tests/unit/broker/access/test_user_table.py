@@ -1,6 +1,5 @@
 """Users and policies: saved before they count, and read again as they were."""
 
-import asyncio
 import contextlib
 from pathlib import Path
 
@@ -73,15 +72,15 @@ def test_a_damaged_file_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
         UserTable(user_file(tmp_path)).load()
 
 
-def test_what_cannot_be_saved_does_not_count(tmp_path: Path) -> None:
+async def test_what_cannot_be_saved_does_not_count(tmp_path: Path) -> None:
     changes: list[None] = []
     table = UserTable(user_file(tmp_path), lambda: changes.append(None))
     table.load()
-    asyncio.run(table.create_user("alice", "secret", None, None))
+    await table.create_user("alice", "secret", None, None)
     before = (dict(table.users), len(changes))
     (tmp_path / "access.json.tmp").mkdir()  # where the next content would be written
     with pytest.raises(SystemFailure, match="nothing has changed"):
-        asyncio.run(table.update_user("alice", "another", None, None))
+        await table.update_user("alice", "another", None, None)
     assert (table.users, len(changes)) == before
 
 

@@ -1,6 +1,5 @@
 """Offsets are saved after the log that they rest on: a power cut must not leave an offset without its check point."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ def persistence(world: PopWorld) -> Persistence:
     return made
 
 
-def test_the_log_is_on_disk_before_offsets_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_log_is_on_disk_before_offsets_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = PopWorld(tmp_path / "store")
     world.put(b"one")
     world.pop()
@@ -34,7 +33,7 @@ def test_the_log_is_on_disk_before_offsets_are_written(tmp_path: Path, monkeypat
         return flush()
 
     monkeypatch.setattr(world.store, "flush", noted)
-    asyncio.run(persistence(world).save_now(world.offsets))
+    await persistence(world).save_now(world.offsets)
     assert flushed == [""], "forced to disk once, while the file said nothing of the pop yet"
     assert f"{TOPIC}@{GROUP}" in saved_text(world)
     world.offsets.commit(GROUP, TOPIC, 1, 0)
@@ -43,17 +42,19 @@ def test_the_log_is_on_disk_before_offsets_are_written(tmp_path: Path, monkeypat
     world.stop()
 
 
-def test_offsets_stay_unsaved_while_the_disk_refuses_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_offsets_stay_unsaved_while_the_disk_refuses_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = PopWorld(tmp_path / "store")
     world.put(b"one")
     world.pop()
     with monkeypatch.context() as patched:
         patched.setattr(world.store, "flush", lambda: False)
         with pytest.raises(OSError, match="could not be forced to disk"):
-            asyncio.run(persistence(world).save_now(world.offsets))
+            await persistence(world).save_now(world.offsets)
     assert saved_text(world) == ""
     assert world.offsets.dirty
-    asyncio.run(persistence(world).save_now(world.offsets))
+    await persistence(world).save_now(world.offsets)
     assert f"{TOPIC}@{GROUP}" in saved_text(world)
     world.stop()
 

@@ -277,7 +277,7 @@ def test_an_unexpected_error_lets_a_level_rest(
 
 
 @pytest.mark.requirement("C133")
-def test_delivery_begins_a_second_after_the_start_and_all_levels_go_on_by_themselves(
+async def test_delivery_begins_a_second_after_the_start_and_all_levels_go_on_by_themselves(
     delayed: Delayed, clock: FakeClock
 ) -> None:
     async def delivered(*counts: int) -> None:
@@ -285,21 +285,18 @@ def test_delivery_begins_a_second_after_the_start_and_all_levels_go_on_by_themse
             while [each.delivered for each in delayed.levels.progress()] != list(counts):
                 await asyncio.sleep(0.01)
 
-    async def main() -> None:
-        for level in (1, 2, 3):
-            delayed.put(b"%d" % level, level)
-        clock.set(clock.now_ms() + 5000)  # two are due, but no time has passed for the service
-        running = asyncio.create_task(delayed.levels.run())
-        await asyncio.sleep(0.25)
-        assert not [each for each in delayed.levels.progress() if each.delivered]
-        clock.advance(seconds=FIRST_LOOK_SECONDS)
-        await delivered(1, 1, 0)
-        clock.advance(seconds=4)
-        await delivered(1, 1, 1)
-        running.cancel()
-        await asyncio.wait((running,))
-
-    asyncio.run(main())
+    for level in (1, 2, 3):
+        delayed.put(b"%d" % level, level)
+    clock.set(clock.now_ms() + 5000)  # two are due, but no time has passed for the service
+    running = asyncio.create_task(delayed.levels.run())
+    await asyncio.sleep(0.25)
+    assert not [each for each in delayed.levels.progress() if each.delivered]
+    clock.advance(seconds=FIRST_LOOK_SECONDS)
+    await delivered(1, 1, 0)
+    clock.advance(seconds=4)
+    await delivered(1, 1, 1)
+    running.cancel()
+    await asyncio.wait((running,))
 
 
 # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,25 +34,22 @@ class SlowDisk(MemoryDisk):
         super().write_file(path, data)
 
 
-def test_a_change_is_written_by_another_thread_and_finished_although_the_service_is_cancelled() -> None:
+async def test_a_change_is_written_by_another_thread_and_finished_although_the_service_is_cancelled() -> None:
     disk, offset_disk = SlowDisk(), MemoryDisk()
     table = TopicTable(config_file(topics, disk), FakeClock(), save_at_once=False)
     offsets = ConsumerOffsetTable(config_file(consumer_offsets, offset_disk), FakeClock())
     service = Persistence([table], offsets, offset_interval_seconds=60.0)
 
-    async def main() -> None:
-        running = asyncio.create_task(service.run())
-        table.ensure("Orders", 4)
-        offsets.commit("Shop", "Orders", 0, 7)
-        assert await asyncio.to_thread(disk.began.wait, 10)
-        running.cancel()
-        await asyncio.sleep(0.05)
-        assert not running.done()
-        disk.may_write.set()
-        await asyncio.gather(running, return_exceptions=True)
-        assert b"Orders" in disk.files[PATH]
-
-    asyncio.run(main())
+    running = asyncio.create_task(service.run())
+    table.ensure("Orders", 4)
+    offsets.commit("Shop", "Orders", 0, 7)
+    assert await asyncio.to_thread(disk.began.wait, 10)
+    running.cancel()
+    await asyncio.sleep(0.05)
+    assert not running.done()
+    disk.may_write.set()
+    await asyncio.gather(running, return_exceptions=True)
+    assert b"Orders" in disk.files[PATH]
     assert threading.get_ident() not in disk.threads
     assert PATH not in offset_disk.files  # their time had not come
     service.save_all()
@@ -60,7 +57,7 @@ def test_a_change_is_written_by_another_thread_and_finished_although_the_service
     assert not table.dirty
 
 
-def test_many_who_wait_for_the_same_table_share_its_writes_and_nobody_is_told_too_early() -> None:
+async def test_many_who_wait_for_the_same_table_share_its_writes_and_nobody_is_told_too_early() -> None:
     disk = SlowDisk()
     table = TopicTable(config_file(topics, disk), FakeClock(), save_at_once=False)
     service = Persistence([table], ConsumerOffsetTable(config_file(consumer_offsets), FakeClock()))
@@ -70,21 +67,18 @@ def test_many_who_wait_for_the_same_table_share_its_writes_and_nobody_is_told_to
         await service.save_now(table)
         assert f'"T{number}"'.encode() in disk.files[PATH]
 
-    async def main() -> None:
-        waiting = [asyncio.create_task(create(number)) for number in range(50)]
-        assert await asyncio.to_thread(disk.began.wait, 10)
-        late = asyncio.create_task(create(50))  # not in the write that has begun
-        await asyncio.sleep(0.02)
-        assert not any(task.done() for task in waiting)
-        disk.may_write.set()
-        await asyncio.gather(*waiting, late)
-
-    asyncio.run(main())
+    waiting = [asyncio.create_task(create(number)) for number in range(50)]
+    assert await asyncio.to_thread(disk.began.wait, 10)
+    late = asyncio.create_task(create(50))  # not in the write that has begun
+    await asyncio.sleep(0.02)
+    assert not any(task.done() for task in waiting)
+    disk.may_write.set()
+    await asyncio.gather(*waiting, late)
     assert 2 <= disk.writes <= 3
     assert threading.get_ident() not in disk.threads
 
 
-def test_whoever_waits_hears_that_a_table_could_not_be_saved_and_it_is_saved_later() -> None:
+async def test_whoever_waits_hears_that_a_table_could_not_be_saved_and_it_is_saved_later() -> None:
     class FullDisk(MemoryDisk):
         is_full = True
 
@@ -97,14 +91,11 @@ def test_whoever_waits_hears_that_a_table_could_not_be_saved_and_it_is_saved_lat
     table = TopicTable(config_file(topics, disk), FakeClock(), save_at_once=False)
     service = Persistence([table], ConsumerOffsetTable(config_file(consumer_offsets), FakeClock()))
 
-    async def main() -> None:
-        table.ensure("Orders", 4)
-        request = RemotingCommand(17)
-        with pytest.raises(SystemFailure, match=r"in force but could not be saved.*No space left"):
-            await answer_when_saved(request, service.save_now, table)
-        assert table.dirty
-        disk.is_full = False
-        assert (await answer_when_saved(request, service.save_now, table)).code == 0
-
-    asyncio.run(main())
+    table.ensure("Orders", 4)
+    request = RemotingCommand(17)
+    with pytest.raises(SystemFailure, match=r"in force but could not be saved.*No space left"):
+        await answer_when_saved(request, service.save_now, table)
+    assert table.dirty
+    disk.is_full = False
+    assert (await answer_when_saved(request, service.save_now, table)).code == 0
     assert b"Orders" in disk.files[PATH]
