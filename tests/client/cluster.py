@@ -1,8 +1,7 @@
 """A whole cluster in the test's own event loop: one name server, some brokers, stores in a temporary directory."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from skyrocket.broker.broker import Broker
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from tests.integration import name_server_fixture
 from tests.loops import run_bounded
+from tests.waiting import until
 
 __all__ = ["Cluster", "cluster", "run_bounded", "until"]
 
@@ -60,11 +60,3 @@ async def cluster(folder: Path, *brokers: str, config: BrokerConfig | None = Non
         finally:
             for name in list(given.brokers):
                 await given.stop_broker(name)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for something to become true."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.01)

@@ -14,7 +14,8 @@ from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.settings import ClientSettings
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 TOPIC, GROUP = "Orders", "Billing"
 

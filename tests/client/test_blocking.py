@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from skyrocket.client import admin, blocking, lite_pull_consumer, producer, push
 from skyrocket.client.errors import ForkedClient, IllegalName, NoNameServer, NotRunning
 from skyrocket.client.message import Message, ReceivedMessage
 from tests.client.cluster import Cluster, cluster
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -79,9 +79,7 @@ def test_send_and_consume_without_an_event_loop(names: str) -> None:
             got.append(message.body)
 
         with consumer:
-            deadline = time.monotonic() + 10
-            while len(got) < 5 and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_until(lambda: len(got) >= 5, seconds=10)
         assert sorted(got) == sorted([b"one", b"two", b"three", b"four", b"five"])
     with pytest.raises(NotRunning, match="stopped"):
         sender.send(Message("Orders", b"x"))
@@ -90,9 +88,7 @@ def test_send_and_consume_without_an_event_loop(names: str) -> None:
 def test_poll_iterate_and_administer_without_an_event_loop(names: str) -> None:
     with blocking.Admin(names) as tool, blocking.Producer("Shop", names) as sender:
         tool.create_topic("Orders", 1)
-        deadline = time.monotonic() + 10
-        while "Orders" not in tool.topics() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: "Orders" in tool.topics(), seconds=10)
         for i in range(3):
             sender.send(Message("Orders", b"%d" % i))
         with blocking.LitePullConsumer("Report", names) as reader:
@@ -117,9 +113,7 @@ def test_transactions_without_an_event_loop(names: str) -> None:
             assert got == []
         with pytest.raises(ValueError, match="local"), producer.transaction(Message("Orders", b"open")):
             raise ValueError("local")
-        deadline = time.monotonic() + 10
-        while not got and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: got, seconds=10)
     assert got == [b"committed"]
 
 

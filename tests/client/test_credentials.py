@@ -23,8 +23,9 @@ from skyrocket.client import (
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.signing import SECURITY_TOKEN, is_signed_with
-from tests.client.cluster import Cluster, cluster, until
+from tests.client.cluster import Cluster, cluster
 from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ROOT, WITH_ACCOUNTS, WITH_USERS
+from tests.waiting import until
 
 TOPIC, GROUP = "TopicAllowed", "CG_acl"
 

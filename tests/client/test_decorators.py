@@ -1,13 +1,13 @@
 """Handlers by decorator: which messages they get, and that they stay ordinary functions."""
 
 import inspect
-import time
 from pathlib import Path
 
 from skyrocket import Message, Producer, PushConsumer, PushConsumerSettings, ReceivedMessage, blocking
 from skyrocket.config.sections import BrokerConfig
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
 from tests.interop.standalone import running_standalone
+from tests.waiting import until, wait_until
 
 
 async def test_a_decorated_handler_gets_what_its_tags_or_its_condition_say(tmp_path: Path) -> None:
@@ -59,7 +59,5 @@ def test_a_blocking_consumer_has_the_same_decorator(tmp_path: Path) -> None:
         producer.send(Message("Orders", b"1", tags="new"))
         producer.send(Message("Orders", b"2", tags="paid"))
         with consumer:
-            deadline = time.monotonic() + 60
-            while not got and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_until(lambda: got)
     assert got == [b"2"]

@@ -21,7 +21,8 @@ from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.errors import MalformedBody
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import LaterAnswer
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 
 class Broker:

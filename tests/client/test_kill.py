@@ -25,8 +25,8 @@ from skyrocket.client import (
     ReceivedMessage,
     SendFailed,
 )
-from tests.client.cluster import until
 from tests.client.servers import SERVER_PARAMETERS, Servers, running
+from tests.waiting import until
 
 TOPIC = "Orders"
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -66,7 +66,7 @@ class Load:
     async def more_is_confirmed_and_consumed(self, count: int, seconds: float) -> None:
         """Wait until the load flows."""
         confirmed, got = len(self.confirmed), len(self.got)
-        await until(lambda: len(self.confirmed) > confirmed + count and len(self.got) > got + count, seconds)
+        await until(lambda: len(self.confirmed) > confirmed + count and len(self.got) > got + count, seconds=seconds)
 
     async def all_is_consumed(self) -> None:
         self._is_over = True

@@ -15,7 +15,8 @@ from skyrocket.client.settings import ClientSettings
 from skyrocket.client.subscription import SqlFilter
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
-from tests.client.cluster import Cluster, cluster, until
+from tests.client.cluster import Cluster, cluster
+from tests.waiting import until
 
 TOPIC, GROUP = "Orders", "Report"
 QUEUE = MessageQueue(TOPIC, "broker-a", 3)

@@ -11,7 +11,8 @@ from skyrocket.client import (
     PushConsumerSettings,
     ReceivedMessage,
 )
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 log = logging.getLogger("shop")
 

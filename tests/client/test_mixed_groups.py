@@ -24,10 +24,10 @@ from skyrocket.client import (
     PushConsumerSettings,
     ReceivedMessage,
 )
-from tests.client.cluster import until
 from tests.client.servers import OURS, SERVER_PARAMETERS, running
 from tests.interop.client_kinds import JAVA_49, JAVA_54, launch_of
 from tests.interop.client_program import ClientProgram, running_client
+from tests.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 

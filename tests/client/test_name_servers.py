@@ -15,7 +15,8 @@ from skyrocket.client.message import Message
 from skyrocket.client.producer import Producer
 from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.settings import ClientSettings
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 
 @contextmanager

@@ -23,7 +23,8 @@ from skyrocket.client import (
     SendHook,
 )
 from skyrocket.client.otel import ConsumeSpans, SendSpans
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 TOPIC = "Orders"
 

@@ -11,7 +11,8 @@ from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import Producer
 from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.start_position import ConsumeFromWhere, MessageModel
-from tests.client.cluster import Cluster, cluster, until
+from tests.client.cluster import Cluster, cluster
+from tests.waiting import until
 
 TOPIC, GROUP = "Orders", "Billing"
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

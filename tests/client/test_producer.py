@@ -33,8 +33,9 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
-from tests.client.cluster import Cluster, cluster, until
+from tests.client.cluster import Cluster, cluster
 from tests.integration.broker_fixture import port_with_vip_port
+from tests.waiting import until
 
 TOPIC = "Orders"
 

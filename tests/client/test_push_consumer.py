@@ -19,8 +19,9 @@ from skyrocket.client.start_position import ConsumeFromWhere
 from skyrocket.client.subscription import SqlFilter
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.codes import RequestCode
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
 from tests.client.push_consumers import FIRST, GROUP, TOPIC, committed, seen_by_broker, send
+from tests.waiting import until
 
 
 @pytest.mark.requirement("A063", "A065", "B020", "C012", "D019", "C108")

@@ -20,8 +20,9 @@ from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS
 from skyrocket.protocol.bodies.running_info import DIRECT_CONSUMPTION
 from skyrocket.protocol.requests.offsets import GetConsumerStatus
 from skyrocket.protocol.requests.server_to_client import ConsumeMessageDirectly
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
 from tests.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
+from tests.waiting import until
 
 
 async def test_pause_stops_pulling_and_resume_goes_on(tmp_path: Path) -> None:

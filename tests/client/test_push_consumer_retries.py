@@ -15,8 +15,9 @@ from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.send_back import SendBack
 from skyrocket.client.settings import ClientSettings
 from skyrocket.client.start_position import MessageModel
-from tests.client.cluster import Cluster, cluster, until
+from tests.client.cluster import Cluster, cluster
 from tests.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
+from tests.waiting import until
 
 
 @pytest.mark.requirement("A083", "C036", "C041", "C118")

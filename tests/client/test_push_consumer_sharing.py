@@ -21,8 +21,9 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
 from skyrocket.protocol.requests.locks import LockBatchMq
 from skyrocket.remoting.client import RemotingClient
-from tests.client.cluster import Cluster, cluster, until
+from tests.client.cluster import Cluster, cluster
 from tests.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
+from tests.waiting import until
 
 
 @pytest.mark.requirement("A091", "C038", "B037")

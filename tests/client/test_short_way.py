@@ -15,7 +15,8 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.peer import Peer
-from tests.client.cluster import Cluster, cluster, until
+from tests.client.cluster import Cluster, cluster
+from tests.waiting import until
 
 TOPIC = "Orders"
 HOOKS = pytest.mark.parametrize("hooks", [(), (SendHook(),)], ids=["short", "long"])

@@ -33,7 +33,7 @@ from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.pop import PopMessageAnswer
 from skyrocket.testing import LocalCluster
 from skyrocket.testing.async_cluster import AsyncLocalCluster
-from tests.client.cluster import until
+from tests.waiting import until
 
 TOPIC, GROUP = "Orders", "Mail"
 LATER = {"seconds": 35}  # the default invisible time, and what the broker needs to be sure

@@ -43,11 +43,11 @@ from skyrocket.client import (
 )
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.compression import CompressionType
-from tests.client.cluster import until
 from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
 from tests.loops import run_bounded
+from tests.waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 PERSIST_SECONDS = 0.2

@@ -11,8 +11,8 @@ from skyrocket.client.message import Message, ReceivedMessage
 from skyrocket.client.producer import Producer
 from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.settings import ClientSettings
-from tests.client.cluster import until
 from tests.interop.standalone import TLS_ONLY, running_standalone
+from tests.waiting import until
 
 
 def unverified() -> ssl.SSLContext:

@@ -32,7 +32,8 @@ from skyrocket.format.trace import (
     TransactionEnded,
     decode_trace,
 )
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 TOPIC, GROUP = "Orders", "Billing"
 TRACED = BrokerConfig(trace_topic_enable=True)

@@ -14,7 +14,8 @@ from skyrocket.client.start_position import ConsumeFromWhere
 from skyrocket.client.transaction import TransactionProducer, TransactionState
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 TOPIC = "Orders"
 QUICK = BrokerConfig(transaction_timeout_ms=200, transaction_check_interval_ms=200)

@@ -27,7 +27,8 @@ from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.errors import error_of
-from tests.client.cluster import cluster, until
+from tests.client.cluster import cluster
+from tests.waiting import until
 
 ORDERS = Message("Orders", b"x")
 LARGE = Message("Orders", bytes(5 << 20))

@@ -14,18 +14,11 @@ from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.errors import InvalidParameter
 from skyrocket.testing import AsyncLocalCluster, LocalCluster
+from tests.waiting import wait_until
 
 
 def bodies(messages: list[ReceivedMessage]) -> list[bytes]:
     return [message.body for message in messages]
-
-
-def eventually(condition: object, seconds: float = 60.0) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 COLD_START = """
@@ -60,7 +53,7 @@ def test_messages_are_sent_consumed_and_shown(rocketmq: LocalCluster) -> None:
     with rocketmq.producer() as producer, consumer:
         for number in range(6):
             producer.send(Message("Orders", b"%d" % number, tags="paid" if number % 2 else "new"))
-        eventually(lambda: len(received) == 6)
+        wait_until(lambda: len(received) == 6)
     shown = rocketmq.messages("Orders")
     assert bodies(shown) == [b"0", b"1", b"2", b"3", b"4", b"5"]
     assert [message.tags for message in shown[:2]] == ["new", "paid"]

@@ -2,8 +2,7 @@
 
 import contextlib
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 from skyrocket.cli import app
 from skyrocket.client import ClientError, Message, TransactionState, WrongUse, blocking
 from skyrocket.testing import LocalCluster
+from tests.waiting import wait_until
 
 
 class Done(NamedTuple):
@@ -32,14 +32,6 @@ def well(rocketmq: LocalCluster, *arguments: str) -> str:
     done = skyrocket(rocketmq, *arguments)
     assert done.code == 0, done.errors
     return done.output
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """The broker's services work beside us: what they do after a step of time is waited for."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager
@@ -67,7 +59,7 @@ def test_open_transactions_are_listed_and_end_by_an_operators_word(rocketmq: Loc
             leave_open(producer, body, f"o-{body.split()[0].decode()} k")
         rocketmq.advance(minutes=3)  # some checks: the listed ones are copies now
         with rocketmq.admin() as admin:
-            until(lambda: [each.checks > 0 for each in admin.open_transactions()] == [True] * 3)
+            wait_until(lambda: [each.checks > 0 for each in admin.open_transactions()] == [True] * 3)
         rows = [json.loads(line) for line in well(rocketmq, "transactions", "list", "--json").splitlines()]
         assert len(rows) == 3
         assert all(row["ageMs"] >= 180_000 and row["checks"] >= 1 for row in rows)
@@ -102,7 +94,7 @@ def test_a_transaction_that_was_checked_since_it_was_listed_still_ends(rocketmq:
         leave_open(producer, b"paid")
         (listed,) = admin.open_transactions("Orders")
         rocketmq.advance(minutes=3)
-        until(lambda: admin.open_transactions("Orders")[0].half_offset > listed.half_offset)
+        wait_until(lambda: admin.open_transactions("Orders")[0].half_offset > listed.half_offset)
         (later,) = admin.open_transactions("Orders")
         assert later.transaction_id == listed.transaction_id
         admin.end_transaction(listed, commit=True)
@@ -121,7 +113,7 @@ def test_timers_are_listed_soonest_first_and_taken_back_by_id_or_handle(rocketmq
         producer.send(Message("Audit", b"other", delay=600))
     rocketmq.advance(seconds=1)
     with rocketmq.admin() as admin:
-        until(lambda: len(admin.pending_timers()) == 3)  # they are on the wheel
+        wait_until(lambda: len(admin.pending_timers()) == 3)  # they are on the wheel
     rows = [json.loads(line) for line in well(rocketmq, "timers", "list", "--json").splitlines()]
     assert [row["topic"] for row in rows] == ["Audit", "Orders", "Orders"]
     assert [row["messageId"] for row in rows[1:]] == [soon.message_id, late.message_id]
@@ -140,7 +132,7 @@ def test_timers_are_listed_soonest_first_and_taken_back_by_id_or_handle(rocketmq
     assert well(rocketmq, "timers", "recall", soon.message_id) == f"{soon.message_id} is taken back\n"
     rocketmq.advance(seconds=1)
     with rocketmq.admin() as admin:
-        until(lambda: len(admin.pending_timers()) == 1)
+        wait_until(lambda: len(admin.pending_timers()) == 1)
     left = [json.loads(line) for line in well(rocketmq, "timers", "list", "--json").splitlines()]
     assert [row["topic"] for row in left] == ["Audit"]
     rocketmq.advance(hours=3)
@@ -168,7 +160,7 @@ def test_what_pops_leave_with_the_timer_is_not_shown(rocketmq: LocalCluster) -> 
         assert len(consumer.receive(invisible_seconds=3600)) == 1
         waiting = producer.send(Message("Orders", b"later", delay=3600))
         rocketmq.advance(seconds=2)
-        until(lambda: admin.timer_counts() == {"Orders": 1})
+        wait_until(lambda: admin.timer_counts() == {"Orders": 1})
         assert [timer.message_id for timer in admin.pending_timers()] == [waiting.message_id]
         (mark,) = {timer.topic for timer in admin.pending_timers("rmq_sys_REVIVE_LOG_DefaultCluster")}
         assert mark == "rmq_sys_REVIVE_LOG_DefaultCluster"
@@ -192,7 +184,7 @@ def test_lists_longer_than_a_page_are_whole(rocketmq: LocalCluster) -> None:
         sent = [producer.send(Message("Orders", b"x", deliver_at=moment)).message_id for _ in range(1100)]
         sent += [producer.send(Message("Orders", b"x", delay=7200)).message_id for _ in range(3)]
         rocketmq.advance(seconds=2)
-        until(lambda: admin.timer_counts() == {"Orders": 1103})
+        wait_until(lambda: admin.timer_counts() == {"Orders": 1103})
         found = admin.pending_timers("Orders", most=5000)
         assert sorted(timer.message_id for timer in found) == sorted(sent)
         assert [timer.due_ms for timer in found] == sorted(timer.due_ms for timer in found)

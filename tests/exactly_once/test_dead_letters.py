@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -26,19 +26,13 @@ from skyrocket.client import (
 from skyrocket.client.dead_letter_cause import CAUSE_PROPERTIES, cause_properties
 from skyrocket.format.properties import encode_properties
 from skyrocket.testing import LocalCluster
+from tests.waiting import wait_until
 
 TOPIC, GROUP = "Orders", "Billing"
 
 
 class OutOfStock(Exception):
     """An application's own."""
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def settings(**given: object) -> PushConsumerSettings:
@@ -57,15 +51,15 @@ def bury(rocketmq: LocalCluster, error: Exception, *messages: Message, **given: 
     with rocketmq.producer() as producer, consumer:
         for message in messages:
             producer.send(message)
-        until(lambda: len(rocketmq.dead_letters(GROUP)) == before + len(messages))
+        wait_until(lambda: len(rocketmq.dead_letters(GROUP)) == before + len(messages))
 
 
 def fail_until_dead(rocketmq: LocalCluster, delays_s: Sequence[int]) -> None:
     """Move the clock over one delay after the other, each when the message waits for it: busy machines are slow."""
     for number, seconds in enumerate(delays_s, start=1):
-        until(partial(lambda least: len(rocketmq.messages("SCHEDULE_TOPIC_XXXX")) >= least, number))
+        wait_until(partial(lambda least: len(rocketmq.messages("SCHEDULE_TOPIC_XXXX")) >= least, number))
         rocketmq.advance(seconds=seconds + 1)
-    until(lambda: rocketmq.dead_letters(GROUP))
+    wait_until(lambda: rocketmq.dead_letters(GROUP))
 
 
 # ── the cause ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -114,7 +108,7 @@ def test_a_message_that_the_handler_gives_up_goes_there_at_once_with_the_reason(
     consumer.subscribe(TOPIC, refuse)
     with rocketmq.producer() as producer, consumer:
         producer.send(Message(TOPIC, b"bad"))
-        until(lambda: rocketmq.dead_letters(GROUP))
+        wait_until(lambda: rocketmq.dead_letters(GROUP))
     (letter,) = rocketmq.dead_letters(GROUP)
     cause = cause_of(letter)
     assert cause is not None
@@ -129,7 +123,7 @@ def test_a_status_instead_of_an_exception_is_a_cause_too(rocketmq: LocalCluster)
     consumer.subscribe(TOPIC, lambda message: ConsumeStatus.RECONSUME_LATER)
     with rocketmq.producer() as producer, consumer:
         producer.send(Message(TOPIC, b"bad"))
-        until(lambda: rocketmq.dead_letters(GROUP))
+        wait_until(lambda: rocketmq.dead_letters(GROUP))
     cause = cause_of(rocketmq.dead_letters(GROUP)[0])
     assert cause is not None
     assert (cause.error_type, cause.traceback) == ("RECONSUME_LATER", "")
@@ -215,7 +209,7 @@ def test_in_order_a_message_is_tried_so_often_and_then_those_behind_it_come(rock
     with rocketmq.producer() as producer, consumer:
         for body in (b"first", b"bad", b"last"):
             producer.send(Message(TOPIC, body, sharding_key="k"))
-        until(lambda: len(calls) == most + 3)
+        wait_until(lambda: len(calls) == most + 3)
     assert [body for body, _ in calls] == [b"first", *[b"bad"] * (most + 1), b"last"]
     tries = [at for body, at in calls if body == b"bad"]
     assert all(after - before > 0.29 for before, after in pairwise(tries))
@@ -256,9 +250,9 @@ def test_dead_letters_are_chosen_and_sent_to_the_group_again_as_if_new(rocketmq:
         another = rocketmq.push_consumer("Statistics", settings=settings())
         another.subscribe(TOPIC, lambda message: others.append(message.body))
         with consumer, another:
-            until(lambda: len(others) == 3)
+            wait_until(lambda: len(others) == 3)
             assert len(admin.resend_dead_letters(GROUP, DeadLetterFilter(error="OutOfStock"))) == 2
-            until(lambda: len(got) == 2)
+            wait_until(lambda: len(got) == 2)
         assert sorted((each.body, each.topic, each.reconsume_times) for each in got) == [
             (b"1", TOPIC, 0),
             (b"2", TOPIC, 0),
@@ -278,14 +272,14 @@ def test_a_group_in_order_can_only_have_them_through_the_topic(rocketmq: LocalCl
     consumer = rocketmq.push_consumer(GROUP, settings=settings(orderly=True))
     consumer.subscribe(TOPIC, lambda message: got.append(message.body))
     with consumer, rocketmq.admin() as admin:
-        until(lambda: len(consumer._inner.assignment) >= 1)
+        wait_until(lambda: len(consumer._inner.assignment) >= 1)
         with rocketmq.producer() as producer:
             producer.send(Message(TOPIC, b"locked"))
-        until(lambda: got == [b"locked"])
+        wait_until(lambda: got == [b"locked"])
         with pytest.raises(WrongUse, match=r"consumes in order, .* send to the topics instead \(to_topic=True"):
             admin.resend_dead_letters(GROUP)
         admin.resend_dead_letters(GROUP, most=1, to_topic=True)
-        until(lambda: got == [b"locked", b"1"])
+        wait_until(lambda: got == [b"locked", b"1"])
 
 
 def test_a_group_that_nobody_knows_is_told_from_one_without_dead_letters(rocketmq: LocalCluster) -> None:
@@ -293,7 +287,7 @@ def test_a_group_that_nobody_knows_is_told_from_one_without_dead_letters(rocketm
     consumer = rocketmq.push_consumer(GROUP, settings=settings())
     consumer.subscribe(TOPIC, lambda message: None)
     with consumer, rocketmq.admin() as admin:
-        until(lambda: f"%RETRY%{GROUP}" in admin.topics())
+        wait_until(lambda: f"%RETRY%{GROUP}" in admin.topics())
         assert admin.dead_letters(GROUP) == []
         with pytest.raises(WrongUse, match="no broker has dead letters or retries of group Biling: check its name"):
             admin.dead_letters("Biling")

@@ -19,13 +19,7 @@ from skyrocket.client.exactly_once.databases import transaction
 from skyrocket.errors import MessageRefused
 from skyrocket.testing import AsyncLocalCluster, LocalCluster
 from tests.exactly_once.conftest import Shop
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.01)
+from tests.waiting import until, wait_until
 
 
 def bodies(mq: AsyncLocalCluster | LocalCluster, topic: str = "Orders") -> list[bytes]:
@@ -204,10 +198,7 @@ def test_the_relay_without_an_event_loop(rocketmq: LocalCluster, tmp_path: Path)
     with rocketmq.producer() as producer, blocking.OutboxRelay(outbox, connect, producer, poll_seconds=20) as relay:
         write(outbox, connect, Message("Orders", b"1"))
         relay.wake()
-        deadline = time.monotonic() + 60
-        while relay.sent < 1:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: relay.sent >= 1)
     assert bodies(rocketmq) == [b"1"]
 
 

@@ -22,12 +22,12 @@ from skyrocket.client import (
 )
 from skyrocket.client.send_number import SendNumber
 from skyrocket.config.sections import StoreConfig
-from tests.client.cluster import until
 from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.client.test_three_servers import FIRST, fresh, made
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
 from tests.loops import run_bounded
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module", params=SERVER_PARAMETERS)

@@ -1,10 +1,8 @@
 """A broker on free ports in this process, and what tests ask of it."""
 
-import asyncio
 import contextlib
 import socket
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,11 +111,3 @@ def port_with_vip_port() -> int:
             port = int(main.getsockname()[1])
             with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port - 2)):
                 return port
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for something that happens soon."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        await asyncio.sleep(0.01)

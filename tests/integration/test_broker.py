@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ from skyrocket.remoting.exchange import Reply, command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from tests.integration import name_server_fixture
+from tests.waiting import until
 
 SMALL = StoreConfig(commit_log_file_size=1 << 20, preallocate_bytes=1 << 16, index_slots=1000, index_entries=4000)
 PULL_CODES = frozenset({0, 19, 20, 21})
@@ -394,13 +395,6 @@ async def beat(given: Running, client_id: str) -> None:
 async def members(given: Running) -> set[str]:
     reply = await given.client.call(given.address, GetConsumerListByGroup(consumer_group=GROUP))
     return set(CONSUMER_LIST.decode(reply.body).client_ids)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
 
 
 # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -33,8 +33,8 @@ from tests.integration.broker_fixture import (
     port_with_vip_port,
     pull_request,
     running_broker,
-    until,
 )
+from tests.waiting import until
 
 # ── the VIP port ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

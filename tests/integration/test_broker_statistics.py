@@ -56,7 +56,8 @@ from skyrocket.protocol.requests.query import (
 )
 from skyrocket.testing.clock import FakeClock
 from tests.golden_wire import capture
-from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker, until
+from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker
+from tests.waiting import until
 
 NUMBER = r"\d+"
 DECIMAL = r"\d+\.\d+(E-?\d+)?"

@@ -23,7 +23,8 @@ from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
-from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, heartbeat, running_broker, until
+from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, heartbeat, running_broker
+from tests.waiting import until
 
 ASKED = (
     RequestCode.GET_CONSUMER_RUNNING_INFO,

@@ -41,8 +41,8 @@ from tests.integration.broker_fixture import (
     message,
     pull_request,
     running_broker,
-    until,
 )
+from tests.waiting import until
 
 CLEANED = r"broker busy, start flow control for a while, period in queue: (\d+)ms, size of queue: (\d+)"
 BY_KEY = QueryMessage(topic=TOPIC, key="k", max_num=32, begin_timestamp=0, end_timestamp=1 << 62)

@@ -22,7 +22,8 @@ from skyrocket.observability.exposition import Kind, Metric, render
 from skyrocket.observability.http_endpoint import MAX_CONNECTIONS, HttpEndpoint, Page
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from tests.integration import name_server_fixture
-from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker, until
+from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker
+from tests.waiting import until
 
 OBSERVED = BrokerConfig(metrics_exporter=MetricsExporter.PROM, metrics_port=0)
 

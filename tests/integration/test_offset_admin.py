@@ -23,7 +23,8 @@ from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.testing.clock import FakeClock
-from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, heartbeat, running_broker, until
+from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, heartbeat, running_broker
+from tests.waiting import until
 
 BY_CLIENTS = BrokerConfig(server_side_reset=False)
 OTHER = "CID_ONSAPI_OWNER"  # a group that is always there

@@ -13,7 +13,6 @@ from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestErr
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
 from skyrocket.testing.async_cluster import AsyncLocalCluster
-from tests.client.cluster import until
 from tests.integration.access_fixture import (
     ADMIN_ACCOUNT,
     ALICE,
@@ -26,6 +25,7 @@ from tests.integration.access_fixture import (
     make_alice,
 )
 from tests.integration.broker_fixture import SMALL, RunningBroker, message, running_broker
+from tests.waiting import until
 
 COMMIT, ROLLBACK = 8, 12
 ALL: list[Request[Header]] = [

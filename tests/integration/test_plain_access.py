@@ -30,8 +30,9 @@ from tests.integration.access_fixture import (
     asking,
     broker_with_accounts,
 )
-from tests.integration.broker_fixture import PULL_CODES, RunningBroker, message, pull_request, running_broker, until
+from tests.integration.broker_fixture import PULL_CODES, RunningBroker, message, pull_request, running_broker
 from tests.integration.test_access_control import NAMES, bodies, served_codes
+from tests.waiting import until
 
 PREFIX = "org.apache.rocketmq.acl.common.AclException: "
 

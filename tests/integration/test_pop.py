@@ -42,12 +42,13 @@ from skyrocket.remoting.exchange import Reply
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from skyrocket.testing.clock import FakeClock
 from tests.golden_wire import capture
-from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, message, running_broker, until
+from tests.integration.broker_fixture import GROUP, TOPIC, RunningBroker, message, running_broker
 from tests.integration.broker_replay import exchanges
 from tests.integration.name_server_fixture import RawConnection
 from tests.integration.name_server_replay import Exchange
 from tests.integration.program import Standalone
 from tests.unit.broker.pop.pop_world import Popped, popped_messages
+from tests.waiting import until
 
 POP_CODES = frozenset({0, 209, 210})
 

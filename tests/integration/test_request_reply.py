@@ -27,7 +27,8 @@ from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from tests.golden_wire import capture
-from tests.integration.broker_fixture import SMALL, RunningBroker, message, running_broker, until
+from tests.integration.broker_fixture import SMALL, RunningBroker, message, running_broker
+from tests.waiting import until
 
 REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
 CLIENT_ID = "192.0.2.7@1234#5"

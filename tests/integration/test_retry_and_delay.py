@@ -46,9 +46,9 @@ from tests.integration.broker_fixture import (
     message,
     pull_request,
     running_broker,
-    until,
 )
 from tests.integration.program import Standalone
+from tests.waiting import until
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 GROUP = "Shop"

@@ -1,10 +1,8 @@
 """A broker whose loops die: one bad moment passes, a loop that cannot live stops the program with a reason."""
 
-import asyncio
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import GROUP, TOPIC, pull, send_request
+from tests.waiting import until
 
 PROGRAM = """
 import sys
@@ -55,10 +54,7 @@ async def test_offsets_are_saved_although_the_saving_died_once(tmp_path: Path, m
         await client.call(address, send_request(0), b"x")
         assert await pull(client, address, 0, 0) == [b"x"]
         await client.call(address, UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=1))
-        deadline = time.monotonic() + 60
-        while not file.exists() or GROUP not in file.read_text():
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.02)
+        await until(lambda: file.exists() and GROUP in file.read_text())
     assert lives == 2
 
 

@@ -29,15 +29,8 @@ from skyrocket.protocol.requests.admin_broker import GetTimerCheckPoint, GetTime
 from skyrocket.protocol.requests.messaging import RecallMessage, SendMessage, SendMessageAnswer
 from skyrocket.testing.clock import FakeClock
 from tests.golden_wire import CapturedFrame, capture
-from tests.integration.broker_fixture import (
-    SMALL,
-    TOPIC,
-    RunningBroker,
-    message,
-    pull_request,
-    running_broker,
-    until,
-)
+from tests.integration.broker_fixture import SMALL, TOPIC, RunningBroker, message, pull_request, running_broker
+from tests.waiting import until
 
 RECALLING = BrokerConfig(recall=True)
 CAPTURE = "java54-timer-recall.jsonl.gz"

@@ -14,8 +14,9 @@ from skyrocket.format.record import decode_records
 from skyrocket.protocol.errors import NoPermission, SystemFailure
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK, UNKNOWN
 from skyrocket.remoting.errors import RemotingError
-from tests.integration.broker_fixture import SMALL, RunningBroker, running_broker, until
+from tests.integration.broker_fixture import SMALL, RunningBroker, running_broker
 from tests.integration.transaction_producer import TransactionProducer, settled
+from tests.waiting import until
 
 SOON = BrokerConfig(transaction_timeout_ms=100, transaction_check_interval_ms=150)
 LATE = BrokerConfig(transaction_check_interval_ms=3_600_000)

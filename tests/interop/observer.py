@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.tls import ClientTlsSettings, client_context
 from tests.interop.standalone import Standalone
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 CALL_TIMEOUT_S = 20.0
@@ -66,7 +67,7 @@ class Observer:
             topic_filter_type="SINGLE_TAG",
         )
         self._ask(self._client.call(self.server.broker, request))
-        eventually(lambda: self._has_route(topic), f"the name server has a route to {topic}")
+        wait_until(lambda: self._has_route(topic), f"the name server has a route to {topic}")
 
     def _has_route(self, topic: str) -> bool:
         try:
@@ -149,14 +150,6 @@ def observing(server: Standalone) -> Iterator[Observer]:
             yield Observer(server, runner, client)
         finally:
             runner.run(client.close())
-
-
-def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 60.0, step_s: float = 0.2) -> None:
-    """Wait for something to become true."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
-        time.sleep(step_s)
 
 
 def _records(folder: Path) -> Iterator[StoredMessage]:

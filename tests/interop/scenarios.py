@@ -12,7 +12,8 @@ from typing import Any
 
 from skyrocket.model.message import StoredMessage
 from tests.interop.client_program import ClientProgram, Delivery, delivery, message
-from tests.interop.observer import Observer, eventually
+from tests.interop.observer import Observer
+from tests.waiting import wait_until
 
 QUEUES = 4
 DELAY_LEVEL, DELAY_MS = 2, 2000  # as standalone.SHORT_DELAYS says
@@ -49,7 +50,7 @@ class Stage:
     def await_bodies(self, expected: list[str], *consumers: str) -> None:
         """Everything has come, and only once."""
         wanted = sorted(expected)
-        eventually(lambda: len(self.bodies(*consumers)) >= len(wanted), f"{len(wanted)} deliveries in {self.group}")
+        wait_until(lambda: len(self.bodies(*consumers)) >= len(wanted), f"{len(wanted)} deliveries in {self.group}")
         assert sorted(self.bodies(*consumers)) == wanted
 
     def await_commit(self, queues: int = QUEUES) -> None:
@@ -60,7 +61,7 @@ class Stage:
             offsets = self.server.committed(self.group, self.topic, queues)
             return all(offset == end for offset, end in zip(offsets, ends, strict=True) if end)
 
-        eventually(is_committed, f"{self.group} commits {ends}", BACKGROUND_COMMIT_S)
+        wait_until(is_committed, f"{self.group} commits {ends}", seconds=BACKGROUND_COMMIT_S)
 
 
 # ── sending ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,7 +107,7 @@ def send_oneway(stage: Stage) -> None:
     stage.create_topic()
     bodies = [f"oneway-{i}" for i in range(20)]
     stage.client.send("oneway", *(stage.message(body) for body in bodies))
-    eventually(lambda: len(stage.stored()) == len(bodies), "oneway messages are stored", 20)
+    wait_until(lambda: len(stage.stored()) == len(bodies), "oneway messages are stored", seconds=20)
     assert sorted(stage.stored_bodies()) == sorted(bodies)
 
 
@@ -150,7 +151,7 @@ def send_delayed(stage: Stage) -> None:
     assert stage.stored() == []
     (kept,) = [one for one in stage.server.stored("SCHEDULE_TOPIC_XXXX") if one.properties["REAL_TOPIC"] == stage.topic]
     assert kept.queue_id == DELAY_LEVEL - 1
-    eventually(lambda: len(stage.stored()) == 1, "the delayed message is delivered", 20)
+    wait_until(lambda: len(stage.stored()) == 1, "the delayed message is delivered", seconds=20)
     (delivered,) = stage.stored()
     assert (delivered.body, delivered.tags) == (b"later", "t")
     assert delivered.queue_id == int(kept.properties["REAL_QID"])
@@ -179,7 +180,7 @@ def push_concurrent(stage: Stage) -> None:
     assert len(stage.server.members(stage.group)) == 1
     stage.client.stop("concurrent")
     stage.await_commit()
-    eventually(lambda: stage.server.members(stage.group) == [], "the consumer has left its group", 20)
+    wait_until(lambda: stage.server.members(stage.group) == [], "the consumer has left its group", seconds=20)
     stage.client.consume("another", f"{stage.group}_other", stage.topic)
     stage.await_bodies(early + late, "another")
     stage.client.stop("another")
@@ -194,7 +195,7 @@ def push_orderly(stage: Stage) -> None:
     messages.insert(24, stage.message("fail once", shardingKey=orders[0]))
     stage.client.send("ordered", *messages)
     total = len(messages)
-    eventually(lambda: len(set(stage.bodies("orderly"))) == total, "every ordered message is delivered")
+    wait_until(lambda: len(set(stage.bodies("orderly"))) == total, "every ordered message is delivered")
     assert stage.server.lockable(stage.group, stage.topic, QUEUES) == set()
     deliveries = stage.consumed("orderly")
     again = Counter(one.body for one in deliveries)
@@ -248,7 +249,7 @@ def sql_filter(stage: Stage) -> None:
         offsets = stage.server.committed(stage.group, stage.topic, QUEUES)
         return all((offsets[queue] or 0) > offset for queue, offset in last.items())
 
-    eventually(is_committed, f"{stage.group} commits more than {last}", BACKGROUND_COMMIT_S)
+    wait_until(is_committed, f"{stage.group} commits more than {last}", seconds=BACKGROUND_COMMIT_S)
 
 
 def broadcast(stage: Stage) -> None:
@@ -317,7 +318,7 @@ def _shares_of_a_round(stage: Stage, names: list[str], queues: int, sent: list[s
     for body, queue in round_of.items():
         stage.server.send(stage.topic, queue, body.encode())
     sent.extend(round_of)
-    eventually(lambda: round_of.keys() <= set(stage.bodies(*names)), "a round is consumed")
+    wait_until(lambda: round_of.keys() <= set(stage.bodies(*names)), "a round is consumed")
     return {name: {round_of[body] for body in stage.bodies(name) if body in round_of} for name in names}
 
 
@@ -348,7 +349,7 @@ def retry(stage: Stage) -> None:
     def counts() -> list[int]:
         return [one.reconsume_times for one in stage.consumed("retrying") if one.body == b"fail twice"]
 
-    eventually(lambda: len(counts()) == 3, "the failing message comes a third time")
+    wait_until(lambda: len(counts()) == 3, "the failing message comes a third time")
     assert counts() == [0, 1, 2]
     assert {one.topic for one in stage.consumed("retrying")} == {stage.topic}
     assert Counter(stage.bodies("retrying")) == {"good-1": 1, "good-2": 1, "fail twice": 3}
@@ -371,7 +372,7 @@ def dead_letters(stage: Stage) -> None:
     stage.client.consume("giving-up", stage.group, stage.topic, failures=99, maxReconsumeTimes=1)
     stage.client.send("sync", stage.message("fail for ever", keys="lost"))
     dead = f"%DLQ%{stage.group}"
-    eventually(lambda: len(stage.server.stored(dead)) == 1, "the message is a dead letter")
+    wait_until(lambda: len(stage.server.stored(dead)) == 1, "the message is a dead letter")
     (letter,) = stage.server.stored(dead)
     assert (letter.body, letter.keys) == (b"fail for ever", ["lost"])
     assert letter.properties["RETRY_TOPIC"] == stage.topic
@@ -432,7 +433,9 @@ def reset_by_time(stage: Stage) -> None:
     stage.client.send("sync", *(stage.message(body) for body in after))
     stage.await_bodies(before + after, "moved")
     stage.server.reset(stage.group, stage.topic, boundary_ms)
-    eventually(lambda: set(stage.bodies("moved")[len(before + after) :]) == set(after), "they are consumed again", 90)
+    wait_until(
+        lambda: set(stage.bodies("moved")[len(before + after) :]) == set(after), "they are consumed again", seconds=90
+    )
     assert Counter(stage.bodies("moved"))["before-0"] == 1
     stage.client.stop("moved")
     stage.await_commit()
@@ -442,7 +445,7 @@ def request_reply(stage: Stage) -> None:
     """A request waits for the reply that a consumer sends to its producer."""
     stage.create_topic()
     stage.client.consume("answering", stage.group, stage.topic, replies=True)
-    eventually(lambda: len(stage.server.members(stage.group)) == 1, "the consumer is known")
+    wait_until(lambda: len(stage.server.members(stage.group)) == 1, "the consumer is known")
     reply = stage.client.do("request", message=stage.message("question"), timeout=20_000)
     assert delivery(reply).body == b"re: question"
     stage.client.stop("answering")
@@ -454,7 +457,7 @@ def transactions(stage: Stage) -> None:
     bodies = ["commit now", "roll back now", "commit later", "roll back later"]
     messages = [stage.message(body, tags="t", keys="k") for body in bodies]
     assert stage.client.do("transact", group=stage.group, messages=messages) == ["SEND_OK"] * len(bodies)
-    eventually(lambda: "commit later" in stage.stored_bodies(), "the broker asks and is told", 90)
+    wait_until(lambda: "commit later" in stage.stored_bodies(), "the broker asks and is told", seconds=90)
     time.sleep(3)  # asked again a second later, it would come twice
     assert sorted(stage.stored_bodies()) == ["commit later", "commit now"]
     assert {(one.tags, *one.keys) for one in stage.stored()} == {("t", "k")}

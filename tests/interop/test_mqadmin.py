@@ -13,8 +13,9 @@ from tests.interop.apache import VERSIONS, Apache
 from tests.interop.apache_admin import admin_outputs
 from tests.interop.client_program import message, running_client
 from tests.interop.matrix import FAIL, PASS, Cell, record
-from tests.interop.observer import Observer, eventually, observing
+from tests.interop.observer import Observer, observing
 from tests.interop.standalone import Standalone, running_standalone
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(500)]
 
@@ -104,8 +105,8 @@ def _run(apache: Apache, home: Path) -> Session:
 
 
 def _await_consumed(observer: Observer) -> None:
-    eventually(lambda: observer.max_offsets("Orders", QUEUES) == [2] * QUEUES, "two messages in each queue")
-    eventually(lambda: observer.committed("Readers", "Orders", QUEUES) == [2] * QUEUES, "Readers commit them")
+    wait_until(lambda: observer.max_offsets("Orders", QUEUES) == [2] * QUEUES, "two messages in each queue")
+    wait_until(lambda: observer.committed("Readers", "Orders", QUEUES) == [2] * QUEUES, "Readers commit them")
 
 
 def _places(server: Standalone, observer: Observer, out: Path) -> dict[str, str]:

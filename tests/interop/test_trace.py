@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,6 +22,7 @@ from tests.interop.apache_admin import admin_outputs
 from tests.interop.client_program import running_client
 from tests.interop.standalone import running_standalone
 from tests.loops import run_bounded
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -37,13 +36,6 @@ def rocketmq(version: str) -> Apache:
         return obtain(version)
     except Unavailable as reason:
         pytest.skip(str(reason))
-
-
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"it did not happen that {what}"
-        time.sleep(0.2)
 
 
 async def told(admin: Admin, message_id: str, count: int) -> list[TraceEvent]:
@@ -86,7 +78,7 @@ def test_mqadmin_shows_our_traces(tmp_path: Path, version: str) -> None:
     with running_standalone(tmp_path, TRACED) as server:
         with blocking.Admin(server.name_server) as admin:
             admin.create_topic(TOPIC, 2)
-            eventually(lambda: _is_there(admin), "the topic has a route")
+            wait_until(lambda: _is_there(admin), "the topic has a route")
         ids = run_bounded(main(server.name_server))
         shown = admin_outputs(apache, [f"queryMsgTraceById -n {server.name_server} -i {each}" for each in ids])
     moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
@@ -100,15 +92,15 @@ def test_we_read_the_traces_of_rocketmqs_clients(tmp_path: Path, version: str) -
     apache = rocketmq(version)
     with running_standalone(tmp_path, TRACED) as server, blocking.Admin(server.name_server) as admin:
         admin.create_topic(TOPIC, 2)
-        eventually(lambda: _is_there(admin), "the topic has a route")
+        wait_until(lambda: _is_there(admin), "the topic has a route")
         command = apache.command("TraceClient", server.name_server, PRODUCERS, CONSUMERS, home=tmp_path)
         with running_client(command, {}, tmp_path) as client:
             plain = client.do("send", topic=TOPIC, body="paid", key="o-1")
             half = client.do("commit", topic=TOPIC, body="half", key="o-2")
             client.do("consume", topic=TOPIC)
-            eventually(lambda: client.do("consumed") == 2, "both are consumed")
-            eventually(lambda: len(admin.trace(plain)) == 3, "the plain one is traced")
-            eventually(lambda: len(admin.trace(half)) == 4, "the half is traced")
+            wait_until(lambda: client.do("consumed") == 2, "both are consumed")
+            wait_until(lambda: len(admin.trace(plain)) == 3, "the plain one is traced")
+            wait_until(lambda: len(admin.trace(half)) == 4, "the half is traced")
         sent, began, ended = admin.trace(plain)
         assert isinstance(sent, Sent)
         assert (sent.group, sent.topic, sent.tags, sent.keys) == (PRODUCERS, TOPIC, "TagA", "o-1")

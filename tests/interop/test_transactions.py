@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.interop.client_program import ClientProgram, running_client
 from tests.interop.observer import Observer, observing
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -30,13 +30,6 @@ def rocketmq(version: str) -> Apache:
         return obtain(version)
     except Unavailable as reason:
         pytest.skip(str(reason))
-
-
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"it did not happen that {what}"
-        time.sleep(0.1)
 
 
 def begin(client: ClientProgram, body: str, state: str, **wishes: Any) -> None:
@@ -65,14 +58,14 @@ def test_rocketmqs_producer_commits_rolls_back_and_answers_checks(tmp_path: Path
             begin(client, "rolled back later", UNKNOWN)
             begin(client, "immune", UNKNOWN, immunity="4")
             began = time.monotonic()
-            eventually(lambda: Counter(asked(client))["committed later"] >= 2, "it is asked twice")
+            wait_until(lambda: Counter(asked(client))["committed later"] >= 2, "it is asked twice")
             check = client.do("checks")[0]
             assert (check["topic"], check["times"]) == (TOPIC, "1")
             assert "immune" not in asked(client) or time.monotonic() - began >= 4
             client.do("decide", body="committed later", state=COMMIT)
             client.do("decide", body="rolled back later", state=ROLLBACK)
             client.do("decide", body="immune", state=COMMIT)
-            eventually(lambda: len(delivered(observer)) == 3, "all that was committed is delivered")
+            wait_until(lambda: len(delivered(observer)) == 3, "all that was committed is delivered")
             assert time.monotonic() - began >= 4
             settled = len(asked(client))
             time.sleep(3)
@@ -93,14 +86,14 @@ def test_a_producer_that_comes_back_is_asked_and_so_is_another_one(tmp_path: Pat
             begin(client, "orphan", UNKNOWN)
             begin(client, "ended", COMMIT)
             # The end of a transaction is told without waiting for an answer, and the client is killed now.
-            eventually(lambda: delivered(observer) == [b"ended"], "the ended one is delivered")
+            wait_until(lambda: delivered(observer) == [b"ended"], "the ended one is delivered")
     with running_standalone(tmp_path, patient) as server, observing(server) as observer:
         command = apache.command("TransactionClient", server.name_server, GROUP, home=tmp_path)
         with running_client(command, {}, tmp_path) as client:
             client.do("decide", body="orphan", state=COMMIT)
             # A producer that has sent nothing yet knows no broker: RocketMQ's client learns of them by its topics.
             begin(client, "first of its own", COMMIT)
-            eventually(lambda: len(delivered(observer)) == 3, "the orphan is delivered", 60)
+            wait_until(lambda: len(delivered(observer)) == 3, "the orphan is delivered", seconds=60)
             assert set(asked(client)) == {"orphan"}
             assert delivered(observer) == [b"ended", b"first of its own", b"orphan"]
 
@@ -123,7 +116,7 @@ def test_rocketmqs_broker_goes_on_with_our_transactions(tmp_path: Path) -> None:
             for body in ("open", "committed", "rolled back"):
                 client.do("decide", body=body, state=COMMIT)
             begin(client, "theirs", COMMIT)
-            eventually(lambda: bool(asked(client)), "the open one is asked about", 60)
+            wait_until(lambda: bool(asked(client)), "the open one is asked about", seconds=60)
             time.sleep(5)
             assert set(asked(client)) == {"open"}
     assert sorted(bodies_in(store, config)) == [b"committed", b"open", b"theirs"]

@@ -3,8 +3,7 @@
 import importlib.util
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from skyrocket.pipeline.jobs.launch import cause_of
 from skyrocket.pipeline.jobs.replay import Sending
 from skyrocket.pipeline.jobs.replay.progress import ReplayProgress
 from skyrocket.testing import LocalCluster
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,13 +115,6 @@ class Shop(NamedTuple):
         return ["-n", self.mq.name_server_address]
 
 
-def _wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"not in {_PATIENCE_SECONDS:g} s: {what}"
-        time.sleep(0.02)
-
-
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
@@ -156,10 +149,18 @@ def _sell_and_bill(mq: LocalCluster, traced: Any) -> None:
             key = f"o-{number % 8}"
             tags = "paid" if number % 2 else "new"
             producer.send(Message("Orders", body, tags=tags, keys=key, properties={"color": "red"}))
-        _wait_until(lambda: len(billed) >= 16 and len(mq.dead_letters("Billing")) >= 2, "all are billed or buried")
-        _wait_until(lambda: sum(_committed(mq).values()) == 16, "the offsets are committed")
+        wait_until(
+            lambda: len(billed) >= 16 and len(mq.dead_letters("Billing")) >= 2,
+            "all are billed or buried",
+            seconds=_PATIENCE_SECONDS,
+        )
+        wait_until(lambda: sum(_committed(mq).values()) == 16, "the offsets are committed", seconds=_PATIENCE_SECONDS)
         # Now, not by closing: that gives up after five seconds, which a busy machine may need.
-        _wait_until(lambda: _traced(mq, Sent) == _traced(mq, CallEnded) == 16, "all traces are stored")
+        wait_until(
+            lambda: _traced(mq, Sent) == _traced(mq, CallEnded) == 16,
+            "all traces are stored",
+            seconds=_PATIENCE_SECONDS,
+        )
 
 
 def _committed(mq: LocalCluster) -> dict[int, int]:

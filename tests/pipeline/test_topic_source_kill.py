@@ -20,6 +20,7 @@ from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline import read_stream
 from skyrocket.testing import LocalCluster
 from tests.pipeline.topics import filled
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,11 +56,12 @@ class Driver:
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until something is so; it must not end before."""
-        deadline = time.monotonic() + DEADLINE
-        while not condition():
+
+        def is_so() -> bool:
             assert self._process.poll() is None, self.tail()
-            assert time.monotonic() < deadline, self.tail()
-            time.sleep(0.02)
+            return condition()
+
+        wait_until(is_so, seconds=DEADLINE)
 
     def kill_a_worker(self, chance: random.Random) -> int:
         """kill -9 of one Python process that runs tasks; how many there were to choose from."""

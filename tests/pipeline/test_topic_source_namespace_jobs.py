@@ -1,6 +1,5 @@
 """Jobs and pipeline files with a namespace: what they read and send is that of the namespace."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from skyrocket.pipeline.topic_sink.settings import sink_settings
 from skyrocket.pipeline.topic_source.batch import TopicReader
 from skyrocket.testing import LocalCluster
 from tests.pipeline.topics import filled, numbers, rows_of, stream_reader
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,10 +102,7 @@ def bury(mq: LocalCluster, namespace: str, body: bytes) -> None:
     consumer.subscribe("Orders", give_up)
     with consumer, blocking.Producer("Sending", client=client) as producer:
         producer.send(Message("Orders", body))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not mq.dead_letters(group):
-            assert time.monotonic() < deadline, "not buried"
-            time.sleep(0.02)
+        wait_until(lambda: mq.dead_letters(group), "the message is buried", seconds=PATIENCE_SECONDS)
 
 
 def test_without_names_the_groups_of_the_namespace_are_sampled_and_no_others(mq: LocalCluster) -> None:

@@ -1,7 +1,6 @@
 """format("rocketmq") in Spark: batch, stream, restart, progress, errors."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from skyrocket.client import Message
 from skyrocket.pipeline import read_stream
 from skyrocket.testing import LocalCluster
 from tests.pipeline.topics import filled
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,22 +92,24 @@ def test_a_stream_that_begins_at_the_end_sees_what_comes_while_it_runs_and_survi
 
         query = stream.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint).start()
         start = Path(checkpoint) / "rocketmq-source"
-        wait_until(lambda: start.exists() and any(start.glob("*.json")), query)
+        reached(lambda: start.exists() and any(start.glob("*.json")), query)
         filled(mq, "Live", 10, first=5)
-        wait_until(lambda: len(seen) >= 10, query)
+        reached(lambda: len(seen) >= 10, query)
         mq.restart_broker()
         filled(mq, "Live", 10, first=15)
-        wait_until(lambda: len(seen) >= 20, query)
+        reached(lambda: len(seen) >= 20, query)
         query.stop()
         assert sorted(seen) == list(range(5, 25))
 
 
-def wait_until(condition: Any, query: Any) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
+def reached(condition: Callable[[], bool], query: Any) -> None:
+    """Wait for something that a query does; it must not end before."""
+
+    def is_so() -> bool:
         assert query.isActive, query.exception()
-        assert time.monotonic() < deadline, query.status
-        time.sleep(0.05)
+        return condition()
+
+    wait_until(is_so, seconds=DEADLINE)
 
 
 def test_errors_reach_the_user_with_their_cause(spark: "SparkSession", mq: LocalCluster, checkpoint: str) -> None:

@@ -101,12 +101,3 @@ class RawPeer:
         except TimeoutError:
             return True
         return False
-
-
-async def until(condition: object, seconds: float = 60.0) -> None:
-    """Wait until a condition is true."""
-    assert callable(condition)
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, "it did not happen"
-        await asyncio.sleep(0.005)

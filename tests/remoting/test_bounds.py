@@ -13,7 +13,8 @@ from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import ServerSettings
 from skyrocket.testing.clock import FakeClock
-from tests.remoting.peers import ECHO, LOCALHOST, RawPeer, echo_router, request, serving, until
+from tests.remoting.peers import ECHO, LOCALHOST, RawPeer, echo_router, request, serving
+from tests.waiting import until
 
 LARGE, HELD = 11, 12
 

@@ -9,7 +9,7 @@ import pytest
 from skyrocket.protocol.command import RESPONSE_FLAG, RemotingCommand
 from skyrocket.remoting.calls import Calls
 from skyrocket.remoting.errors import CallTimeout, ConnectionLost, TooManyCalls
-from tests.remoting.peers import until
+from tests.waiting import until
 
 
 async def outcome(answer: "asyncio.Future[RemotingCommand]", began: float | None = None) -> tuple[float, object]:

@@ -31,7 +31,8 @@ from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer
 from skyrocket.testing.clock import FakeClock
-from tests.remoting.peers import ECHO, LOCALHOST, RawPeer, request, serving, until
+from tests.remoting.peers import ECHO, LOCALHOST, RawPeer, request, serving
+from tests.waiting import until
 
 ASK = GetMaxOffset(topic="T", queue_id=3)
 SILENT = RequestCode.GET_MIN_OFFSET

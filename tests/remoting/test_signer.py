@@ -9,7 +9,8 @@ from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
-from tests.remoting.peers import serving, until
+from tests.remoting.peers import serving
+from tests.waiting import until
 
 ASK = GetMaxOffset(topic="T", queue_id=0)
 

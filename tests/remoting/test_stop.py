@@ -9,7 +9,8 @@ from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer
-from tests.remoting.peers import ECHO, LOCALHOST, RawPeer, echo, request, until
+from tests.remoting.peers import ECHO, LOCALHOST, RawPeer, echo, request
+from tests.waiting import until
 
 SLOW, HELD = 17, 11
 

@@ -26,7 +26,8 @@ from skyrocket.remoting.tls import (
     client_context,
     server_context,
 )
-from tests.remoting.peers import RawPeer, request, serving, until
+from tests.remoting.peers import RawPeer, request, serving
+from tests.waiting import until
 
 TRUSTS_ANYONE = client_context(ClientTlsSettings())
 ASK = GetMaxOffset(topic="T", queue_id=0)

@@ -9,7 +9,8 @@ from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
-from tests.remoting.peers import ECHO, RawPeer, echo, request, serving, until
+from tests.remoting.peers import ECHO, RawPeer, echo, request, serving
+from tests.waiting import until
 
 AT_END, HELD = 310, 11
 

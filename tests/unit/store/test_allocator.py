@@ -1,7 +1,6 @@
 """The next file of the log is made ahead of the writer, and removed when nobody used it."""
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from skyrocket.store.allocator import FileAllocator
 from tests.unit.store.stores import FILE_SIZE, Stores, UnforcedDisk, fill_files, put
+from tests.waiting import wait_until
 
 SIZE = 8192
 
@@ -48,10 +48,7 @@ def allocator(disk: WatchedDisk) -> Iterator[FileAllocator]:
 
 
 def wait_until_ready(allocator: FileAllocator) -> None:
-    deadline = time.monotonic() + 60
-    while allocator._ready is None and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert allocator._ready is not None
+    wait_until(lambda: allocator._ready is not None)
 
 
 def test_the_writer_takes_the_file_that_was_prepared(

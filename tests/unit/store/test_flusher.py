@@ -15,6 +15,7 @@ from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Durability, GetStatus, PutResult, PutStatus
 from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, fill_files, message, put
+from tests.waiting import wait_until
 
 SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
 PAGE = 4096
@@ -36,13 +37,6 @@ class SlowDisk(UnforcedDisk):
         assert self.released.wait(10)
         if self.error is not None:
             raise self.error
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.002)
-    return condition()
 
 
 def flushed(store: MessageStore) -> int:
@@ -81,7 +75,7 @@ def test_one_fsync_answers_all_who_wait(stores: Stores) -> None:
         result = put(store, b"%d" % number)
         threads.append(threading.Thread(target=lambda result=result: answers.append(store.wait_durable(result))))
         threads[-1].start()
-    assert wait_until(lambda: len(store.flusher._waiting) == 21)
+    wait_until(lambda: len(store.flusher._waiting) == 21)
     assert answers == []
     disk.released.set()
     for thread in threads:
@@ -110,7 +104,7 @@ def test_with_synchronous_flush_nobody_reads_what_the_disk_does_not_have(stores:
 def test_with_synchronous_flush_a_message_nobody_waits_for_is_flushed_at_once(stores: Stores) -> None:
     store = stores.open(**SYNC)
     end = put(store).end_offset
-    assert wait_until(lambda: flushed(store) >= end)
+    wait_until(lambda: flushed(store) >= end)
     batch = store.put_batch(message(), [])
     assert not batch.ok
 
@@ -120,7 +114,7 @@ def test_with_synchronous_flush_replicated_bytes_are_flushed_at_once(stores: Sto
     data = bytes(master.read_raw(0, put(master).end_offset) or b"")
     replica = stores.open("replica", **SYNC)
     replica.append_raw(0, data)
-    assert wait_until(lambda: flushed(replica) == len(data))
+    wait_until(lambda: flushed(replica) == len(data))
 
 
 def test_a_slow_disk_is_a_timeout_and_the_message_is_stored(stores: Stores) -> None:
@@ -130,7 +124,7 @@ def test_a_slow_disk_is_a_timeout_and_the_message_is_stored(stores: Stores) -> N
     result = store.wait_durable(put(store))
     assert (result.status, result.durability) == (PutStatus.FLUSH_DISK_TIMEOUT, Durability.MEMORY)
     disk.released.set()
-    assert wait_until(lambda: flushed(store) == result.end_offset)
+    wait_until(lambda: flushed(store) == result.end_offset)
     store.dispatch()
     assert bodies(store.get(TOPIC, 0, 0)) == [b"hello"]
 
@@ -207,7 +201,7 @@ def test_every_interval_at_least_four_dirty_pages_are_flushed(stores: Stores) ->
     time.sleep(0.1)
     assert flushed(store) == 0
     end = put(store, b"x" * PAGE).end_offset
-    assert wait_until(lambda: flushed(store) == end)
+    wait_until(lambda: flushed(store) == end)
     put(store, b"little")
     time.sleep(0.05)
     assert flushed(store) == end
@@ -216,24 +210,24 @@ def test_every_interval_at_least_four_dirty_pages_are_flushed(stores: Stores) ->
 def test_without_a_least_number_of_pages_every_byte_is_flushed(stores: Stores) -> None:
     store = stores.open(flush_interval_ms=10, flush_least_pages=0)
     end = put(store).end_offset
-    assert wait_until(lambda: flushed(store) == end)
+    wait_until(lambda: flushed(store) == end)
 
 
 @pytest.mark.requirement("E009")
 def test_after_the_thorough_interval_even_one_message_is_flushed(stores: Stores, clock: FakeClock) -> None:
     store = stores.open(flush_interval_ms=10, flush_least_pages=4, flush_thorough_interval_ms=60)
     result = put(store)
-    assert wait_until(lambda: flushed(store) == result.end_offset)
-    assert wait_until(lambda: store.checkpoint.current.physic_timestamp == result.store_timestamp)
+    wait_until(lambda: flushed(store) == result.end_offset)
+    wait_until(lambda: store.checkpoint.current.physic_timestamp == result.store_timestamp)
 
 
 @pytest.mark.requirement("E007")
 def test_mode_two_flushes_when_a_message_arrives(stores: Stores) -> None:
     store = stores.open(flush_timed=False, flush_interval_ms=60_000, flush_least_pages=1)
     end = put(store, b"x" * 2 * PAGE).end_offset
-    assert wait_until(lambda: flushed(store) == end)
+    wait_until(lambda: flushed(store) == end)
     batch_end = store.put_batch(message(), [BatchElement(0, b"x" * 2 * PAGE, b"")]).end_offset
-    assert wait_until(lambda: flushed(store) == batch_end)
+    wait_until(lambda: flushed(store) == batch_end)
 
 
 @pytest.mark.requirement("E006")
@@ -343,5 +337,5 @@ def test_the_checkpoint_is_written_every_second_by_itself(stores: Stores) -> Non
         path = Path(store.paths.checkpoint)
         return path.exists() and decode_checkpoint(path.read_bytes())[0].logics_timestamp == result.store_timestamp
 
-    assert wait_until(lambda: store.checkpoint.current.logics_timestamp == result.store_timestamp)
-    assert wait_until(written)
+    wait_until(lambda: store.checkpoint.current.logics_timestamp == result.store_timestamp)
+    wait_until(written)

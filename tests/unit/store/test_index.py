@@ -13,6 +13,7 @@ from skyrocket.store.index import Index
 from skyrocket.store.message_store import MessageStore
 from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, fill_files, message, put, small_config
+from tests.waiting import wait_until
 
 SLOTS = 50
 
@@ -412,9 +413,7 @@ def test_the_dispatch_thread_brings_queues_and_index_up_to_date_within_moments(s
     store = stores.open(dispatch_thread=True)
     put(store, properties={"KEYS": "k"})
     store.put_group([message(b"x", properties={"KEYS": "k"}) for _ in range(10)])
-    deadline = time.monotonic() + 60
-    while (store.max_offset(TOPIC, 0) < 11 or index_of(store).backlog) and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: store.max_offset(TOPIC, 0) >= 11 and not index_of(store).backlog)
     assert store.max_offset(TOPIC, 0) == 11
     assert index_of(store).backlog == 0
     assert store.dispatch_lag_bytes == 0

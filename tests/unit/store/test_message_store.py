@@ -29,6 +29,7 @@ from tests.unit.store.stores import (
     record,
     small_config,
 )
+from tests.waiting import wait_until
 
 # -- one walk ------------------------------------------------------------------------------------------------------
 
@@ -353,9 +354,7 @@ def test_a_dispatcher_that_breaks_stops_the_intake_and_says_so(stores: Stores, m
 
     monkeypatch.setattr(store.index, "add", broken)
     put(store)
-    deadline = time.monotonic() + 60
-    while store.failure is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: store.failure is not None)
     refused = store.put(message())
     assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
     assert "dispatch failed: no such key" in refused.remark

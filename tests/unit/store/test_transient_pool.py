@@ -1,6 +1,5 @@
 """The transient pool: appends to private buffers, readers see only what was committed."""
 
-import time
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from skyrocket.store.results import Durability, PutStatus
 from skyrocket.store.transient_pool import PoolExhausted, TransientPool
 from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, fill_files, log_bytes, message, put
 from tests.unit.store.test_commit_log import copy_log
+from tests.waiting import wait_until
 
 POOL: dict[str, Any] = {"transient_pool": True, "transient_pool_size": 2}
 
@@ -56,9 +56,7 @@ def test_a_flush_commits_first(stores: Stores) -> None:
 def test_everything_is_committed_every_200_ms_by_itself(stores: Stores) -> None:
     store = stores.open(**POOL, commit_interval_ms=10, commit_thorough_interval_ms=20)
     put(store)
-    deadline = time.monotonic() + 60
-    while not store.dispatch() and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until(store.dispatch)
     assert store.max_offset(TOPIC, 0) == 1
     assert store.commit_log.flushed_offset == 0  # committed, not flushed
 
