@@ -59,7 +59,7 @@ def suite() -> list[str]:
         node.name.removeprefix("test_").replace("_", " ")
         for file in SUITE
         for node in ast.parse((FOLDER / file).read_text()).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     ]
 
 

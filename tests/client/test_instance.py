@@ -147,7 +147,8 @@ async def test_a_group_is_shared_while_one_broker_is_down(tmp_path: Path) -> Non
 
 
 async def test_a_name_server_that_never_answers_costs_no_more_than_the_timeout() -> None:
-    silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
+    kept: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda reader, writer: kept.append(writer), "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     settings = ProducerSettings(send_timeout=0.2)
     async with silent, Producer("Shop", f"127.0.0.1:{port}", settings) as producer:
