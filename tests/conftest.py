@@ -11,10 +11,11 @@ import hypothesis
 import pytest
 
 from skyrocket.remoting.event_loop import loop_factory
+from tests import ROOT
 from tests.golden_store import GOLDEN_STORES, GoldenStore, Line
 from tests.loops import run_on
 from tests.raw_store import RawStore
-from tests.requirements import ROOT, MarkListener
+from tests.requirements import MarkListener
 
 # The same examples in every run; a machine under load is not a failure. `make faults` asks for the thorough profile.
 hypothesis.settings.register_profile("skyrocket", deadline=None, derandomize=True, max_examples=40)

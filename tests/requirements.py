@@ -18,7 +18,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).parent.parent
+from tests import ROOT
+
 LEDGER = ROOT / "docs" / "requirements.md"
 
 _DOCUMENT = re.compile(r"## (?P<letter>[A-Z]): (?P<title>.+)")

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.client.servers import KINDS, OURS
 from tests.interop.apache import locked
 
 FOLDER = Path(__file__).parent
 SUITE = ("test_three_servers.py", "test_kill.py", "test_mixed_groups.py")
-RESULTS = Path(__file__).parents[2] / "var" / "interop" / "client.json"
+RESULTS = ROOT / "var" / "interop" / "client.json"
 BEGIN = "<!-- three servers: written by `python -m tests.client.matrix --write docs/client.md` -->"
 END = "<!-- end of three servers -->"
 

@@ -1,12 +1,11 @@
 """The table of docs/client.md: what the suite has, nothing failed or left out."""
 
-from pathlib import Path
-
 import pytest
 
+from tests import ROOT
 from tests.client.matrix import BEGIN, END, suite, table, written_into
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PAGE = ROOT / "docs" / "client.md"
 
 
 def _rows() -> dict[str, list[str]]:

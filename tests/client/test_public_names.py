@@ -4,13 +4,13 @@ import inspect
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import skyrocket
 from skyrocket import client
+from tests import ROOT
 from tests.client.api_page import page
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 
 def entries(text: str) -> set[str]:

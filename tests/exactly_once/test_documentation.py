@@ -10,8 +10,9 @@ import pytest
 from skyrocket.broker.send import duplicate_window
 from skyrocket.client import dead_letter_cause
 from skyrocket.config.sections import BrokerConfig
+from tests import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "exactly-once.md").read_text()
+PAGE = (ROOT / "docs" / "exactly-once.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Durability
+from tests import ROOT
 from tests.faults.harness import Ledger, Put, Survives, check_promise, forget_lost
 from tests.faults.writer_process import config_of, nth_put
 
-ROOT = Path(__file__).parent.parent.parent
 IN_FLIGHT = 5  # puts after the last reported one that may have been stored
 
 

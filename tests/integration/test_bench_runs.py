@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
+
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent.parent
 LINES = (
     "floor, 128-byte",
     "append + dispatch, 128-byte messages, in groups",

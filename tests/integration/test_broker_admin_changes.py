@@ -68,6 +68,7 @@ from skyrocket.protocol.requests.offsets import (
     UpdateConsumerOffset,
 )
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
+from tests import ROOT
 from tests.integration import name_server_fixture
 from tests.integration.test_broker import GROUP, SMALL, TOPIC, Running, message, running
 from tests.loops import run_bounded
@@ -403,7 +404,7 @@ def test_topics_are_created_by_their_first_message_only_while_the_setting_says_s
 
 
 def test_the_keys_that_take_effect_at_once_are_those_of_the_documentation(tmp_path: Path) -> None:
-    page = (Path(__file__).parent.parent.parent / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "operations.md").read_text()
     section = page.partition("## Changing a running broker")[2].partition("\n## ")[0]
     listed = section.partition("<!-- at once -->")[2].partition("<!-- end -->")[0]
 

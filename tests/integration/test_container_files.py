@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from skyrocket.cli.namesrv import NAME_SERVER_SECTIONS
 from skyrocket.config.sections import BrokerConfig, NameServerConfig
 from skyrocket.config.sources import environment_name, keys_of
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 NAME_SERVER_PORT, BROKER_PORT = NameServerConfig().listen_port, BrokerConfig().listen_port
 PORTS = {
     "namesrv": {NAME_SERVER_PORT},

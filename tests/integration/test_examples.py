@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples").glob("*.py") if path.stem != "__init__")
+from tests import ROOT
+
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem != "__init__")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -16,7 +18,7 @@ def test_the_example_runs(example: Path, tmp_path: Path) -> None:
 
 
 def test_the_store_example_prints_what_it_read() -> None:
-    example = Path(__file__).parents[2] / "examples" / "store_messages.py"
+    example = ROOT / "examples" / "store_messages.py"
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=60)
     assert "read offset=4 body=order 4" in done.stderr
     assert "by key: ['order 3']" in done.stderr

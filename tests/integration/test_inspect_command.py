@@ -16,9 +16,9 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.format.properties import encode_properties
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
+from tests import ROOT
 from tests.golden_store import GoldenStore
 
-ROOT = Path(__file__).parent.parent.parent
 CLEAN = GoldenStore("5.4.0", "clean")
 
 

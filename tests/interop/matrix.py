@@ -10,13 +10,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import ROOT
 from tests.interop.admin_verbs import NOT_YET as VERBS_NOT_YET
 from tests.interop.admin_verbs import VERBS
 from tests.interop.apache import VERSIONS, locked
 from tests.interop.client_kinds import CLIENTS
 from tests.interop.scenarios import SCENARIOS
 
-RESULTS = Path(__file__).parents[2] / "var" / "interop" / "results.json"
+RESULTS = ROOT / "var" / "interop" / "results.json"
 BEGIN, END = "<!-- {}: written by `python -m tests.interop.matrix --write` -->", "<!-- end of {} -->"
 
 PASS, NONE, FAIL, SKIPPED, NOT_RUN = "pass", "client has none", "fail", "skipped", "not run"

@@ -1,9 +1,8 @@
 """docs/interop.md shows what the suite has: the same clients, scenarios and verbs, and nothing failed or left out."""
 
-from pathlib import Path
-
 import pytest
 
+from tests import ROOT
 from tests.interop.admin_verbs import NOT_YET as VERBS_NOT_YET
 from tests.interop.admin_verbs import VERBS
 from tests.interop.apache import VERSIONS
@@ -23,7 +22,7 @@ from tests.interop.matrix import (
 )
 from tests.interop.scenarios import SCENARIOS, average_share
 
-PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
+PAGE = ROOT / "docs" / "interop.md"
 
 
 def _cells(name: str) -> list[list[str]]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from skyrocket.testing import LocalCluster
+from tests import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "orders_pipeline"
-DEMO = Path(__file__).parents[2] / "src" / "skyrocket" / "pipeline" / "demo"
+EXAMPLE = ROOT / "examples" / "orders_pipeline"
+DEMO = ROOT / "src" / "skyrocket" / "pipeline" / "demo"
 
 
 def test_the_demo_runs_the_pipeline_of_the_example() -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from skyrocket.client import Message
 from skyrocket.pipeline.topic_source.settings import OPTIONS
 from skyrocket.testing import LocalCluster
+from tests import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "spark-source-and-sink.md"
+PAGE = ROOT / "docs" / "spark-source-and-sink.md"
 
 
 def reading_part() -> str:

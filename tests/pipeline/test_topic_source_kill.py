@@ -19,6 +19,7 @@ from skyrocket.client import Message
 from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline import read_stream
 from skyrocket.testing import LocalCluster
+from tests import ROOT
 from tests.pipeline.topics import filled
 from tests.waiting import wait_until
 
@@ -42,7 +43,7 @@ class Driver:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                cwd=Path(__file__).parent.parent.parent,
+                cwd=ROOT,
             )
 
     def __enter__(self) -> Self:

@@ -6,7 +6,6 @@ import json
 import random
 import resource
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,9 +19,10 @@ from skyrocket.remoting.peer import CloseReason
 from skyrocket.remoting.router import NOT_ON_VIP_PORT, Router
 from skyrocket.remoting.server import RemotingServer
 from skyrocket.remoting.tls import ServerTls, ServerTlsSettings
+from tests import ROOT
 from tests.remoting.peers import ECHO, LOCALHOST, RawPeer, echo_router, request, serving
 
-CAPTURES = Path(__file__).parent.parent / "golden_wire"
+CAPTURES = ROOT / "tests" / "golden_wire"
 
 
 class Case(NamedTuple):

@@ -14,6 +14,8 @@ from bench.peers.other_system import OtherResult, ToolFailed
 from bench.peers.processes import run_watched
 from bench.peers.rocketmq_client import ClientFailed, Measured, Phase, follow
 
+from tests import ROOT
+
 PHASE = Phase(messages=1000, seconds=2.0, errors=0, server_cpu_s=0.05, p50_ms=1.0, p99_ms=4.0, p999_ms=9.0)
 APACHE = ServerResult(
     "Apache RocketMQ 5.4.0",
@@ -68,7 +70,7 @@ def test_a_run_is_kept_whole_and_its_tables_replace_only_what_stands_between_the
 
 
 def test_the_documentation_has_the_place_for_the_tables() -> None:
-    page = Path(__file__).parent.parent.parent / "docs" / "performance.md"
+    page = ROOT / "docs" / "performance.md"
     assert page.read_text().count(report.BEGIN) == page.read_text().count(report.END) == 1
 
 

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent.parent / "src" / "skyrocket"
+from tests import ROOT
+
+SOURCE = ROOT / "src" / "skyrocket"
 PACKAGE = "skyrocket"
 
 # These serve all others and import only each other.

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests import ROOT
 from tests.conftest import REQUIREMENT_MARKS
 from tests.requirements import (
     LEDGER,
-    ROOT,
     Collected,
     State,
     anchors,

@@ -1,10 +1,9 @@
 """docs/settings.md is what the settings say."""
 
-from pathlib import Path
-
 from skyrocket.config.reference import settings_page
+from tests import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = ROOT / "docs" / "settings.md"
 
 
 def test_the_settings_page_is_not_stale() -> None:
