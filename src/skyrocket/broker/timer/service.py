@@ -109,6 +109,8 @@ class TimerService:
         self._delivery.resume(each for each in found.checkpoint.begun if each[0] in self._steps)
         self._parking.go_on_at(self._first_offset(found))
         self._count_again(found.since_checkpoint)
+        if self._steps.first_ms is None:
+            self._counts.none_waits()  # a backup that was taken instead of the lost file is older
         self._loaded = True
         self.pin()
 

@@ -634,3 +634,19 @@ def test_the_queue_of_the_timer_holds_whole_messages(timed: Timed, clock: FakeCl
     timed.put_at(b"x", clock.now_ms() + 5000)
     (parked,) = decode_records(timed.store.get(TIMER, 0, 0).join())
     assert (parked.body, parked.properties["REAL_TOPIC"], parked.properties["REAL_QID"]) == (b"x", TOPIC, str(QUEUE))
+
+
+def test_numbers_of_an_older_backup_do_not_outlive_the_timers(tmp_path: Path) -> None:
+    clock = FakeClock()
+    timed = Timed(tmp_path / "0", clock)
+    timed.put_at(b"x", clock.now_ms() + 1500)
+    timed.fire()
+    timed.service.save()
+    clock.advance(seconds=5)
+    timed.fire()
+    timed.service.save()
+    timed.killed(tmp_path / "1")
+    (tmp_path / "1" / "config" / "timermetrics").unlink()
+    timed = Timed(tmp_path / "1", clock)
+    assert timed.counts.counts() == {TOPIC: 0}
+    timed.stop()
