@@ -50,9 +50,9 @@ class Timed:
         self.files = TimerFiles(disk, self.store.paths, self.config.timer_precision_ms, self.config.timer_log_file_size)
         file = ConfigFile(disk, str(root / "config" / "timermetrics"), timer_metrics.decode, timer_metrics.encode)
         counts = TimerCountTable(file, clock)
-        self.service = TimerService(self.store, self.files, counts, clock, self.dispatch, self.config)
+        self.service = TimerService(self.store, self.files, counts, clock, self.config)
         self.service.load()
-        self.rules = TimerRules(self.config, clock, self.service.waiting_at)
+        self.rules = TimerRules(self.config, clock, self.service)
 
     def dispatch(self) -> None:
         self.store.dispatch()
@@ -77,7 +77,7 @@ class Timed:
             return PutMessage("Orders", number % 8, b"x" * 128, key)
         seconds = 60 + number * 7919 % SPREAD_SECONDS
         message = PutMessage("Orders", number % 8, b"x" * 128, key + b"TIMER_DELAY_SEC\x01%d\x02" % seconds)
-        self.rules.apply(message)
+        self.rules.park(message)
         return message
 
     def stop(self) -> None:

@@ -24,15 +24,15 @@ def committed(given: Cluster, *, group: str = GROUP, topic: str = TOPIC) -> int:
     """The sum over all queues."""
     total = 0
     for broker in given.brokers.values():
-        config = broker.topics.find(topic)
+        config = broker.tables.topics.find(topic)
         for queue_id in range(config.read_queues if config is not None else 0):
-            total += broker.offsets.committed(group, topic, queue_id) or 0
+            total += broker.tables.offsets.committed(group, topic, queue_id) or 0
     return total
 
 
 def seen_by_broker(given: Cluster, code: RequestCode) -> list[RemotingCommand]:
     """Grows with every request of this code; the broker answers as usual."""
-    route = given.brokers["broker-a"]._router._routes[code]
+    route = given.brokers["broker-a"].parts.router._routes[code]
     own, seen = route.handler, list[RemotingCommand]()
 
     def handler(peer: Peer, request: RemotingCommand) -> Outcome:

@@ -132,4 +132,4 @@ async def test_a_namespace_hides_itself(tmp_path: Path) -> None:
         await soon(admin, TOPIC, 2)
         assert await admin.topics() == [TOPIC]
         assert {queue.topic for queue in await admin.queues(TOPIC)} == {TOPIC}
-        assert given.brokers["broker-a"].topics.find(f"n%{TOPIC}") is not None
+        assert given.brokers["broker-a"].tables.topics.find(f"n%{TOPIC}") is not None

@@ -137,7 +137,7 @@ async def test_a_group_is_shared_while_one_broker_is_down(tmp_path: Path) -> Non
     async with cluster(tmp_path, "broker-a", "broker-b") as given, Producer("Shop", given.names) as producer:
         for _ in range(8):
             await producer.send(Message("Orders", b"x"))
-        await given.brokers["broker-a"]._server.stop()  # without goodbye at the name server
+        await given.brokers["broker-a"].parts.server.stop()  # without goodbye at the name server
         got: list[bytes] = []
         consumer = PushConsumer("Billing", given.names, PushConsumerSettings(shutdown_timeout=1))
         consumer.subscribe("Orders", lambda message: got.append(message.body))

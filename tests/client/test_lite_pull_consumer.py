@@ -38,7 +38,7 @@ async def drained(consumer: LitePullConsumer, count: int) -> list[ReceivedMessag
 
 
 def committed(given: Cluster) -> int | None:
-    return given.brokers["broker-a"].offsets.committed(GROUP, TOPIC, 3)
+    return given.brokers["broker-a"].tables.offsets.committed(GROUP, TOPIC, 3)
 
 
 @pytest.mark.requirement("A062", "B012")

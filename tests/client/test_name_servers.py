@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.registration.feature import RegistrationFeature
 from skyrocket.client.errors import NameServersDiffer, NoNameServer
 from skyrocket.client.instance import ClientInstance
 from skyrocket.client.message import Message
@@ -111,9 +112,9 @@ async def test_routes_are_refreshed_and_new_brokers_used(tmp_path: Path) -> None
         async with Producer("Shop", client=client) as producer:
             await producer.send(Message("Orders", b"x"))
             broker = await given.start_broker("broker-b")
-            broker.topics.ensure("Orders", 4)
+            broker.tables.topics.ensure("Orders", 4)
             await until(lambda: producer._sender.topics["Orders"].is_guess is False)
-            await broker._registration.register()
+            await broker.feature(RegistrationFeature).registration.register()
             await until(lambda: len(producer._sender.topics["Orders"].queues) == 8)
 
 

@@ -36,9 +36,9 @@ async def send(producer: Producer, bodies: str) -> None:
 
 def committed(given: Cluster) -> int:
     broker = given.brokers["broker-a"]
-    config = broker.topics.find(TOPIC)
+    config = broker.tables.topics.find(TOPIC)
     assert config is not None
-    return sum(broker.offsets.committed(GROUP, TOPIC, queue_id) or 0 for queue_id in range(config.read_queues))
+    return sum(broker.tables.offsets.committed(GROUP, TOPIC, queue_id) or 0 for queue_id in range(config.read_queues))
 
 
 async def test_what_is_not_committed_comes_again_to_the_next_consumer(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def stored(given: Cluster, *, topic: str = TOPIC) -> list[ReceivedMessage]
 
     found: list[ReceivedMessage] = []
     for name, broker in given.brokers.items():
-        config = broker.topics.find(topic)
+        config = broker.tables.topics.find(topic)
         for queue_id in range(config.read_queues if config is not None else 0):
             offset = 0
             while slices := broker.store.get(topic, queue_id, offset, 32).slices:
@@ -198,7 +198,7 @@ async def test_a_send_is_tried_on_another_broker(tmp_path: Path) -> None:
         producer = Producer("Shop", given.names, settings)
         async with producer:
             assert len(await producer.queues(TOPIC)) == 8
-            await given.brokers["broker-a"]._server.stop()  # without goodbye at the name server
+            await given.brokers["broker-a"].parts.server.stop()  # without goodbye at the name server
             receipts = [await producer.send(Message(TOPIC, b"x")) for _ in range(8)]
             assert {receipt.queue.broker_name for receipt in receipts} == {"broker-b"}
             assert max(receipt.attempts for receipt in receipts) == 2
@@ -210,7 +210,7 @@ async def test_brokers_that_failed_rest_with_fault_avoidance(tmp_path: Path) -> 
     async with cluster(tmp_path, "broker-a", "broker-b") as given:
         producer = Producer("Shop", given.names, settings)
         async with producer:
-            await given.brokers["broker-a"]._server.stop()
+            await given.brokers["broker-a"].parts.server.stop()
             receipts = [await producer.send(Message(TOPIC, b"x")) for _ in range(12)]
             assert {receipt.queue.broker_name for receipt in receipts} == {"broker-b"}
             assert sum(receipt.attempts - 1 for receipt in receipts) <= 1
@@ -385,7 +385,7 @@ def test_a_broker_without_a_master_address_is_absent() -> None:
 async def test_a_message_in_order_goes_to_no_other_broker(tmp_path: Path) -> None:
     async with cluster(tmp_path, "broker-a", "broker-b") as given, Producer("Shop", given.names) as producer:
         keys = {queue.broker_name: str(key) for key in range(50) for queue in [await queue_for(producer, str(key))]}
-        await given.brokers["broker-a"]._server.stop()
+        await given.brokers["broker-a"].parts.server.stop()
         with pytest.raises(SendFailed) as caught:
             await producer.send(Message(TOPIC, b"x", sharding_key=keys["broker-a"]), timeout=0.5)
         assert {attempt.broker_name for attempt in caught.value.attempts} == {"broker-a"}

@@ -67,7 +67,7 @@ async def test_an_idle_consumer_stops_at_once_and_leaves_the_group(tmp_path: Pat
             await consumer.stop()
             await consumer.stop()
             assert time.monotonic() - began < 10
-            assert given.brokers["broker-a"].consumers.find_group(GROUP) is None
+            assert given.brokers["broker-a"].tables.consumers.find_group(GROUP) is None
             await asyncio.wait_for(consumer.wait_stopped(), 60)
         assert not [task for task in asyncio.all_tasks() if GROUP in task.get_name()]
 

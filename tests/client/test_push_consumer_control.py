@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.client.admin import Admin
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.errors import AlreadyStarted, GroupInUse, IllegalSubscription, WrongUse
@@ -33,7 +34,9 @@ async def test_pause_stops_pulling_and_resume_goes_on(tmp_path: Path) -> None:
         consumer.subscribe(TOPIC, lambda message: got.append(message.body))
         async with consumer:
             await until(lambda: len(got) == 4)
-            await until(lambda: given.brokers["broker-a"]._polling.held_count == 5)  # of four queues, and retries
+            await until(
+                lambda: given.brokers["broker-a"].feature(PullFeature).polling.held_count == 5
+            )  # of four queues, and retries
             consumer.pause()
             await send(producer, 4)  # ends the polls under way
             await until(lambda: len(got) == 8)
@@ -110,7 +113,7 @@ async def test_namespaced_groups_see_plain_names(tmp_path: Path) -> None:
             async with consumer:
                 await until(lambda: len(got) == 2)
         assert got == [(TOPIC, 0), (TOPIC, 1)]
-        assert given.brokers["broker-a"].topics.find(f"%RETRY%ns1%{GROUP}") is not None
+        assert given.brokers["broker-a"].tables.topics.find(f"%RETRY%ns1%{GROUP}") is not None
 
 
 @pytest.mark.requirement("C107")
@@ -179,7 +182,7 @@ async def test_tools_can_ask_a_running_consumer(tmp_path: Path) -> None:
             with pytest.raises(WrongUse, match="negative"):
                 await consumer.commit_offset(queue, -1)
             await consumer.commit_offset(queue, 0)
-            assert given.brokers["broker-a"].offsets.committed(GROUP, TOPIC, 0) == 0
+            assert given.brokers["broker-a"].tables.offsets.committed(GROUP, TOPIC, 0) == 0
 
 
 @pytest.mark.requirement("A082", "C055")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.registration.feature import RegistrationFeature
 from skyrocket.client.admin import Admin
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.errors import WrongUse
@@ -60,7 +61,7 @@ async def test_what_fails_for_good_goes_to_the_dead_letters(tmp_path: Path, orde
 
         async with consumer:
             await until(lambda: len(got) >= 3)
-            await until(lambda: given.brokers["broker-a"].topics.find(f"%DLQ%{GROUP}") is not None)
+            await until(lambda: given.brokers["broker-a"].tables.topics.find(f"%DLQ%{GROUP}") is not None)
         assert sorted(got) == [b"0", b"1", b"2"]
         assert committed(given) == 3
         assert given.brokers["broker-a"].store.max_offset(f"%DLQ%{GROUP}", 0) == 1
@@ -148,7 +149,7 @@ async def test_broadcasting_drops_what_fails(tmp_path: Path) -> None:
         async with consumer:
             await until(lambda: len(got) == 3)
             await until(lambda: sum(consumer.offsets_of(TOPIC).values()) == 3)
-        assert given.brokers["broker-a"].topics.find(f"%RETRY%{GROUP}") is None or committed(given) == 0
+        assert given.brokers["broker-a"].tables.topics.find(f"%RETRY%{GROUP}") is None or committed(given) == 0
         assert len(got) == 3
 
 
@@ -253,8 +254,8 @@ async def test_what_failed_at_one_member_may_come_again_at_another(tmp_path: Pat
         return consumer
 
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
-        given.brokers["broker-a"].topics.ensure(TOPIC, 4)
-        await given.brokers["broker-a"]._registration.register()
+        given.brokers["broker-a"].tables.topics.ensure(TOPIC, 4)
+        await given.brokers["broker-a"].feature(RegistrationFeature).registration.register()
         async with member(given, "one") as one, member(given, "two") as two:
             await until(lambda: all(sum(q.topic == TOPIC for q in m.assignment) == 2 for m in (one, two)))
             for number, queue in enumerate(await producer.queues(TOPIC)):

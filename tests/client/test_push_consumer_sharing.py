@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.client.admin import Admin
 from skyrocket.client.consumer_settings import PushConsumerSettings
 from skyrocket.client.handlers import ConsumeStatus, SuspendCurrentQueue
@@ -136,7 +137,7 @@ async def test_order_is_kept_while_members_come_and_go(tmp_path: Path) -> None:
             assert offset <= last.get(key, -1) + 1
             last[key] = max(last.get(key, -1), offset)
         assert len(log) - len(set(log)) <= 8
-        assert given.brokers["broker-a"].locks.are_held(GROUP) is False
+        assert given.brokers["broker-a"].tables.locks.are_held(GROUP) is False
 
 
 @pytest.mark.requirement("A064", "A067")
@@ -222,7 +223,7 @@ async def test_in_order_a_queue_that_another_member_has_locked_waits_until_it_is
         await producer.send(Message(TOPIC, b"x"))
         for queue in await producer.queues(TOPIC):
             await producer.send(Message(TOPIC, b"x"), queue=queue)
-        held, locks = MessageQueue(TOPIC, "broker-a", 2), given.brokers["broker-a"].locks
+        held, locks = MessageQueue(TOPIC, "broker-a", 2), given.brokers["broker-a"].tables.locks
         assert locks.lock(GROUP, "another", [held]) == (held,)
         consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True, consume_from=FIRST))
         consumer.subscribe(TOPIC, lambda message: got.append(message.queue_id))
@@ -243,7 +244,9 @@ async def test_a_queue_that_was_not_pulled_for_two_minutes_is_dropped_and_begun_
         consumer.subscribe(TOPIC, lambda message: got.append(message.body))
         async with consumer:
             await until(lambda: len(got) == 4)
-            await until(lambda: given.brokers["broker-a"]._polling.held_count == 5)  # of four queues, and retries
+            await until(
+                lambda: given.brokers["broker-a"].feature(PullFeature).polling.held_count == 5
+            )  # of four queues, and retries
             queues = consumer._queues
             before = {queue: queues.in_hand[queue] for queue in queues.of_topic(TOPIC)}
             stuck, other, *_ = sorted(before)

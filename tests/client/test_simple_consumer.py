@@ -312,7 +312,7 @@ async def test_a_server_without_pop_is_named_with_the_way_out() -> None:
 
     async with AsyncLocalCluster() as mq:
         await mq.create_topic(TOPIC)
-        del mq._running()[0]._router._routes[RequestCode.POP_MESSAGE]
+        del mq._running()[0].parts.router._routes[RequestCode.POP_MESSAGE]
         async with mq.simple_consumer(GROUP, subscription={TOPIC: "*"}) as consumer:
             with pytest.raises(PopNotOffered, match=r"does not know pop .*since 5\.0: use PushConsumer"):
                 await consumer.receive()

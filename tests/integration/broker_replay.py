@@ -76,8 +76,8 @@ class _Preparation:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._topics = dict(broker.topics.topics)
-        self._groups = dict(broker.groups.groups)
+        self._topics = dict(broker.tables.topics.topics)
+        self._groups = dict(broker.tables.groups.groups)
         self._made: set[str] = set()  # by the conversation, so not there before it
         self._steps: Mapping[int, Callable[[Exchange], None]] = {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self._makes_topic,
@@ -96,9 +96,9 @@ class _Preparation:
             if step is not None and exchange.answer_code == 0:
                 step(exchange)
         broker = self._broker
-        broker.topics.replace(Topics(broker.topics.data_version, self._topics))
-        broker.groups.replace(SubscriptionGroups(broker.groups.data_version, self._groups))
-        broker.offsets.replace(ConsumerOffsets())
+        broker.tables.topics.replace(Topics(broker.tables.topics.data_version, self._topics))
+        broker.tables.groups.replace(SubscriptionGroups(broker.tables.groups.data_version, self._groups))
+        broker.tables.offsets.replace(ConsumerOffsets())
 
     def _makes_topic(self, exchange: Exchange) -> None:
         self._made.add(exchange.fields["topic"])

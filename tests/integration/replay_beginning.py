@@ -443,13 +443,13 @@ def _ends_before(
 
 def arrange_tables(broker: Broker, beginning: Beginning) -> None:
     """Topics, groups and offsets."""
-    topics = broker.topics
+    topics = broker.tables.topics
     known = {name: _merged(topics.topics.get(name), config) for name, config in beginning.topics.items()}
     topics.replace(Topics(topics.data_version, {**topics.topics, **known}))
-    groups = broker.groups
+    groups = broker.tables.groups
     groups.replace(SubscriptionGroups(groups.data_version, {**groups.groups, **beginning.groups}))
     for (group, topic, queue_id), offset in beginning.offsets.items():
-        broker.offsets.commit(group, topic, queue_id, offset)
+        broker.tables.offsets.commit(group, topic, queue_id, offset)
 
 
 def _merged(ours: TopicConfig | None, theirs: TopicConfig) -> TopicConfig:

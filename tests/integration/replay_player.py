@@ -20,6 +20,10 @@ from pathlib import Path
 from typing import Final
 
 from skyrocket.broker.broker import Broker
+from skyrocket.broker.delay.feature import DelayFeature
+from skyrocket.broker.pull.feature import PullFeature
+from skyrocket.broker.statistics.feature import StatisticsFeature
+from skyrocket.broker.transactions.feature import TransactionsFeature
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.format.record import decode_record
 from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, Heartbeat
@@ -120,7 +124,7 @@ class Player:
         stored = (decode_record(raw).unique_key for raw in self.beginning.records.values())
         sent = (key for step in self.steps for key in _unique_keys(step))
         self.unique_keys = frozenset([*sent, *filter(None, stored)])  # all others are of the broker's making
-        self.served = frozenset(route.code for route in broker._server.router.routes() if route.code is not None)
+        self.served = frozenset(route.code for route in broker.parts.server.router.routes() if route.code is not None)
         self._lines: dict[int, Line] = {}
         self._left_out: set[tuple[int, int]] = set()
         self._requests = {
@@ -141,12 +145,12 @@ class Player:
 
     async def prepare(self) -> None:
         """Bring the broker into the state in which the real one was."""
-        self.broker._polling._next_check = math.inf  # it looks at its queues when the real one did
+        self.broker.feature(PullFeature).polling._next_check = math.inf  # it looks at its queues when the real one did
         self.stock.lay(self.beginning)
         arrange_tables(self.broker, self.beginning)
         for member in self.beginning.members:
             await self._join(member)
-        self.broker.inquiries.sampling.sample()
+        self.broker.feature(StatisticsFeature).sampling.sample()
 
     async def _join(self, member: Member) -> None:
         consumers = () if member.consumer is None else (member.consumer,)
@@ -199,7 +203,7 @@ class Player:
 
         The clock of the capture says so a little earlier or later; and the real broker looked at its queues every 5 s.
         """
-        polling = self.broker._polling
+        polling = self.broker.feature(PullFeature).polling
         for pull in [pull for pulls in polling._held.values() for pull in pulls]:
             if pull.later.request.opaque != int(step.header["opaque"]):
                 continue
@@ -212,8 +216,8 @@ class Player:
 
     def _advance(self, ms: int) -> None:
         self.clock.advance(ms=ms)
-        self.broker._polling.check()
-        self.broker.delay_levels.fire_due(self.clock.now_ms())
+        self.broker.feature(PullFeature).polling.check()
+        self.broker.feature(DelayFeature).levels.fire_due(self.clock.now_ms())
 
     def _moved(self, step: Step) -> bytes:
         """A request, byte for byte; one that names a record that ours has elsewhere must name that place."""
@@ -273,7 +277,7 @@ class Player:
         if step.deed is Deed.IS_ANSWERED and step.code in PULLS:
             self._let_go(step)
         elif step.deed is Deed.IS_ASKED and step.code == RequestCode.CHECK_TRANSACTION_STATE:
-            self.broker.transactions.check.check_once(self.clock.now_ms())
+            self.broker.feature(TransactionsFeature).check.check_once(self.clock.now_ms())
         while (command := line.take(step)) is None:
             left = deadline - loop.time()
             if line.is_closed or left <= 0:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.access.feature import AccessFeature
 from skyrocket.broker.access.user_file import FILE_NAME
 from skyrocket.broker.broker import Broker
 from skyrocket.cli.settings import Sections
@@ -98,7 +99,7 @@ def bodies() -> dict[int, bytes]:
 
 
 def served_codes(broker: Broker) -> list[int]:
-    codes = [route.code for route in broker._router.routes() if route.code is not None]
+    codes = [route.code for route in broker.parts.router.routes() if route.code is not None]
     assert len(codes) > 70
     return [*codes, 60_000]  # and one that nobody knows
 
@@ -132,13 +133,13 @@ async def test_every_request_of_a_user_without_rights_is_refused(tmp_path: Path)
     ):
         await make_alice(root)
         await running_send(root, "TopicDenied")
-        before = (dict(running.broker.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
+        before = (dict(running.broker.tables.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
         for code in served_codes(running.broker):
             code_16, remark = await alice.verdict(code, NAMES, bodies().get(code, b""))
             assert code_16 == 16, (code, remark)
             assert remark.startswith("User:alice has no permission to access"), (code, remark)
             assert remark.endswith("from 127.0.0.1, no matched policies."), (code, remark)
-        assert before == (dict(running.broker.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
+        assert before == (dict(running.broker.tables.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
 
 
 async def test_a_signature_is_enough_for_these_and_no_others(tmp_path: Path) -> None:
@@ -379,7 +380,7 @@ async def test_wrong_requests_about_users_are_refused_in_rocketmqs_words(tmp_pat
         assert await verdict(3008, subject="User:alice", resource="nonsense") == (16, "The resource is null.")
         assert await verdict(3009, subject="User:bob") == (16, "The subject is not exist.")
         assert await verdict(3009) == (16, "The subject is null.")
-        (acl,) = running.broker.access.users.acls.values()
+        (acl,) = running.broker.feature(AccessFeature).control.users.acls.values()
         assert len(acl.policies[0].entries) == 2  # nothing of all that has changed a thing
 
 
@@ -446,7 +447,11 @@ async def test_secrets_are_neither_shown_nor_logged(tmp_path: Path, caplog: pyte
         await root.call(UpdateBrokerConfig(), b"initAuthenticationUser=******\nfileReservedTime=50\n")
         assert running.broker.settings.broker.init_authentication_user == config.init_authentication_user
         await root.verdict(RequestCode.SEND_MESSAGE, {})
-        things = (running.broker.access.users.users, running.broker.access.signer, running.broker.access.users.acls)
+        things = (
+            running.broker.feature(AccessFeature).control.users.users,
+            running.broker.feature(AccessFeature).control.signer,
+            running.broker.feature(AccessFeature).control.users.acls,
+        )
         for secret in (*SECRETS, "inner-secret"):
             assert secret not in shown
             assert secret not in caplog.text
@@ -519,7 +524,7 @@ async def test_the_broker_signs_what_it_asks_of_name_servers(tmp_path: Path) -> 
         own = '{"accessKey":"inner","secretKey":"inner-secret"}'
         config = replace(WITH_USERS, inner_client_credentials=own, name_servers=str(address))
         async with broker_with_users(tmp_path, config) as running:
-            assert running.broker.access.users.users["inner"].is_super
+            assert running.broker.feature(AccessFeature).control.users.users["inner"].is_super
     finally:
         await server.stop()
     assert {command.code for command in seen} >= {RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER}

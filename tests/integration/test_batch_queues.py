@@ -30,7 +30,7 @@ async def unwrapped(given: Running, offset: int) -> list[tuple[int, bytes]]:
 
 async def test_a_batch_is_one_record_with_consecutive_offsets_and_is_still_one_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path) as given:
-        given.broker.topics.update(BATCHES)
+        given.broker.tables.topics.update(BATCHES)
         for number in range(3):
             answer = await send_batch(given, number * 10, 10, f"B{number}")
             assert answer.queue_offset == number * 10
@@ -44,7 +44,7 @@ async def test_a_batch_is_one_record_with_consecutive_offsets_and_is_still_one_a
         assert [record.properties["INNER_NUM"] for record in records] == ["10"] * 3
         assert [record.properties["INNER_BASE"] for record in records] == ["0", "10", "20"]
         assert (reply.header.min_offset, reply.header.max_offset) == (0, 30)
-        counted = {key: count for _, key, count in given.broker.inquiries.counters.sums(TOPIC_PUT_NUMS)}
+        counted = {key: count for _, key, count in given.broker.parts.counters.sums(TOPIC_PUT_NUMS)}
         assert counted[TOPIC] == 30
     assert not (tmp_path / "store" / "consumequeue" / TOPIC).exists()
     assert (tmp_path / "store" / "batchconsumequeue" / TOPIC / "0").is_dir()
@@ -59,14 +59,14 @@ async def test_a_batch_is_one_record_with_consecutive_offsets_and_is_still_one_a
 
 async def test_an_offset_inside_a_batch_gives_the_whole_batch_to_be_cut_by_the_client(tmp_path: Path) -> None:
     async with running(tmp_path) as given:
-        given.broker.topics.update(BATCHES)
+        given.broker.tables.topics.update(BATCHES)
         await send_batch(given, 0, 10, "B")
         assert await unwrapped(given, 5) == [(i, b"%d" % i) for i in range(10)]
 
 
 async def test_single_messages_and_batches_of_old_clients_are_records_of_their_own(tmp_path: Path) -> None:
     async with running(tmp_path) as given:
-        given.broker.topics.update(BATCHES)
+        given.broker.tables.topics.update(BATCHES)
         assert (await given.send(b"single")).queue_offset == 0
         answer = await send_batch(given, 1, 3, None)  # 4.9 gives a batch no key
         assert (answer.queue_offset, answer.batch_unique_id, len(answer.msg_id.split(","))) == (1, None, 3)

@@ -373,7 +373,7 @@ async def test_members_of_a_group_hear_when_one_comes_or_goes(tmp_path: Path) ->
             await beat(second, "two")
             await until(lambda: len(first.notified) == 2 and len(second.notified) == 1)
             assert await members(first) == {"one", "two"}
-            assert first.broker.topics.find(f"%RETRY%{GROUP}") is not None
+            assert first.broker.tables.topics.find(f"%RETRY%{GROUP}") is not None
             leave = UnregisterClient(client_id="two", consumer_group=GROUP, producer_group="Producers")
             await second.client.call(second.address, leave)
             await until(lambda: len(first.notified) == 3)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.delay.feature import DelayFeature
+from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.cli.broker import broker_sections
 from skyrocket.cli.fleet.plan import plan_brokers
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
@@ -120,7 +122,7 @@ def test_a_topic_is_on_disk_when_its_creator_hears_of_success(tmp_path: Path) ->
             assert f"T{number}" in table["topicConfigTable"]
             assert table["dataVersion"]["counter"] == number + 1
         await given.client.call(given.address, topic("T0", order=True))  # as it is: no change
-        assert given.broker.topics.data_version.counter == 5
+        assert given.broker.tables.topics.data_version.counter == 5
         reply = await given.client.call(given.address, GetTopicConfig(topic="T1"))
         config = json.loads(bytes(reply.body))
         assert (config["order"], config["attributes"]) == (True, {"message.type": "FIFO"})
@@ -136,7 +138,7 @@ def test_many_topics_are_created_together_or_not_at_all(tmp_path: Path) -> None:
         bad = TOPIC_CONFIG_LIST.encode(TopicConfigList((TopicConfig("C"), TopicConfig("TBW102"))))
         with pytest.raises(InvalidParameter, match="conflict with system topic"):
             await given.client.call(given.address, UpdateAndCreateTopicList(), bad)
-        assert given.broker.topics.find("C") is None
+        assert given.broker.tables.topics.find("C") is None
 
     in_broker(tmp_path, scenario)
 
@@ -161,7 +163,7 @@ def test_topics_come_in_pages_for_those_who_ask_so(tmp_path: Path) -> None:
         assert list(TOPIC_TABLE.decode((await call(address, stale)).body).topics) == collected[:5]
         groups = await call(address, GetAllSubscriptionGroupConfig(group_seq=0, max_group_num=3, data_version=""))
         assert len(GROUP_TABLE.decode(groups.body).groups) == 3
-        assert groups.header.total_group_num == len(given.broker.groups.groups)
+        assert groups.header.total_group_num == len(given.broker.tables.groups.groups)
 
     in_broker(tmp_path, scenario)
 
@@ -171,12 +173,12 @@ def test_a_deleted_topic_takes_queues_offsets_and_retry_topics_with_it(tmp_path:
         call, address = given.client.call, given.address
         for _ in range(3):
             await given.send(b"old")
-        given.broker.groups.find_or_create(GROUP)
+        given.broker.tables.groups.find_or_create(GROUP)
         commit = UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=2)
         await call(address, commit)
         retry_topics = [f"%RETRY%{GROUP}{joint}{TOPIC}" for joint in "+_"]
         for name in retry_topics:
-            given.broker.topics.ensure(name, 1)
+            given.broker.tables.topics.ensure(name, 1)
         await given.send(b"again", topic=retry_topics[1])  # clients may not write to the other
         await call(address, DeleteTopicInBroker(topic=TOPIC))
         left = saved(tmp_path, "topics.json")["topicConfigTable"]
@@ -202,7 +204,7 @@ async def test_a_message_sent_in_the_same_breath_does_not_bring_a_deleted_topic_
         await given.send(b"first")
         deletion = given.client.call(given.address, DeleteTopicInBroker(topic=TOPIC))
         await asyncio.gather(*(given.send(b"more") for _ in range(20)), deletion)
-        assert given.broker.topics.find(TOPIC) is None
+        assert given.broker.tables.topics.find(TOPIC) is None
         assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]
     assert not (tmp_path / "store" / "consumequeue" / TOPIC).exists()
     async with running(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
@@ -220,7 +222,7 @@ def test_system_topics_are_guarded_unless_the_setting_says_otherwise(tmp_path: P
         await change(given, "validateSystemTopicWhenUpdateTopic=false\nenableMixedMessageType=true\n")
         await given.client.call(given.address, request)
         await given.client.call(given.address, mixed)
-        assert given.broker.topics.topics["BenchmarkTest"].write_queues == 2
+        assert given.broker.tables.topics.topics["BenchmarkTest"].write_queues == 2
 
     in_broker(tmp_path, scenario)
 
@@ -249,14 +251,14 @@ def test_a_deleted_group_leaves_its_offsets_unless_told_otherwise(tmp_path: Path
 def test_to_look_at_a_group_makes_it_only_where_groups_make_themselves(tmp_path: Path) -> None:
     async def scenario(given: Running) -> None:
         await given.client.call(given.address, GetSubscriptionGroupConfig(group="Curious"))
-        assert given.broker.groups.find("Curious") is not None
+        assert given.broker.tables.groups.find("Curious") is not None
         await change(given, "autoCreateSubscriptionGroup=false\n")
         with pytest.raises(GroupNotExist, match="No group in this broker"):
             await given.client.call(given.address, GetSubscriptionGroupConfig(group="Other"))
         both = GROUP_CONFIG_LIST.encode(GroupConfigList((SubscriptionGroup("Good"), SubscriptionGroup("no good"))))
         with pytest.raises(InvalidParameter, match="illegal characters"):
             await given.client.call(given.address, UpdateAndCreateSubscriptionGroupList(), both)
-        assert given.broker.groups.find("Good") is None
+        assert given.broker.tables.groups.find("Good") is None
 
     in_broker(tmp_path, scenario)
 
@@ -440,7 +442,7 @@ def test_without_read_permission_pulls_are_refused_and_those_who_wait_are_woken(
     async def scenario(given: Running) -> None:
         await given.send(b"x")
         waiting = asyncio.create_task(given.pull(1, suspend_ms=20_000))
-        while given.broker._polling.held_count == 0:
+        while given.broker.feature(PullFeature).polling.held_count == 0:
             await asyncio.sleep(0.01)
         await change(given, "brokerPermission=2\n")
         assert (await asyncio.wait_for(waiting, 15)).code == 19
@@ -467,11 +469,11 @@ async def test_another_permission_raises_the_version_of_topics_and_reaches_the_n
                 while await permission() != expected:
                     await asyncio.sleep(0.02)
 
-            counter = given.broker.topics.data_version.counter
+            counter = given.broker.tables.topics.data_version.counter
             await change(given, "brokerPermission=4\n")
             await asyncio.wait_for(becomes(4), 60)
-            assert given.broker.topics.data_version.counter == counter + 1
-            assert given.broker.topics.topics[TOPIC].permission == 6
+            assert given.broker.tables.topics.data_version.counter == counter + 1
+            assert given.broker.tables.topics.topics[TOPIC].permission == 6
             await given.client.call(given.address, topic(TOPIC, write_queue_nums=2))
             await asyncio.sleep(0.1)
             assert await permission() == 4  # what is registered alone is masked as well
@@ -486,7 +488,7 @@ def test_queues_of_topics_that_are_gone_are_cleaned(tmp_path: Path) -> None:
     async def scenario(given: Running) -> None:
         await given.send(b"x", topic="Gone")
         await given.send(b"x", topic="Stays")
-        given.broker.topics.delete("Gone")  # as after a crash between the table and the queues
+        given.broker.tables.topics.delete("Gone")  # as after a crash between the table and the queues
         for request in (CleanUnusedTopic(), CleanExpiredConsumeQueue(), DeleteExpiredCommitLog()):
             await given.client.call(given.address, request)
         assert {queue.topic for queue in given.broker.store.queues} == {"Stays"}
@@ -538,10 +540,10 @@ def test_limits_of_cold_reads_are_kept_and_shown(tmp_path: Path) -> None:
 
 def test_a_slave_can_copy_the_offsets_of_delay_levels(tmp_path: Path) -> None:
     async def scenario(given: Running) -> None:
-        given.broker.delay_offsets.advance({1: 5, 18: 7})
+        given.broker.feature(DelayFeature).offsets.advance({1: 5, 18: 7})
         reply = await given.client.call(given.address, GetAllDelayOffset())
         table = DELAY_OFFSET_TABLE.decode(reply.body)
         assert dict(table.offsets) == {1: 5, 18: 7}
-        assert table.data_version == given.broker.delay_offsets.data_version
+        assert table.data_version == given.broker.feature(DelayFeature).offsets.data_version
 
     in_broker(tmp_path, scenario)

@@ -59,8 +59,8 @@ async def test_refusals_about_consumers_carry_empty_fields(tmp_path: Path, code:
 
     async def main() -> list[str]:
         async with running(tmp_path) as broker:
-            broker.topics.ensure("TopicTest", 4)
-            broker.groups.find_or_create("CG_raw")
+            broker.tables.topics.ensure("TopicTest", 4)
+            broker.tables.groups.find_or_create("CG_raw")
             answers = await play(broker, refused)
         return [text for exchange, answer in answers for text in differences(exchange, answer)]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.clients.feature import ClientsFeature
+from skyrocket.broker.registration.feature import RegistrationFeature
 from skyrocket.broker.state.connected_clients import Member
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.config.sections import BrokerConfig
@@ -93,21 +95,24 @@ async def test_an_answer_says_who_forbids_the_pull(tmp_path: Path) -> None:
             assert fields is not None
             return refused.value.remark, fields["forbiddenType"]
 
-        group, topic = broker.groups.groups[GROUP], broker.topics.topics[TOPIC]
+        groups = broker.tables.groups
+        group, topic = groups.groups[GROUP], broker.tables.topics.topics[TOPIC]
         assert await refusal(
-            lambda: broker.groups.update(replace(group, may_consume=False)), lambda: broker.groups.update(group)
+            lambda: broker.tables.groups.update(replace(group, may_consume=False)),
+            lambda: broker.tables.groups.update(group),
         ) == (f"subscription group no permission, {GROUP}", "2")
-        assert await refusal(lambda: no_reading(broker.topics), lambda: broker.topics.update(topic)) == (
+        assert await refusal(lambda: no_reading(broker.tables.topics), lambda: broker.tables.topics.update(topic)) == (
             f"the topic[{TOPIC}] pulling message is forbidden",
             "3",
         )
         assert await refusal(
-            lambda: broker.groups.let_read(GROUP, TOPIC, False), lambda: broker.groups.let_read(GROUP, TOPIC, True)
+            lambda: broker.tables.groups.let_read(GROUP, TOPIC, False),
+            lambda: broker.tables.groups.let_read(GROUP, TOPIC, True),
         ) == (f"the consumer group[{GROUP}] is forbidden for topic[{TOPIC}]", "5")
         await beat(given, "BROADCASTING")
         assert await refusal(
-            lambda: broker.groups.update(replace(group, may_consume_broadcast=False)),
-            lambda: broker.groups.update(group),
+            lambda: broker.tables.groups.update(replace(group, may_consume_broadcast=False)),
+            lambda: broker.tables.groups.update(group),
         ) == (f"the consumer group[{GROUP}] can not consume by broadcast way", "4")
 
 
@@ -150,7 +155,7 @@ async def test_where_to_read_next_is_said_by_the_group(
         for _ in range(3):
             await given.send(bytes(1000))
         await given.pull()  # makes the group
-        groups = given.broker.groups
+        groups = given.broker.tables.groups
         groups.update(replace(groups.groups[GROUP], broker_id=2, broker_id_when_slow=3))
         if on_disk:
             monkeypatch.setattr(given.broker.store.reader, "_near", 100)
@@ -166,7 +171,7 @@ async def test_a_broker_tells_a_name_server_that_has_forgotten_it_within_the_per
         RemotingClient() as client,
         running_broker(tmp_path, BrokerConfig(name_servers=str(address))) as given,
     ):
-        given.broker._registration.period_seconds = 0.2
+        given.broker.feature(RegistrationFeature).registration.period_seconds = 0.2
         await given.send()  # a new topic wakes the loop, which then goes on with the short period
         route = GetRouteInfoByTopic(topic=TOPIC)
         await until(lambda: TOPIC in server.table.topics)
@@ -185,8 +190,8 @@ async def test_every_name_server_hears_of_all_topics_every_30_seconds(tmp_path: 
         name_server_fixture.running(tmp_path / "two") as (two, second),
         running_broker(tmp_path, BrokerConfig(name_servers=f"{first};{second}")) as given,
     ):
-        assert given.broker._registration.period_seconds == 30.0
-        given.broker._registration.period_seconds = 0.2
+        assert given.broker.feature(RegistrationFeature).registration.period_seconds == 30.0
+        given.broker.feature(RegistrationFeature).registration.period_seconds = 0.2
         await given.send()
         for server in (one, two):
             await until(lambda server=server: TOPIC in server.table.topics)  # type: ignore[misc]
@@ -207,17 +212,17 @@ async def test_a_client_that_falls_silent_is_forgotten_after_120_seconds(tmp_pat
             connection.on_close(lambda *_: gone.set())
             for _ in range(2):
                 clock.advance(seconds=60)
-                given.broker._clients.expire()
+                given.broker.feature(ClientsFeature).clients.expire()
                 assert client_ids(given) == {"quiet", "loud"}
                 await given.beat("loud")
             clock.advance(seconds=1)
-            given.broker._clients.expire()
+            given.broker.feature(ClientsFeature).clients.expire()
             assert client_ids(given) == {"loud"}
             await asyncio.wait_for(gone.wait(), 60)
 
 
 def members(given: RunningBroker) -> list[Member[Peer]]:
-    group = given.broker.consumers.find_group(GROUP)
+    group = given.broker.tables.consumers.find_group(GROUP)
     return [] if group is None else list(group.members.values())
 
 
@@ -229,14 +234,14 @@ async def test_a_connection_without_any_word_is_closed_after_120_seconds(tmp_pat
     clock = FakeClock()
     async with running_broker(tmp_path, clock=clock) as given:
         reader, writer = await asyncio.open_connection("127.0.0.1", given.port)
-        await until(lambda: given.broker._server.connection_count == 1)
+        await until(lambda: given.broker.parts.server.connection_count == 1)
         clock.advance(seconds=119)
-        given.broker._server.sweep()
+        given.broker.parts.server.sweep()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reader.read(), 0.1)
         clock.advance(seconds=1)
-        given.broker._server.sweep()
+        given.broker.parts.server.sweep()
         with contextlib.suppress(ConnectionResetError):
             assert await asyncio.wait_for(reader.read(), 60) == b""
-        assert given.broker._server.connection_count == 0
+        assert given.broker.parts.server.connection_count == 0
         writer.close()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.fastjson import loads
 from skyrocket.format.config_files.topics import Topics
 from skyrocket.model.topic_config import TopicConfig
@@ -92,7 +93,7 @@ class State:
         return request.answer(captured.header["code"], captured.header.get("remark"), None, captured.body)
 
     async def prepare(self) -> None:
-        broker, topics = self.given.broker, self.given.broker.topics
+        broker, topics = self.given.broker, self.given.broker.tables.topics
         table = {**topics.topics, TOPIC: TopicConfig(TOPIC, 4, 4)}
         topics.replace(Topics(topics.data_version, table))
         for queue_id in range(4):
@@ -101,7 +102,7 @@ class State:
         for exchange in self.conversation:
             if exchange.answer_code == 0:
                 await self._make_room_for(exchange)
-        broker.inquiries.sampling.sample()
+        broker.feature(StatisticsFeature).sampling.sample()
 
     async def _make_room_for(self, exchange: Exchange) -> None:
         fields, broker = exchange.fields, self.given.broker
@@ -112,12 +113,12 @@ class State:
         if group and has_members:
             await self._beat(fields.get("clientId", "client"), group, "PG")
             for queue_id in range(4):
-                broker.offsets.commit(group, TOPIC, queue_id, 5)
+                broker.tables.offsets.commit(group, TOPIC, queue_id, 5)
         elif exchange.code in (RequestCode.GET_PRODUCER_CONNECTION_LIST, RequestCode.GET_ALL_PRODUCER_INFO):
             await self._beat("client", "CG", fields.get("producerGroup", "PG"))
         elif exchange.code == RequestCode.QUERY_TOPIC_CONSUME_BY_WHO:
             for name in GROUP_LIST.decode(exchange.answer_body).groups:
-                broker.offsets.commit(name, fields["topic"], 0, 0)
+                broker.tables.offsets.commit(name, fields["topic"], 0, 0)
 
     async def _beat(self, client_id: str, group: str, producer_group: str) -> None:
         subscriptions = (SubscriptionData(TOPIC), SubscriptionData(f"%RETRY%{group}"))

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.broker import Broker
+from skyrocket.broker.pull.feature import PullFeature
+from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, PRODUCER_CONNECTIONS, PRODUCER_TABLE
@@ -89,7 +91,7 @@ class Observed(RunningBroker):
     async def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
             self.clock.advance(seconds=1)
-            self.broker.inquiries.sampling.sample()
+            self.broker.feature(StatisticsFeature).sampling.sample()
 
 
 @asynccontextmanager
@@ -146,7 +148,7 @@ def _is(pattern: str, text: str) -> bool:
 
 async def test_runtime_info_tells_what_really_happened(tmp_path: Path) -> None:
     async with observed(tmp_path) as given:
-        given.broker.inquiries.sampling.sample()
+        given.broker.feature(StatisticsFeature).sampling.sample()
         for number in range(20):
             await given.send(b"x" * 100, queue_id=number % 4)
         await given.pull(0)
@@ -176,7 +178,7 @@ async def test_a_new_day_keeps_the_count_of_the_morning(tmp_path: Path) -> None:
         for _ in range(3):
             await given.send()
         given.clock.advance(hours=24)
-        given.broker.inquiries.sampling.sample()
+        given.broker.feature(StatisticsFeature).sampling.sample()
         await given.send()
         table = await given.runtime_info()
         assert table["msgPutTotalTodayMorning"] == "3"
@@ -187,7 +189,7 @@ async def test_pulls_that_wait_for_messages_are_no_backlog(tmp_path: Path) -> No
     async with observed(tmp_path) as given:
         await given.send()
         waiting = asyncio.ensure_future(given.pull(1, suspend_ms=20_000))
-        await until(lambda: given.broker._polling.held_count == 1)
+        await until(lambda: given.broker.feature(PullFeature).polling.held_count == 1)
         table = await given.runtime_info()
         assert table["pullThreadPoolQueueSize"] == "0"
         await given.send()
@@ -202,7 +204,7 @@ async def test_queries_without_a_thread_are_a_backlog(tmp_path: Path, monkeypatc
             asyncio.ensure_future(given.client.call(given.address, ViewMessageById(offset=number)))
             for number in range(3)
         ]
-        await until(lambda: given.broker._workers.waiting_count == 2)
+        await until(lambda: given.broker.parts.workers.waiting_count == 2)
         given.clock.advance(ms=250)
         table = await given.runtime_info()
         go_on.set()
@@ -263,7 +265,7 @@ async def test_statistics_of_a_deleted_topic_are_forgotten(tmp_path: Path) -> No
     async with observed(tmp_path) as given:
         await given.send()
         await given.pass_time(10)
-        given.broker.topics.delete(TOPIC)
+        given.broker.tables.topics.delete(TOPIC)
         await given.pass_time(600)
         with pytest.raises(SystemFailure, match="not exist"):
             await given.statistic("TOPIC_PUT_NUMS", TOPIC)
@@ -343,7 +345,7 @@ async def test_the_lag_of_all_groups_is_summed(tmp_path: Path) -> None:
         assert (stats.total_lag, stats.total_inflight_lag) == (3, 3)
         assert stats.broker_address == given.address
         by_group = {group: topics for entry in stats.groups for group, topics in entry.items()}
-        assert set(by_group) == set(given.broker.groups.groups)
+        assert set(by_group) == set(given.broker.tables.groups.groups)
         (topic,) = by_group[GROUP]
         assert topic.offsets[queue(0)].consumer_offset == 2
         ordered = await given.client.call(given.address, GetBrokerConsumeStats(is_order=True))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.broker import Broker
+from skyrocket.broker.clients.feature import ClientsFeature
 from skyrocket.format.record import decode_records
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS, ConsumerStatus
@@ -67,7 +68,7 @@ async def consumer(given: RunningBroker, answer: RemotingCommand | None) -> Asyn
 
 def hurry(broker: Broker, seconds: float) -> None:
     """Let the broker wait less for clients than ten seconds."""
-    broker.inquiries.relay.relay_seconds = broker.inquiries.relay.status_seconds = seconds
+    broker.feature(ClientsFeature).relay.relay_seconds = broker.feature(ClientsFeature).relay.status_seconds = seconds
 
 
 # ── one client ───────────────────────────────────────────────────────────────────────────────────────────────────────

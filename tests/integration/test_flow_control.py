@@ -88,13 +88,13 @@ async def test_sends_beyond_the_bound_are_refused_and_nobody_else(
         waiting: list[Callable[[bool], None]] = []
         monkeypatch.setattr(given.broker.store, "when_durable", lambda _, answer: waiting.append(answer))
         sends = [asyncio.create_task(given.send()) for _ in range(5)]
-        await until(lambda: given.broker.classes.send.in_hand == 5)
+        await until(lambda: given.broker.parts.classes.send.in_hand == 5)
         with pytest.raises(SystemBusy) as refused:
             await given.send()
         assert refused.value.remark == "[OVERLOAD]system busy, start flow control for a while"
         await given.client.call_oneway(given.address, message(), b"refused too, but nobody hears of it")
         await assert_others_are_served(given, but="send")
-        assert given.broker.classes.send.refused == 2
+        assert given.broker.parts.classes.send.refused == 2
         for answer in waiting:
             answer(True)
         await asyncio.gather(*sends)
@@ -114,12 +114,12 @@ async def test_a_flood_of_pulls_that_wait_leaves_the_others_served(tmp_path: Pat
                 flood = stack.enter_context(connected(given))
                 waits = [numbered(first + i, command_of(pull_request(0, 1, 60_000))) for i in range(5000)]
                 await asyncio.to_thread(flood.sendall, b"".join(map(encode, waits)))
-            await until(lambda: given.broker.classes.pull.in_hand == held)
+            await until(lambda: given.broker.parts.classes.pull.in_hand == held)
             with pytest.raises(SystemBusy, match=r"^\[OVERLOAD\]"):
                 await given.pull()
             for _ in range(10):
                 await assert_others_are_served(given, but="pull")
-        await until(lambda: given.broker.classes.pull.in_hand == 0)
+        await until(lambda: given.broker.parts.classes.pull.in_hand == 0)
         assert (await given.pull()).code == 0
 
 
@@ -142,7 +142,7 @@ async def test_lite_pulls_have_a_bound_of_their_own(tmp_path: Path) -> None:
     async with running_broker(tmp_path, BrokerConfig(lite_pull_capacity=1)) as given:
         await given.send()
         waiting = asyncio.create_task(given.client.call(given.address, lite_pull(0, 1, 20_000)))
-        await until(lambda: given.broker.classes.lite_pull.in_hand == 1)
+        await until(lambda: given.broker.parts.classes.lite_pull.in_hand == 1)
         with pytest.raises(SystemBusy, match=r"^\[OVERLOAD\]"):
             await given.client.call(given.address, lite_pull(0, 1, 20_000))
         assert (await given.pull()).code == 0
@@ -229,7 +229,7 @@ async def test_slow_queries_keep_their_threads_busy_and_nobody_else(
         monkeypatch.setattr(given.broker.store.reader, "query", slow_search)
         stuck = asyncio.create_task(given.client.invoke(given.address, command_of(BY_KEY), 20))
         behind = asyncio.create_task(given.client.invoke(given.address, command_of(BY_KEY), 20))
-        await until(lambda: given.broker.classes.query.in_hand == 2)
+        await until(lambda: given.broker.parts.classes.query.in_hand == 2)
         with pytest.raises(SystemBusy, match=r"^\[OVERLOAD\]"):
             await given.client.call(given.address, BY_KEY)
         await assert_others_are_served(given)
@@ -243,7 +243,7 @@ async def test_a_request_that_gets_no_thread_in_time_is_swept(tmp_path: Path, mo
         disk_is_back = threading.Event()
         monkeypatch.setattr(given.broker.store.reader, "query", lambda *_, **__: disk_is_back.wait(20) and [])
         stuck = asyncio.create_task(given.client.invoke(given.address, command_of(BY_KEY), 20))
-        await until(lambda: given.broker.classes.query.in_hand == 1)
+        await until(lambda: given.broker.parts.classes.query.in_hand == 1)
         with pytest.raises(SystemBusy) as refused:
             await given.client.call(given.address, BY_TIME, timeout_seconds=18)
         cleaned = re.fullmatch(r"\[TIMEOUT_CLEAN_QUEUE\]" + CLEANED, refused.value.remark or "")
@@ -266,7 +266,7 @@ async def test_sends_behind_answers_that_nobody_reads_are_swept_after_200_ms(tmp
             send = numbered(1000, command_of(message(), b"behind"))
             sock.sendall(b"".join(map(encode, [*pulls, send])))
             if enabled:
-                await until(lambda: given.broker.classes.send.refused == 1)
+                await until(lambda: given.broker.parts.classes.send.refused == 1)
             else:
                 await asyncio.sleep(0.6)
             await assert_others_are_served(given)
@@ -360,7 +360,7 @@ async def test_sends_that_waited_while_an_append_stood_still_are_refused(
         cleaned = re.fullmatch(r"\[PCBUSY_CLEAN_QUEUE\]" + CLEANED, refused.remark or "")
         assert cleaned is not None
         assert 400 <= int(cleaned[1]) < 60_000
-        await until(lambda: not given.broker.classes.send.is_rejecting)
+        await until(lambda: not given.broker.parts.classes.send.is_rejecting)
         assert (await given.send()).queue_offset == 2
 
 
@@ -380,7 +380,7 @@ async def test_sends_are_rejected_while_no_transient_buffer_is_free(tmp_path: Pa
         await assert_others_are_served(given, but="send")
         for buffer in borrowed:
             pool.give_back(buffer)
-        await until(lambda: not given.broker.classes.send.is_rejecting)
+        await until(lambda: not given.broker.parts.classes.send.is_rejecting)
         await given.send()
 
 
@@ -392,7 +392,7 @@ async def test_the_store_itself_says_so_when_it_finds_no_buffer(tmp_path: Path) 
         pool = given.broker.store._pool
         assert pool is not None
         with connected(given) as sock:
-            await until(lambda: given.broker._server.connection_count == 2)
+            await until(lambda: given.broker.parts.server.connection_count == 2)
             for _ in range(pool.free):
                 pool.borrow()
             # In one turn with that, so that nobody has looked at the pool in between.
@@ -414,7 +414,7 @@ async def test_sends_are_rejected_while_an_append_of_another_thread_stands_still
         with pytest.raises(SystemBusy, match=r"^\[REJECTREQUEST\]"):
             await given.send()
         log.append_began_ms = 0
-        await until(lambda: not given.broker.classes.send.is_rejecting)
+        await until(lambda: not given.broker.parts.classes.send.is_rejecting)
         await given.send()
 
 
@@ -456,4 +456,4 @@ async def test_an_unknown_group_asks_in_vain_while_its_class_is_free(tmp_path: P
             query = QueryConsumerOffset(consumer_group="Nobody", topic=TOPIC, queue_id=0, set_zero_if_not_found=False)
             assert (await given.client.invoke(given.address, command_of(query))).code == 22
             await given.client.invoke(given.address, command_of(BY_KEY))
-        assert all(each.in_hand == 0 for each in given.broker.classes)
+        assert all(each.in_hand == 0 for each in given.broker.parts.classes)

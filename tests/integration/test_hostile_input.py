@@ -144,7 +144,7 @@ async def test_captured_bad_input_has_the_effect_it_has_on_the_real_broker(tmp_p
     compared, different = 0, []
     async with running_broker(tmp_path) as given:
         await with_messages(given)
-        served = {route.code for route in given.broker._server.router.routes()}
+        served = {route.code for route in given.broker.parts.server.router.routes()}
         for case in cases(name):
             request = case.request
             if case.sent.startswith(b"\x16"):  # OpenSSL sees at once what Java's TLS waits for

@@ -17,6 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from skyrocket.broker.broker import CannotStart
+from skyrocket.broker.registration.feature import RegistrationFeature
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, NameServerConfig
 from skyrocket.observability.exposition import Kind, Metric, render
 from skyrocket.observability.http_endpoint import MAX_CONNECTIONS, HttpEndpoint, Page
@@ -69,7 +70,7 @@ async def test_what_happens_in_a_broker_is_seen_in_its_metrics(tmp_path: Path) -
         commit = UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=2)
         await given.client.call(given.address, commit)
         waiting = asyncio.create_task(given.pull(0, queue_id=1, suspend_ms=20_000))
-        await until(lambda: given.broker.classes.pull.in_hand == 1)
+        await until(lambda: given.broker.parts.classes.pull.in_hand == 1)
         found = await scraped(given.broker.metrics_port)
         own = {"topic": TOPIC, "cluster": "DefaultCluster", "node_type": "broker", "node_id": "broker-a"}
         assert value(found["rocketmq_messages_in_total"], is_system="false", **own) == 5
@@ -85,8 +86,8 @@ async def test_what_happens_in_a_broker_is_seen_in_its_metrics(tmp_path: Path) -
         assert value(found["rocketmq_producer_connections"]) == 1
         assert value(found["rocketmq_consumer_connections"], consumer_group=GROUP, consume_mode="push") == 1
         assert value(found["rocketmq_broker_permission"]) == 6
-        assert value(found["rocketmq_topic_number"]) == len(given.broker.topics.topics)
-        assert value(found["rocketmq_consumer_group_number"]) == len(given.broker.groups.groups)
+        assert value(found["rocketmq_topic_number"]) == len(given.broker.tables.topics.topics)
+        assert value(found["rocketmq_consumer_group_number"]) == len(given.broker.tables.groups.groups)
         assert value(found["rocketmq_storage_size"], storage_type="local", storage_medium="disk") > 5 * 100
         assert value(found["rocketmq_storage_dispatch_behind_bytes"]) == 0
         assert value(found["rocketmq_storage_flush_behind_bytes"]) >= 0
@@ -136,8 +137,8 @@ async def test_a_broker_is_not_ready_before_a_name_server_knows_it(tmp_path: Pat
         assert text["reasons"] == {"registration": reason}
         names = NameServerConfig(bind_address="127.0.0.1")
         async with name_server_fixture.running(tmp_path, names) as (_, address):
-            given.broker._registration._name_servers = (str(address),)
-            await given.broker._registration.register()
+            given.broker.feature(RegistrationFeature).registration._name_servers = (str(address),)
+            await given.broker.feature(RegistrationFeature).registration.register()
             assert (await ready(given))[0] == 200
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.fastjson import loads
 from skyrocket.model.message_queue import MessageQueue
@@ -152,7 +153,7 @@ async def test_a_pull_that_waits_hears_of_the_reset_when_it_is_woken(tmp_path: P
     async with running_broker(tmp_path) as given:
         await given.send()
         waiting = asyncio.ensure_future(given.pull(1, suspend_ms=20_000))
-        await until(lambda: given.broker._polling.held_count == 1)
+        await until(lambda: given.broker.feature(PullFeature).polling.held_count == 1)
         await reset(given, 0)
         await given.send()
         moved = await waiting
@@ -266,10 +267,10 @@ async def test_a_group_takes_over_the_offsets_of_another(tmp_path: Path) -> None
         await given.send(topic="Bills")
         await commit(given, 1, topic="Bills")
         await clone(given, TOPIC)
-        assert [given.broker.offsets.committed(OTHER, TOPIC, queue_id) for queue_id in range(4)] == [2, 2, 2, 2]
-        assert given.broker.offsets.committed(OTHER, "Bills", 0) is None
+        assert [given.broker.tables.offsets.committed(OTHER, TOPIC, queue_id) for queue_id in range(4)] == [2, 2, 2, 2]
+        assert given.broker.tables.offsets.committed(OTHER, "Bills", 0) is None
         await clone(given, "")
-        assert given.broker.offsets.committed(OTHER, "Bills", 0) == 1
+        assert given.broker.tables.offsets.committed(OTHER, "Bills", 0) == 1
 
 
 async def test_an_online_group_gives_only_what_it_subscribes_to(tmp_path: Path) -> None:
@@ -279,11 +280,11 @@ async def test_an_online_group_gives_only_what_it_subscribes_to(tmp_path: Path) 
         await commit(given, 1, topic="Bills")
         await given.beat()
         await clone(given, "Bills")
-        assert given.broker.offsets.topics_of(OTHER) == ()
+        assert given.broker.tables.offsets.topics_of(OTHER) == ()
         await clone(given, "Bills", offline=True)
-        assert given.broker.offsets.topics_of(OTHER) == ("Bills",)
+        assert given.broker.tables.offsets.topics_of(OTHER) == ("Bills",)
         await clone(given, "Nothing")
-        assert given.broker.offsets.topics_of(OTHER) == ("Bills",)
+        assert given.broker.tables.offsets.topics_of(OTHER) == ("Bills",)
 
 
 async def test_a_correction_is_the_smallest_offset_of_the_other_groups(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.client import NotOffered
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.bodies.operators import OPEN_TRANSACTIONS, PENDING_TIMERS
@@ -101,7 +102,7 @@ async def test_wrong_places_in_the_list_of_timers_are_refused(tmp_path: Path) ->
     async with running_broker(tmp_path) as given:
         waiting = message(properties="TIMER_DELAY_SEC\x013600\x02UNIQ_KEY\x01U1\x02")
         await given.client.call(given.address, waiting, b"x")
-        await until(lambda: len(given.broker.timers.pending()) == 1)
+        await until(lambda: len(given.broker.feature(TimerFeature).pending()) == 1)
         answer = await given.client.call(given.address, ListPendingTimers(topic="Orders"))
         (timer,) = PENDING_TIMERS.decode(answer.body).timers
         assert (timer.message_id, timer.topic, timer.recalls) == ("U1", "Orders", False)
@@ -154,7 +155,7 @@ async def test_a_broker_of_apache_is_named_with_what_it_does_not_know() -> None:
     """It answers so: captures of bad input show it for 9999."""
 
     async with AsyncLocalCluster() as mq, mq.admin() as admin:
-        routes = mq._running()[0]._router._routes
+        routes = mq._running()[0].parts.router._routes
         for code in (RequestCode.LIST_OPEN_TRANSACTIONS, RequestCode.LIST_PENDING_TIMERS):
             del routes[code]
         with pytest.raises(NotOffered, match=r"request type 30001 not supported\): only Skyrocket's brokers know it"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.access.feature import AccessFeature
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.bodies.access import ACL_CONFIG
@@ -94,14 +95,14 @@ async def test_every_request_without_a_known_account_and_its_signature_is_refuse
 async def test_an_account_without_rights_reads_no_message_and_changes_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as (running, admin, alice):
         assert await may_send(admin, "TopicDenied")
-        before = (dict(running.broker.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
+        before = (dict(running.broker.tables.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
         for code in served_codes(running.broker):
             answer, remark = await alice.verdict(code, NAMES, bodies().get(code, b""))
             is_refused = remark.startswith(PREFIX)
             assert is_refused == (code not in ONLY_SIGNED), (code, answer, remark)
             if is_refused:
                 assert answer == 1
-        assert before == (dict(running.broker.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
+        assert before == (dict(running.broker.tables.topics.topics), running.broker.store.max_offset("TopicDenied", 0))
 
 
 async def test_an_account_may_do_what_its_entries_say(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ async def test_a_changed_file_counts_at_once_and_a_broken_one_not_at_all(
         file = tmp_path / "plain_acl.yml"
         assert not await may_send(alice, "TopicDenied")
         file.write_text(ACCOUNTS.replace("TopicAllowed=", "TopicDenied="))
-        access = running.broker.access.plain
+        access = running.broker.feature(AccessFeature).control.plain
         assert access is not None
         await until(lambda: "TopicDenied" in access.rules.accounts["alice12345"].topics)
         assert await may_send(alice, "TopicDenied")
@@ -174,7 +175,7 @@ async def test_the_file_is_looked_for_beside_the_conf_file(tmp_path: Path) -> No
 async def test_the_broker_signs_with_the_account_of_tools_yml(tmp_path: Path) -> None:
     (tmp_path / "tools.yml").write_text("accessKey: admin12345\nsecretKey: secret12345\n")
     async with serving(tmp_path) as (running, _, _):
-        signer = running.broker.access.signer
+        signer = running.broker.feature(AccessFeature).control.signer
         assert signer is not None
         assert signer.credentials == ADMIN_ACCOUNT
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.pop.feature import PopFeature
 from skyrocket.broker.pop.taking import as_message_of
 from skyrocket.clock import SystemClock
 from skyrocket.fastjson import loads
@@ -95,7 +96,7 @@ async def test_what_nobody_acknowledges_comes_again_and_what_is_acknowledged_doe
         assert again[0].message.reconsume_times == 1
         assert again[0].message.properties["1ST_POP_TIME"] == str(two.receipt.pop_time)
         await ack(given, again[0])
-        page = given.broker.popping.metrics()
+        page = given.broker.feature(PopFeature).metrics()
         revived = next(metric for metric in page if metric.name == "rocketmq_pop_revive_retry_messages_total")
         assert "1" in str(revived)
 
@@ -105,7 +106,7 @@ async def test_a_pop_that_waits_is_answered_by_a_message(tmp_path: Path) -> None
         await given.send(b"first")
         await pop(given)
         waiting = asyncio.ensure_future(pop(given, poll_time=10_000))
-        await until(lambda: given.broker.popping.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
         await given.send(b"second", queue_id=3)
         assert [each.body for each in messages(await waiting)] == [b"second"]
 
@@ -118,7 +119,7 @@ async def test_a_pop_that_waits_in_vain_hears_so_and_so_does_one_of_a_broker_tha
         assert (reply.code, reply.remark) == (210, "NO_MESSAGE_IN_QUEUE")
         assert reply.header.msg_offset_info == ""
         waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
-        await until(lambda: given.broker.popping.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
         await given.broker.stop()
         assert (await waiting).code == 210
 
@@ -128,7 +129,7 @@ async def test_pops_that_wait_are_refused_as_soon_as_the_broker_may_not_be_read(
         await given.send(b"first")
         await pop(given)
         waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
-        await until(lambda: given.broker.popping.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
         change = RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
         assert (await given.client.invoke(given.address, change)).code == 0
         with pytest.raises(NoPermission, match="pop message is forbidden"):
@@ -149,9 +150,9 @@ async def test_a_waiting_pop_whose_connection_is_lost_takes_nothing(tmp_path: Pa
             poll_time=20_000,
         )
         connection.send(RemotingCommand(request.code, opaque=7, ext_fields=request.ext_fields()))
-        await until(lambda: given.broker.popping.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
         connection.close()
-        await until(lambda: given.broker.popping.pops.held_count == 0)
+        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 0)
         await given.send(b"second")
         assert [each.body for each in messages(await pop(given))] == [b"second"]
 
@@ -200,7 +201,7 @@ async def test_notifications_tell_of_messages(tmp_path: Path) -> None:
         await pop(given)
         request = Notification(consumer_group=GROUP, topic=TOPIC, queue_id=-1, poll_time=10_000, born_time=0)
         waiting = asyncio.ensure_future(given.client.call(given.address, request, timeout_seconds=15))
-        await until(lambda: given.broker.popping.notifications.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).waiting.notifications.held_count == 1)
         await given.send(b"two")
         assert (await waiting).header.has_msg
 
@@ -266,7 +267,7 @@ async def test_the_broker_shares_queues_out_to_be_pulled_or_popped(tmp_path: Pat
         assert (await given.client.call(given.address, PopRollback())).code == 0
     async with running_broker(tmp_path) as given:
         await given.beat("one")
-        assert given.broker.popping.modes.find(TOPIC, GROUP) is not None
+        assert given.broker.feature(PopFeature).modes.find(TOPIC, GROUP) is not None
 
 
 @pytest.mark.parametrize(
@@ -294,8 +295,8 @@ async def test_a_mode_can_be_set_before_the_group_has_come(tmp_path: Path) -> No
         await given.send(b"x")
         body = REQUEST_MODE_BODY.encode(RequestMode(topic=TOPIC, group="Later", mode="POP", pop_share_queues=0))
         await given.client.call(given.address, SetMessageRequestMode(), body)
-        assert given.broker.groups.find("Later") is not None
-        mode = given.broker.popping.modes.find(TOPIC, "Later")
+        assert given.broker.tables.groups.find("Later") is not None
+        mode = given.broker.feature(PopFeature).modes.find(TOPIC, "Later")
         assert mode is not None
         assert mode.mode == "POP"
 
@@ -339,11 +340,11 @@ async def prepared(given: RunningBroker, conversation: list[Exchange]) -> None:
         named: Any = loads(exchange.request.body) if exchange.request.body else exchange.fields
         group = named.get("consumerGroup")
         if group:
-            given.broker.groups.find_or_create(group)
+            given.broker.tables.groups.find_or_create(group)
         topics = {named.get("topic"), *(ack["t"] for ack in named.get("acks", ()))} - {None} - unknown
         for name in topics:
-            if given.broker.topics.find(name) is None:
-                config = given.broker.topics.ensure(name, 1 if name.startswith("%RETRY%") else 4)
+            if given.broker.tables.topics.find(name) is None:
+                config = given.broker.tables.topics.ensure(name, 1 if name.startswith("%RETRY%") else 4)
                 for queue_id in range(config.write_queues):
                     for number in range(24):
                         await given.send(b"%d" % number, topic=name, queue_id=queue_id)

@@ -32,7 +32,7 @@ async def test_each_bit_of_a_pull_means_what_it_says(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
         for body, tag in ((b"red", "red"), (b"blue", "blue")):
             await given.client.call(given.address, message(properties=f"TAGS\x01{tag}\x02"), body)
-        offsets = given.broker.offsets
+        offsets = given.broker.tables.offsets
         await given.beat()
         plain = replace(pull_request(), sys_flag=0, subscription="red", commit_offset=2)
 

@@ -149,7 +149,7 @@ async def test_a_client_that_has_gone_is_no_longer_found(tmp_path: Path) -> None
     async with running_broker(tmp_path) as given:
         async with requester(given):
             assert (await reply(given)).code == 0
-        await until(lambda: given.broker.producers.find(CLIENT_ID) is None)
+        await until(lambda: given.broker.tables.producers.find(CLIENT_ID) is None)
         assert (await reply(given)).code == 1
 
 

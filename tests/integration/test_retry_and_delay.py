@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.delay.feature import DelayFeature
 from skyrocket.broker.state.counters import Counters
 from skyrocket.config.sections import BrokerConfig, FlushDiskType
 from skyrocket.format.batch import BatchElement, encode_batch
@@ -112,7 +113,7 @@ async def test_a_delayed_message_waits_in_the_schedule_topic_until_its_time_has_
             "REAL_TOPIC": TOPIC,
             "REAL_QID": "2",
         }
-        progress = given.broker.delay_levels.progress()[2]
+        progress = given.broker.feature(DelayFeature).levels.progress()[2]
         assert (progress.level, progress.delivered, progress.pending) == (3, 1, 0)
 
 
@@ -237,7 +238,7 @@ async def test_thousands_that_are_due_at_once_do_not_hold_up_others(tmp_path: Pa
             await asyncio.gather(*(send(given, bytes(100), "DELAY\x011\x02") for _ in range(1000)))
         clock.advance(seconds=1)
         seen: set[int] = set()
-        while given.broker.delay_levels.progress()[0].pending:
+        while given.broker.feature(DelayFeature).levels.progress()[0].pending:
             answer = await given.client.call(given.address, GetMaxOffset(topic=TOPIC, queue_id=0))
             seen.add(answer.header.offset)
             await asyncio.sleep(0)
@@ -325,7 +326,7 @@ async def test_a_message_sent_back_comes_again_later_and_later_and_ends_as_a_dea
         assert (await send_back(given, place, max_reconsume_times=3)).code == 0
         (dead,) = stored(given, DLQ)
         assert (dead.reconsume_times, dead.properties["DELAY"], dead.properties["RETRY_TOPIC"]) == (4, "0", TOPIC)
-        topic = given.broker.topics.find(DLQ)
+        topic = given.broker.tables.topics.find(DLQ)
         assert topic is not None
         assert (topic.read_queues, topic.write_queues, topic.permission) == (1, 1, 6)
 
@@ -343,7 +344,7 @@ async def test_messages_sent_back_are_counted_by_the_topic_that_was_consumed(
 
     monkeypatch.setattr(Counters, "sent_back", sent_back)
     async with running_broker(tmp_path) as given:
-        counters = given.broker.inquiries.counters
+        counters = given.broker.parts.counters
         place = place_of(await send(given))
         await send_back(given, 12_345)
         with pytest.raises(SystemFailure, match="not exist"):
@@ -375,14 +376,14 @@ async def test_refusals_of_a_send_back_say_what_rocketmq_says(tmp_path: Path) ->
             f"subscription group not exist, {GROUP} \n"
             "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
         )
-        given.broker.groups.update(SubscriptionGroup(GROUP))
+        given.broker.tables.groups.update(SubscriptionGroup(GROUP))
         for place in (999_999_999, -1, 5):
             answer = await send_back(given, place)
             assert (answer.code, answer.remark) == (1, f"look message by offset failed, {place}")
             assert answer.ext_fields is None
-        topic = given.broker.topics.find(RETRY)
+        topic = given.broker.tables.topics.find(RETRY)
         assert topic is not None
-        given.broker.topics.update(replace(topic, permission=PERM_READ))
+        given.broker.tables.topics.update(replace(topic, permission=PERM_READ))
         answer = await send_back(given, 0)
         assert (answer.code, answer.remark) == (16, f"the topic[{RETRY}] sending message is forbidden")
 
@@ -395,12 +396,12 @@ async def test_a_broker_that_may_not_be_written_refuses_and_a_group_without_queu
         assert (answer.code, answer.remark) == (16, "the broker[127.0.0.1] sending message is forbidden")
     async with running_broker(tmp_path / "open") as given:
         place = place_of(await send(given))
-        given.broker.groups.update(SubscriptionGroup(GROUP, retry_queues=0))
+        given.broker.tables.groups.update(SubscriptionGroup(GROUP, retry_queues=0))
         puts = given.broker.store.statistics.put_messages
         assert (await send_back(given, place)).code == 0
         assert (await send_back(given, 77)).code == 0  # it is not even looked for
         assert given.broker.store.statistics.put_messages == puts
-        assert given.broker.topics.find(RETRY) is None
+        assert given.broker.tables.topics.find(RETRY) is None
 
 
 async def test_a_store_that_takes_nothing_is_named_in_the_answer(tmp_path: Path) -> None:
@@ -414,7 +415,7 @@ async def test_a_store_that_takes_nothing_is_named_in_the_answer(tmp_path: Path)
 @pytest.mark.requirement("C122")
 async def test_how_often_a_message_may_come_back_is_said_by_the_group_or_by_a_new_client(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        given.broker.groups.update(SubscriptionGroup(GROUP, retry_queues=3, retry_max_times=1))
+        given.broker.tables.groups.update(SubscriptionGroup(GROUP, retry_queues=3, retry_max_times=1))
         fresh = place_of(await send(given, b"0"))
         tried = place_of(await send(given, b"1", reconsume_times=1))
         await send_back(given, fresh, max_reconsume_times=0, version=120)  # too old: the group counts
@@ -425,18 +426,18 @@ async def test_how_often_a_message_may_come_back_is_said_by_the_group_or_by_a_ne
         assert [each.body for each in stored(given, DLQ)] == [b"0", b"1"]
         await send_back(given, tried, max_reconsume_times=2)
         assert len(stored(given, DLQ)) == 2
-        topic = given.broker.topics.find(RETRY)
+        topic = given.broker.tables.topics.find(RETRY)
         assert topic is not None
         assert (topic.read_queues, topic.write_queues, topic.sys_flag) == (3, 3, 0)
         await send_back(given, fresh, group="Unit", unit_mode=True)
-        unit = given.broker.topics.find("%RETRY%Unit")
+        unit = given.broker.tables.topics.find("%RETRY%Unit")
         assert unit is not None
         assert unit.sys_flag == 2
 
 
 async def test_retries_are_spread_over_the_queues_of_the_group(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        given.broker.groups.update(SubscriptionGroup(GROUP, retry_queues=4))
+        given.broker.tables.groups.update(SubscriptionGroup(GROUP, retry_queues=4))
         place = place_of(await send(given))
         for _ in range(60):
             await send_back(given, place)
@@ -495,7 +496,7 @@ async def test_a_client_may_retry_as_often_as_allowed_and_then_it_is_a_dead_lett
         answer = await send(given, b"x", properties, topic=RETRY, reconsume_times=times, max_reconsume_times=2)
         if times == 2:
             assert len(stored(given, SCHEDULE, 3)) == 1
-            assert given.broker.topics.find(DLQ) is None
+            assert given.broker.tables.topics.find(DLQ) is None
         else:
             (dead,) = stored(given, DLQ)
             assert (dead.properties["DELAY"], dead.reconsume_times) == ("-1", 3)
@@ -504,7 +505,7 @@ async def test_a_client_may_retry_as_often_as_allowed_and_then_it_is_a_dead_lett
 
 async def test_the_retries_of_a_group_that_consumes_in_order_are_dead_letters_at_once(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        given.broker.locks.lock(GROUP, "one", [MessageQueue(TOPIC, "broker-a", 0)])
+        given.broker.tables.locks.lock(GROUP, "one", [MessageQueue(TOPIC, "broker-a", 0)])
         await send(given, b"x", "DELAY\x014\x02", topic=RETRY, reconsume_times=1, max_reconsume_times=16)
         assert len(stored(given, DLQ)) == 1
         assert not stored(given, SCHEDULE, 3)
@@ -585,7 +586,7 @@ async def test_the_queue_of_a_message_with_priority_is_told_to_its_producer(tmp_
 
 async def test_a_compacted_topic_takes_no_message_without_key_not_even_after_others(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        given.broker.topics.update(TopicConfig(TOPIC, 4, 4, 6, attributes={"+cleanup.policy": "COMPACTION"}))
+        given.broker.tables.topics.update(TopicConfig(TOPIC, 4, 4, 6, attributes={"+cleanup.policy": "COMPACTION"}))
         for _ in range(2):
             await send(given, b"x", "UNIQ_KEY\x01U\x02KEYS\x01k\x02")
         with pytest.raises(MessageIllegal, match="Required message key is missing"):

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.statistics.feature import StatisticsFeature
+from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
 from skyrocket.format.config_files import timer_metrics
 from skyrocket.format.record import decode_records
@@ -54,7 +56,7 @@ async def recall(given: RunningBroker, handle: str | None, topic: str = TOPIC) -
 
 
 def timer_of(given: RunningBroker) -> Any:
-    service = given.broker.timers.service
+    service = given.broker.feature(TimerFeature).service
     assert service is not None
     return service
 
@@ -97,21 +99,21 @@ async def test_timers_that_wait_survive_a_stop_and_are_listed_and_counted(tmp_pa
             await send(
                 given, b"%d" % number, f"KEYS\x01k\x02UNIQ_KEY\x01U{number}\x02TIMER_DELAY_SEC\x01{9 - number}\x02"
             )
-        await until(lambda: len(given.broker.timers.pending()) == 3)
+        await until(lambda: len(given.broker.feature(TimerFeature).pending()) == 3)
     async with running_broker(tmp_path, clock=clock) as given:
-        pending = given.broker.timers.pending()
+        pending = given.broker.feature(TimerFeature).pending()
         assert [(each.unique_key, each.due_ms - clock.now_ms(), each.keys) for each in pending] == [
             ("U2", 6000, "k"),
             ("U1", 7000, "k"),
             ("U0", 8000, "k"),
         ]
         assert {(each.topic, each.queue_id, each.cancels, each.rolls) for each in pending} == {(TOPIC, 0, False, False)}
-        assert given.broker.timers.pending(clock.now_ms() + 7500, 1)[0].unique_key == "U1"
-        assert given.broker.timers.counts.counts() == {TOPIC: 3}
+        assert given.broker.feature(TimerFeature).pending(clock.now_ms() + 7500, 1)[0].unique_key == "U1"
+        assert given.broker.feature(TimerFeature).counts.counts() == {TOPIC: 3}
         clock.advance(seconds=20)
         await until(lambda: len(stored(given)) == 3)
         assert [each.body for each in stored(given)] == [b"2", b"1", b"0"]
-        assert given.broker.timers.pending() == []
+        assert given.broker.feature(TimerFeature).pending() == []
 
 
 async def test_with_sync_flush_timers_and_recalls_are_taken_and_met(tmp_path: Path) -> None:
@@ -213,7 +215,7 @@ async def test_limits_can_be_changed_while_the_broker_runs(tmp_path: Path) -> No
 
 async def test_a_broker_without_a_timer_says_so(tmp_path: Path) -> None:
     async with running_broker(tmp_path, store=replace(SMALL, timer_wheel=False)) as given:
-        assert given.broker.topics.find("rmq_sys_wheel_timer") is None
+        assert given.broker.tables.topics.find("rmq_sys_wheel_timer") is None
         with pytest.raises(SystemFailure, match="accurate timer message is not enabled, timerWheelEnable is false"):
             await send(given, b"x", "TIMER_DELAY_SEC\x015\x02")
         for request, remark in (
@@ -236,9 +238,9 @@ async def test_slaves_and_operators_are_told_how_the_timer_stands(tmp_path: Path
         assert decode_timer_checkpoint(bytes(reply.body)).log_flushed_position == 52
         reply = await given.client.call(given.address, GetTimerMetrics())
         assert timer_metrics.decode(bytes(reply.body)).topics[TOPIC].count == 1
-        rows = given.broker.inquiries.runtime_info.table()
+        rows = given.broker.feature(StatisticsFeature).runtime_info.table()
         assert (rows["timerCongestNum"], rows["timerOffsetBehind"], rows["timerReadBehind"]) == ("1", "0", "0")
-        names = {metric.name for metric in given.broker.timers.metrics()}
+        names = {metric.name for metric in given.broker.feature(TimerFeature).metrics()}
         assert {"rocketmq_timing_messages", "rocketmq_timer_enqueue_total"} <= names
         for engine, remark in (
             ("R", "timerUseRocksDB muse be configured true when broker start"),

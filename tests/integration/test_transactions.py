@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.transactions.feature import TransactionsFeature
 from skyrocket.broker.transactions.transaction_log import Decision
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, MetricsExporter
 from skyrocket.format.record import decode_records
@@ -33,8 +34,12 @@ async def delivered(given: RunningBroker) -> list[bytes]:
     return bodies
 
 
+def open_ids(given: RunningBroker) -> list[str]:
+    return [each.transaction_id for each in given.broker.feature(TransactionsFeature).log.open_transactions()]
+
+
 def ended(given: RunningBroker) -> int:
-    log = given.broker.transactions.log
+    log = given.broker.feature(TransactionsFeature).log
     return log.committed.total() + log.rolled_back.total()
 
 
@@ -52,7 +57,7 @@ async def test_committed_messages_are_delivered_and_others_are_not(tmp_path: Pat
         await producer.end_oneway(three, UNKNOWN)
         await settled()
         assert await delivered(given) == [b"two"]
-        assert [each.transaction_id for each in given.broker.transactions.open_transactions()] == ["U-three"]
+        assert open_ids(given) == ["U-three"]
 
 
 async def test_a_consumer_that_waits_is_woken_by_a_commit(tmp_path: Path) -> None:
@@ -117,7 +122,7 @@ async def test_open_transactions_outlive_the_broker_and_ended_ones_stay_ended(tm
             await producer.end_oneway(await producer.begin(body, now_ms()), word)
         await settled()
     async with running_broker(tmp_path, SOON) as given:
-        assert [each.transaction_id for each in given.broker.transactions.open_transactions()] == ["U-two"]
+        assert open_ids(given) == ["U-two"]
         async with TransactionProducer(given.address, dict.fromkeys((b"one", b"two", b"three"), COMMIT)) as producer:
             await until(lambda: ended(given) == 1)
             await asyncio.sleep(0.4)
@@ -140,9 +145,9 @@ async def test_half_messages_can_be_forbidden_while_the_broker_runs(tmp_path: Pa
 async def test_an_operator_ends_what_nobody_else_does(tmp_path: Path) -> None:
     async with running_broker(tmp_path, LATE) as given, TransactionProducer(given.address, {}) as producer:
         await producer.begin(b"one", now_ms() - 5000)
-        (found,) = given.broker.transactions.open_transactions()
+        (found,) = given.broker.feature(TransactionsFeature).log.open_transactions()
         assert 5000 <= found.age_ms < 20_000
-        given.broker.transactions.end(found.queue_offset, Decision.COMMIT)
+        given.broker.feature(TransactionsFeature).log.end_by_operator(found.queue_offset, Decision.COMMIT)
         await settled()
         assert await delivered(given) == [b"one"]
 

@@ -32,6 +32,18 @@ class Metric:
         self.samples.append((labels, value))
 
 
+def single(name: str, kind: Kind, help_text: str, value: float) -> Metric:
+    """A metric of one number."""
+    metric = Metric(name, kind, help_text)
+    metric.add(value)
+    return metric
+
+
+def label(value: bool) -> str:
+    """A flag as the value of a label."""
+    return "true" if value else "false"
+
+
 def render(metrics: Iterable[Metric], common: Mapping[str, str]) -> bytes:
     """The page; `common` labels go with every number."""
     lines: list[str] = []

@@ -77,7 +77,7 @@ class RemotingClient:
         self._settings = settings or ClientSettings()
         self._tls = tls
         self._before_send = before_send
-        self._signer = signer
+        self.signer = signer
         self._clock = clock or SystemClock()
         self._turn = Turn()
         self._places: dict[str, _Place] = {}
@@ -147,8 +147,8 @@ class RemotingClient:
         connection = await self._connection(address, timeout_seconds)
         if self._before_send is not None:
             self._before_send(address, command)
-        if self._signer is not None:
-            self._signer(command)
+        if self.signer is not None:
+            self.signer(command)
         if not connection.send(command):
             raise ConnectionLost(address, "the peer does not take what is sent")
 
@@ -163,8 +163,8 @@ class RemotingClient:
         """Ask with a plain command."""
         if self._before_send is not None:
             self._before_send(address, command)
-        if self._signer is not None:
-            self._signer(command)
+        if self.signer is not None:
+            self.signer(command)
         closes = self._settings.closes_on_timeout if closes_on_timeout is None else closes_on_timeout
         deadline = self._clock.monotonic() + timeout_seconds
         answer = await self._invoke_once(address, command, deadline, closes)

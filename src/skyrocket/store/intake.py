@@ -6,7 +6,7 @@ The common message goes straight from here to `CommitLog.append`; the rest takes
 import errno
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from skyrocket.clock import Clock
@@ -39,6 +39,9 @@ _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new
 _OK = PutStatus.PUT_OK
 
 
+def _nobody_listens() -> None: ...
+
+
 class Intake:
     """Takes messages into the log."""
 
@@ -64,6 +67,8 @@ class Intake:
         self._reached = Durability.BUFFER if config.transient_pool else Durability.MEMORY
         self._wakes_flusher = config.flush_disk_type is FlushDiskType.SYNC_FLUSH or not config.flush_timed
         self._max_plain_body = self._plain_limit()
+        # Called when records are in the log, so that somebody dispatches them: an owner who does so himself sets it.
+        self.after_put: Callable[[], None] = _nobody_listens
 
     def _plain_limit(self) -> int:
         """Messages up to this size go into the log as they are: they fit, and the store adds no properties."""
@@ -121,6 +126,7 @@ class Intake:
         refused = [] if error is None else [self._not_appended(error) for _ in rows[len(items) :]]
         if self._wakes_flusher:
             self._flusher.wake()
+        self.after_put()
         return items, refused
 
     def _append(self, rows: Sequence[Row]) -> list[PutResult]:
@@ -159,6 +165,7 @@ class Intake:
         self._statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
         if self._wakes_flusher:
             self._flusher.wake()
+        self.after_put()
         durability = self._reached
         end = items[-1][1] + items[-1][2]
         return BatchPutResult(PutStatus.PUT_OK, [item[1] for item in items], items[0][4], items[0][3], durability, end)
@@ -176,6 +183,7 @@ class Intake:
             raise
         if self._wakes_flusher:
             self._flusher.wake()
+        self.after_put()
 
     # -- refusing -------------------------------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ class AsyncLocalCluster:
         """On every broker that runs; returns when clients find it. Raises what the broker would answer."""
         signed = {f"+{name}": value for name, value in (attributes or {}).items()}
         for broker in self._running():
-            broker.topics.update(TopicConfig(topic, queues, queues, ordered=ordered, attributes=signed))
+            broker.tables.topics.update(TopicConfig(topic, queues, queues, ordered=ordered, attributes=signed))
         await self._routed(topic)
 
     async def create_group(self, group: str, *, retries: int = 16, orderly: bool = False) -> None:
@@ -188,8 +188,8 @@ class AsyncLocalCluster:
         limit of their own (`max_reconsume_times`), which counts for them.
         """
         for broker in self._running():
-            broker.groups.update(SubscriptionGroup(group, retry_max_times=retries, consumes_orderly=orderly))
-            broker.topics.ensure(RETRY_PREFIX + group, 1)
+            broker.tables.groups.update(SubscriptionGroup(group, retry_max_times=retries, consumes_orderly=orderly))
+            broker.tables.topics.ensure(RETRY_PREFIX + group, 1)
         await self._routed(RETRY_PREFIX + group)
 
     async def unique_topic(self, stem: str = "topic", *, queues: int = 4) -> str:
@@ -226,8 +226,8 @@ class AsyncLocalCluster:
         return {
             MessageQueue(topic, broker.identity.broker_name, queue_id): offset
             for broker in self._running()
-            for topic in broker.offsets.topics_of(group)
-            for queue_id, offset in broker.offsets.committed_queues(group, topic).items()
+            for topic in broker.tables.offsets.topics_of(group)
+            for queue_id, offset in broker.tables.offsets.committed_queues(group, topic).items()
         }
 
     # ── brokers that go and come ─────────────────────────────────────────────────────────────────────────────────────

@@ -111,11 +111,11 @@ class TimeTravel:
         found = _Consumption()
         for broker in self._brokers():
             found.stored += broker.store.commit_log.written_offset
-            found.sent_back += sum(count for _, _, count in broker.inquiries.counters.sums(SNDBCK_PUT_NUMS))
+            found.sent_back += sum(count for _, _, count in broker.parts.counters.sums(SNDBCK_PUT_NUMS))
             for queue in broker.store.queues:
-                for group in broker.consumers.groups_of(queue.topic):
-                    pulled = broker.offsets.pulled(group, queue.topic, queue.queue_id)
-                    committed = broker.offsets.committed(group, queue.topic, queue.queue_id)
+                for group in broker.tables.consumers.groups_of(queue.topic):
+                    pulled = broker.tables.offsets.pulled(group, queue.topic, queue.queue_id)
+                    committed = broker.tables.offsets.committed(group, queue.topic, queue.queue_id)
                     found.add(queue.max_offset, pulled, committed)
         return found
 

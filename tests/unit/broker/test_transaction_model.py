@@ -189,7 +189,7 @@ class TransactionsAgainstAModel(RuleBasedStateMachine):
 
     @invariant()
     def operators_see_what_is_open(self) -> None:
-        seen = {each.transaction_id for each in self.given.transactions.open_transactions()}
+        seen = {each.transaction_id for each in self.given.transactions.log.open_transactions()}
         assert seen == {f"U{each.body.decode()}" for each in self.all if self._is_listed(each)}
 
     def _is_listed(self, each: Transaction) -> bool:

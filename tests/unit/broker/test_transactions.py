@@ -81,7 +81,7 @@ def test_a_half_that_is_rolled_back_is_never_delivered_nor_checked(given: Transa
 def test_an_unknown_end_has_no_answer_and_changes_nothing(given: Transacting) -> None:
     half = given.begin(b"one")
     assert given.end(half.physical_offset, UNKNOWN) is None
-    assert [each.queue_offset for each in given.transactions.open_transactions()] == [half.queue_offset]
+    assert [each.queue_offset for each in given.transactions.log.open_transactions()] == [half.queue_offset]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_commit_that_the_store_refuses_can_be_repeated(tmp_path: Path, clock: 
     given.store.gate.close()
     with pytest.raises(ServiceNotAvailable, match=r"^Service not available now\.$"):
         given.end(half.physical_offset, COMMIT)
-    assert len(given.transactions.open_transactions()) == 1
+    assert len(given.transactions.log.open_transactions()) == 1
     given.store.gate.open()
     given.end(half.physical_offset, COMMIT)
     assert given.delivered() == [b"one"]
@@ -228,7 +228,7 @@ def test_a_power_cut_forgets_no_half_that_was_on_disk(tmp_path: Path, clock: Fak
     disk.leave_after_power_cut(tmp_path / "after", random)
     given.stop()
     again = Transacting(tmp_path / "after", clock)
-    assert {each.transaction_id for each in again.transactions.open_transactions()} == {f"U{n}" for n in range(8)}
+    assert {each.transaction_id for each in again.transactions.log.open_transactions()} == {f"U{n}" for n in range(8)}
     clock.advance(seconds=30)
     assert again.check().asked == 8
     again.stop()
@@ -306,7 +306,7 @@ def test_a_young_half_is_neither_checked_nor_passed(given: Transacting, clock: F
     clock.advance(seconds=3)
     assert given.check().asked == 1
     assert given.transactions.log.half_offset == 1
-    assert [each.transaction_id for each in given.transactions.open_transactions()] == ["Utwo", "Uone"]
+    assert [each.transaction_id for each in given.transactions.log.open_transactions()] == ["Utwo", "Uone"]
 
 
 def test_a_half_born_in_the_future_is_checked_at_once(given: Transacting, clock: FakeClock) -> None:
@@ -329,7 +329,7 @@ def test_after_fifteen_checks_a_half_is_given_up(given: Transacting, clock: Fake
     (given_up,) = given.messages("TRANS_CHECK_MAX_TIME_TOPIC")
     assert given_up.properties == given.halves()[-1].properties
     assert given.topics.find("TRANS_CHECK_MAX_TIME_TOPIC") is not None
-    assert given.transactions.open_transactions() == []
+    assert given.transactions.log.open_transactions() == []
     assert given.transactions.counts.counts() == {TOPIC: 0}
 
 
@@ -387,7 +387,7 @@ def test_a_check_without_a_producer_counts_as_one(given: Transacting, clock: Fak
     clock.advance(seconds=10)
     work = given.check()
     assert (work.asked, work.without_producer) == (0, 1)
-    assert given.transactions.open_transactions()[0].checks == 1
+    assert given.transactions.log.open_transactions()[0].checks == 1
 
 
 def test_a_half_that_has_no_room_for_a_counter_is_given_up(given: Transacting, clock: FakeClock) -> None:
@@ -425,24 +425,24 @@ def test_operators_see_open_transactions_with_age_and_checks(given: Transacting,
     given.check()
     clock.advance(seconds=5)
     given.begin(b"three")
-    one, three = given.transactions.open_transactions()
+    one, three = given.transactions.log.open_transactions()
     assert (one.topic, one.queue_id, one.producer_group, one.transaction_id) == (TOPIC, QUEUE, GROUP, "Uone")
     assert (one.age_ms, one.checks, one.queue_offset) == (15_000, 1, 2)
     assert (three.age_ms, three.checks) == (0, 0)
-    assert len(given.transactions.open_transactions(limit=1)) == 1
+    assert len(given.transactions.log.open_transactions(limit=1)) == 1
 
 
 def test_an_operators_word_ends_a_transaction(given: Transacting, clock: FakeClock) -> None:
     given.begin(b"one")
     given.begin(b"two")
-    one, two = given.transactions.open_transactions()
-    given.transactions.end(one.queue_offset, Decision.COMMIT)
-    given.transactions.end(two.queue_offset, Decision.ROLLBACK)
+    one, two = given.transactions.log.open_transactions()
+    given.transactions.log.end_by_operator(one.queue_offset, Decision.COMMIT)
+    given.transactions.log.end_by_operator(two.queue_offset, Decision.ROLLBACK)
     assert given.delivered() == [b"one"]
-    assert given.transactions.open_transactions() == []
+    assert given.transactions.log.open_transactions() == []
     for offset in (one.queue_offset, two.queue_offset, 99, -1):
         with pytest.raises(SystemFailure, match=f"no open transaction has its half at offset {offset}"):
-            given.transactions.end(offset, Decision.COMMIT)
+            given.transactions.log.end_by_operator(offset, Decision.COMMIT)
 
 
 def test_a_transaction_that_was_given_up_can_be_checked_again(given: Transacting, clock: FakeClock) -> None:
@@ -472,7 +472,7 @@ def test_only_a_half_can_be_checked_again(given: Transacting, message_id: str) -
 def resume(given: Transacting, message_id: str) -> RemotingCommand:
     fields = ResumeCheckHalfMessage(msg_id=message_id, topic=TOPIC).to_fields()
     request = RemotingCommand(RequestCode.RESUME_CHECK_HALF_MESSAGE, 1, ext_fields=fields)
-    answer = given.transactions._processor.resume(given.producer, request)  # type: ignore[arg-type]
+    answer = given.transactions.ends.resume(given.producer, request)  # type: ignore[arg-type]
     given.store.dispatch()
     return answer
 
@@ -544,7 +544,7 @@ def test_ends_are_found_even_when_rocketmq_forgot_how_far_it_was(
     given = continued(tmp_path, clock, version, "clean")
     given.offsets.remove_group("CID_RMQ_SYS_TRANS")
     given.transactions.log.load()
-    open_keys = {each.transaction_id for each in given.transactions.open_transactions()}
+    open_keys = {each.transaction_id for each in given.transactions.log.open_transactions()}
     ended: set[str] = set()
     for line in golden.messages():
         if line.get("topic") == "TopicTx":

@@ -2,24 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from skyrocket.broker.rules.put_rules import PutRules
+from skyrocket.broker.core.parts import build_parts
 from skyrocket.broker.state.connected_clients import Client
-from skyrocket.broker.state.connected_producers import ConnectedProducers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.system_topics import SystemTopics
-from skyrocket.broker.state.topic_file import TopicFile
-from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.transactions.feature import Transactions
+from skyrocket.broker.transactions.feature import TransactionsFeature
 from skyrocket.broker.transactions.half_message import HalfMessage, read_half
 from skyrocket.broker.transactions.transaction_check import CheckRound
 from skyrocket.config.sections import BrokerConfig, StoreConfig
-from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_record, decode_records
 from skyrocket.model.message import StoredMessage
@@ -28,12 +19,9 @@ from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.server_to_client import CheckTransactionState
 from skyrocket.protocol.requests.transaction import EndTransaction
-from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.peer import Peer
 from skyrocket.store.commit_log import PutMessage
-from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
-from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
 from skyrocket.testing.clock import FakeClock
 from tests.loops import run_bounded
@@ -76,31 +64,20 @@ class Transacting:
     ) -> None:
         self.root, self.clock = root, clock
         self.disk = disk or UnforcedDisk()
-        self.store = MessageStore(root, store_config or small_config(), clock=clock, disk=self.disk)
-        self.store.open()
-        folder = root / "config"
-        encode = partial(consumer_offsets.encode, dialect=Dialect.V5_4)
-        file = ConfigFile(self.disk, str(folder / "consumerOffset.json"), consumer_offsets.decode, encode)
-        self.offsets = ConsumerOffsetTable(file, clock)
-        self.offsets.load()
-        topic_file = TopicFile(self.disk, str(folder / "topics.json"))
-        self.topics = TopicTable(topic_file, clock, SystemTopics().configs(), save_at_once=False)
+        config = replace(config or BrokerConfig(), store_root=str(root), listen_port=10911, broker_ip="127.0.0.1")
+        levels = "1s 5s"
+        small = replace(store_config or small_config(), message_delay_levels=levels)
+        self.parts = build_parts(config, small, clock, disk=self.disk)
+        self.store, self.rules = self.parts.store, self.parts.rules
+        self.store.intake.after_put = self._dispatch
+        self.topics, self.offsets = self.parts.tables.topics, self.parts.tables.offsets
+        self.producers = self.parts.tables.producers
         self.topics.load()
-        self.producers: ConnectedProducers[Peer] = ConnectedProducers(clock)
+        self.store.open()
+        self.offsets.load()
         self.producer = Listener()
         self.join(self.producer)
-        self.rules = PutRules((1000, 5000), "192.0.2.1")
-        self.transactions = Transactions(
-            self.store,
-            self.topics,
-            self.offsets,
-            self.producers,
-            BrokerIdentity(Address("127.0.0.1", 10911)),
-            config or BrokerConfig(),
-            clock,
-            self._dispatch,
-            self.rules,
-        )
+        self.transactions = TransactionsFeature(self.parts)
         self.transactions.log.load()
 
     def _dispatch(self) -> None:
@@ -154,7 +131,7 @@ class Transacting:
         )
         fields = replace(header, **changes).to_fields()
         request = RemotingCommand(RequestCode.END_TRANSACTION, 1, ext_fields=fields)
-        answer = self.transactions._processor.end(cast(Peer, self.producer), request)
+        answer = self.transactions.ends.end(cast(Peer, self.producer), request)
         self.store.dispatch()
         return answer
 

@@ -4,14 +4,13 @@ A topic that is deleted takes its queues and all offsets with it; its messages s
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from skyrocket.broker.rules.paging import page_of
 from skyrocket.broker.rules.when_saved import SaveTables, answer_when_saved
 from skyrocket.broker.state.attributes import parse_changes
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.tables import Tables
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.model.topic_config import TopicConfig
@@ -38,22 +37,21 @@ _UNSET_REMARK: Final = "not set any response code"  # RocketMQ: left over in ans
 
 
 class TopicAdminProcessor:
-    """Changes the table of topics; `clears_retry_topics` asks whether pop's retry topics go with their topic."""
+    """Changes the table of topics."""
 
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        offsets: ConsumerOffsetTable,
+        tables: Tables,
         save: SaveTables,
-        clears_retry_topics: Callable[[], bool],
+        settings: LiveSettings,
         started_ms: int,
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._offsets = offsets
+        self._topics = tables.topics
+        self._offsets = tables.offsets
         self._save = save
-        self._clears_retry_topics = clears_retry_topics
+        self._settings = settings
         self._mapping_version = DataVersion(timestamp=started_ms)  # of static topics, of which there are none
 
     def handlers(self) -> Handlers:
@@ -91,7 +89,7 @@ class TopicAdminProcessor:
     def delete(self, _: Peer, request: RemotingCommand) -> Outcome:
         """DELETE_TOPIC_IN_BROKER; one that is not there is no error."""
         topic = DeleteTopicInBroker.from_fields(request.ext_fields).topic or ""
-        retry_topics = self._pop_retry_topics(topic) if self._clears_retry_topics() else []
+        retry_topics = self._pop_retry_topics(topic) if self._settings.broker.clear_retry_topics else []
         self._topics.delete(topic)
         for name in retry_topics:
             self._topics.delete(name)

@@ -9,11 +9,9 @@ import asyncio
 import logging
 from typing import Final
 
-from skyrocket.broker.state.connected_clients import Client
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
+from skyrocket.broker.state.connected_clients import Client, too_old
 from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.model.message_queue import MessageQueue
@@ -45,18 +43,16 @@ class ClientRelay:
     def __init__(
         self,
         store: MessageStore,
-        consumers: ConnectedConsumers[Peer],
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
+        tables: Tables,
         identity: BrokerIdentity,
         *,
         relay_seconds: float = RELAY_SECONDS,
         status_seconds: float = STATUS_SECONDS,
     ) -> None:
         self._store = store
-        self._consumers = consumers
-        self._topics = topics
-        self._groups = groups
+        self._consumers = tables.consumers
+        self._topics = tables.topics
+        self._groups = tables.groups
         self._identity = identity
         self.relay_seconds = relay_seconds
         self.status_seconds = status_seconds
@@ -150,8 +146,3 @@ class ClientRelay:
         except (RemotingError, RequestError) as error:
             _logger.warning("a consumer did not tell its offsets client=%s reason=%s", client.client_id, error)
             return None
-
-
-def too_old(version: int) -> SystemFailure:
-    """A client of before the request existed."""
-    return SystemFailure(f"the client does not support this feature. version={version_name(version)}")

@@ -1,10 +1,8 @@
 """Who is connected, who consumes what, and whether the broker understands a client's filter."""
 
 from skyrocket.broker.rules.subscriptions import Subscriptions
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.connected_producers import ConnectedProducers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.identity import BrokerIdentity
+from skyrocket.broker.state.tables import Tables
 from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, PRODUCER_CONNECTIONS, PRODUCER_TABLE
 from skyrocket.protocol.bodies.groups import GROUP_LIST, GroupList
 from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, GROUP_SUBSCRIPTION, GroupSubscription
@@ -26,15 +24,13 @@ class ConnectionProcessor:
 
     def __init__(
         self,
-        consumers: ConnectedConsumers[Peer],
-        producers: ConnectedProducers[Peer],
-        offsets: ConsumerOffsetTable,
+        tables: Tables,
         identity: BrokerIdentity,
         subscriptions: Subscriptions,
     ) -> None:
-        self._consumers = consumers
-        self._producers = producers
-        self._offsets = offsets
+        self._consumers = tables.consumers
+        self._producers = tables.producers
+        self._offsets = tables.offsets
         self._identity = identity
         self._subscriptions = subscriptions
 

@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 
 from skyrocket.broker.state.connected_clients import Client
-from skyrocket.broker.state.connected_consumers import Change, ConnectedConsumers
-from skyrocket.broker.state.connected_producers import ConnectedProducers
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.connected_consumers import Change
+from skyrocket.broker.state.tables import Tables
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION
 from skyrocket.protocol.bodies.connections import CONSUMER_LIST, ConsumerList
@@ -22,17 +20,11 @@ from skyrocket.remoting.serving import Handlers, serve_raw
 class ClientProcessor:
     """Keeps the tables of producers and consumers."""
 
-    def __init__(
-        self,
-        consumers: ConnectedConsumers[Peer],
-        producers: ConnectedProducers[Peer],
-        groups: SubscriptionGroupTable,
-        topics: TopicTable,
-    ) -> None:
-        self._consumers = consumers
-        self._producers = producers
-        self._groups = groups
-        self._topics = topics
+    def __init__(self, tables: Tables) -> None:
+        self._consumers = tables.consumers
+        self._producers = tables.producers
+        self._groups = tables.groups
+        self._topics = tables.topics
 
     def handlers(self) -> Handlers:
         return (

@@ -23,6 +23,7 @@ class Dispatching:
         self._is_scheduled = False
         self._waits_for_disk = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._awaits_flush = False
+        store.intake.after_put = self.request
 
     def request(self) -> None:
         """Dispatch as soon as the turn is over."""

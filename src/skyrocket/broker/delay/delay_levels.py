@@ -15,7 +15,7 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -97,7 +97,7 @@ class _Level:
 
 
 class DelayLevels:
-    """The delivery service; `after_put` is called when messages are in the log, so that they are dispatched."""
+    """Delivers delayed messages when their level's time has passed."""
 
     def __init__(
         self,
@@ -105,7 +105,6 @@ class DelayLevels:
         offsets: DelayOffsetTable,
         clock: ServiceClock,
         delays_ms: Sequence[int],
-        after_put: Callable[[], None],
         *,
         save_seconds: float = 10.0,
     ) -> None:
@@ -113,7 +112,6 @@ class DelayLevels:
         self._offsets = offsets
         self._clock = clock
         self._delays_ms = tuple(delays_ms)
-        self._after_put = after_put
         self._save_seconds = save_seconds
         self._levels: list[_Level] = []
         self._begins_at = 0.0  # monotonic
@@ -292,8 +290,6 @@ class DelayLevels:
             log_end = max((results[number].end_offset for number in taken), default=0)
             level.passed(end, log_end)
         level.settle(self._store.commit_log.flushed_offset)
-        if taken:
-            self._after_put()
         return end - begin
 
     def _complain(self, level: _Level, offset: int, result: PutResult) -> None:

@@ -6,7 +6,6 @@ router's table.
 
 from typing import Final
 
-from skyrocket.broker.pull.pull import PULL_CODES
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.model.topic_config import PERM_READ, PERM_WRITE
@@ -19,6 +18,7 @@ from skyrocket.protocol.requests.messaging import (
     SendReplyMessage,
     SendReplyMessageV2,
 )
+from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Route, Router
@@ -27,20 +27,20 @@ from skyrocket.remoting.serving import RawHandler
 _SENDS: Final[dict[int, type[SendMessage]]] = {
     kind.code: kind for kind in (SendMessage, SendMessageV2, SendBatchMessage, SendReplyMessage, SendReplyMessageV2)
 }
+_PULLS: Final = (PullMessage.code, LitePullMessage.code)
 _BY_BROKER: Final = {"forbiddenType": "1"}
 
 
 class PermissionGate:
-    """Made after all handlers were registered."""
+    """Open until `set` says otherwise, which is called when all handlers are there."""
 
-    def __init__(self, router: Router, identity: BrokerIdentity, topics: TopicTable, permission: int) -> None:
+    def __init__(self, router: Router, identity: BrokerIdentity, topics: TopicTable) -> None:
         self._router = router
         self._host = identity.address.host
         self._send_fields = {"TRACE_ON": "true" if identity.trace_on else "false", "MSG_REGION": identity.region}
         self._topics = topics
         self._open: dict[int, RawHandler] = {}  # handlers that others stand in for
         self.permission = PERM_READ | PERM_WRITE
-        self.set(permission)
 
     @property
     def is_readable(self) -> bool:
@@ -56,7 +56,7 @@ class PermissionGate:
         for route in self._router.routes():
             if route.code in _SENDS:
                 self._let(route, self.is_writable, self._send)
-            elif route.code in PULL_CODES:
+            elif route.code in _PULLS:
                 self._let(route, self.is_readable, self._refuse_pull)
 
     def _let(self, route: Route, is_open: bool, stand_in: RawHandler) -> None:

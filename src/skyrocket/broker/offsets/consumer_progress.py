@@ -1,8 +1,6 @@
 """Offsets: how far a group has come, where a queue begins and ends, what was stored at a time."""
 
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import QueryNotFound, RequestError
 from skyrocket.protocol.requests.header import BoundaryType
@@ -25,17 +23,11 @@ from skyrocket.store.results import Boundary
 class OffsetProcessor:
     """Commits and queries."""
 
-    def __init__(
-        self,
-        store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        offsets: ConsumerOffsetTable,
-    ) -> None:
+    def __init__(self, store: MessageStore, tables: Tables) -> None:
         self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._offsets = tables.offsets
 
     def handlers(self) -> Handlers:
         return (

@@ -6,12 +6,9 @@ reset     server side (default)     the broker remembers it; the next pull of ea
 
 from collections.abc import Mapping
 
-from skyrocket.broker.clients.client_relay import too_old
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.connected_clients import too_old
 from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import (
     CORRECTION_OFFSETS,
@@ -36,20 +33,12 @@ from skyrocket.store.message_store import MessageStore
 class OffsetAdminProcessor:
     """Changes offsets of groups on behalf of operators."""
 
-    def __init__(
-        self,
-        store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        offsets: ConsumerOffsetTable,
-        consumers: ConnectedConsumers[Peer],
-        identity: BrokerIdentity,
-    ) -> None:
+    def __init__(self, store: MessageStore, tables: Tables, identity: BrokerIdentity) -> None:
         self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._consumers = consumers
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._offsets = tables.offsets
+        self._consumers = tables.consumers
         self._identity = identity
 
     def handlers(self) -> Handlers:

@@ -1,10 +1,9 @@
 """ACK_MESSAGE, BATCH_ACK_MESSAGE and CHANGE_MESSAGE_INVISIBLETIME: what consumers say of messages in their hands."""
 
-from collections.abc import Callable
-
 from skyrocket.broker.pop.offsets import PopOffsets
-from skyrocket.broker.pop.orders import OrderTable, UnknownOffset
+from skyrocket.broker.pop.orders import UnknownOffset
 from skyrocket.broker.pop.revive_log import ReviveLog
+from skyrocket.broker.pop.waiting import WaitingPops
 from skyrocket.broker.state.remarks import FAQ
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
@@ -26,32 +25,26 @@ _NOTHING = ChangeInvisibleTimeAnswer(pop_time=0, invisible_time=0, revive_qid=0)
 
 
 class AckProcessor:
-    """Writes acknowledgements down; `wake` is called with topic, group and queue when an ordered queue is free.
-
-    `free_at` is called with them when it will be free at another time than before.
-    """
+    """Writes acknowledgements down, and wakes those who wait for an ordered queue that is free."""
 
     def __init__(
         self,
         store: MessageStore,
         topics: TopicTable,
         offsets: PopOffsets,
-        orders: OrderTable,
+        waiting: WaitingPops,
         revive_log: ReviveLog,
         clock: Clock,
         broker_name: str,
-        wake: Callable[[str, str, int], object],
-        free_at: Callable[[str, str, int], object] = lambda topic, group, queue_id: None,
     ) -> None:
         self._store = store
         self._topics = topics
         self._offsets = offsets
-        self._orders = orders
+        self._orders = waiting.orders
+        self._waiting = waiting
         self._revive_log = revive_log
         self._clock = clock
         self._broker_name = broker_name
-        self._wake = wake
-        self._free_at = free_at
 
     def handlers(self) -> Handlers:
         return (
@@ -144,7 +137,7 @@ class AckProcessor:
             return
         self._offsets.table.commit(group, topic, queue_id, next_offset)  # ignored while a reset waits
         if not self._orders.is_blocked(topic, group, queue_id, None):
-            self._wake(topic, group, queue_id)
+            self._waiting.wake(topic, group, queue_id)
 
     # ── hidden longer or shorter ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -191,7 +184,7 @@ class AckProcessor:
         self._orders.hide_until(
             header.topic, header.consumer_group, header.queue_id, header.offset, receipt.pop_time, visible_ms
         )
-        self._free_at(header.topic, header.consumer_group, header.queue_id)
+        self._waiting.free_at(header.topic, header.consumer_group, header.queue_id)
         return ChangeInvisibleTimeAnswer(
             pop_time=receipt.pop_time,
             invisible_time=visible_ms - receipt.pop_time,

@@ -1,14 +1,13 @@
 """QUERY_ASSIGNMENT and the modes behind it: the broker shares queues out, to be pulled or to be popped."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from skyrocket.broker.pop.request_modes import RequestModeTable
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
+from skyrocket.broker.pop.routes import QueueRoutes
 from skyrocket.broker.state.consumer_group import BROADCASTING
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
-from skyrocket.config.sections import BrokerConfig
+from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.tables import Tables
 from skyrocket.format.config_files.request_mode import POP, PULL, RequestMode
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
@@ -63,22 +62,20 @@ def popped_queues(
 
 
 class AssignmentProcessor:
-    """`queues_of` knows the queues of a topic on all brokers; None when nobody knows the topic."""
+    """Shares the queues of all brokers out among the members of a group."""
 
     def __init__(
         self,
         modes: RequestModeTable,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        consumers: ConnectedConsumers[Peer],
-        queues_of: Callable[[str], Awaitable[Sequence[MessageQueue] | None]],
-        settings: Callable[[], BrokerConfig],
+        tables: Tables,
+        routes: QueueRoutes,
+        settings: LiveSettings,
     ) -> None:
         self._modes = modes
-        self._topics = topics
-        self._groups = groups
-        self._consumers = consumers
-        self._queues_of = queues_of
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._consumers = tables.consumers
+        self._routes = routes
         self._settings = settings
 
     def handlers(self) -> Handlers:
@@ -120,7 +117,7 @@ class AssignmentProcessor:
         found = self._modes.find(topic, group)
         if found is not None:
             return found
-        settings = self._settings()
+        settings = self._settings.broker
         usual = PULL if topic.startswith(RETRY_PREFIX) else settings.request_mode
         return RequestMode(topic, group, usual, settings.pop_share_queues if usual == POP else 0)
 
@@ -131,7 +128,7 @@ class AssignmentProcessor:
         asked = bodies.ASSIGNMENT_QUERY.decode(request.body)
         topic, group = asked.topic or "", asked.group or ""
         mode = self._mode(topic, group)
-        queues = self._shared_out(asked, mode, await self._queues_of(topic))
+        queues = self._shared_out(asked, mode, await self._routes.of(topic))
         assigned = None
         if queues is not None:
             assigned = tuple(bodies.QueueAssignment(queue=queue, mode=mode.mode) for queue in dict.fromkeys(queues))
@@ -141,7 +138,7 @@ class AssignmentProcessor:
     def _shared_out(
         self, asked: bodies.AssignmentQuery, mode: RequestMode, queues: Sequence[MessageQueue] | None
     ) -> Sequence[MessageQueue] | None:
-        if queues is None or asked.message_model == BROADCASTING or not self._settings().shares_queues_out:
+        if queues is None or asked.message_model == BROADCASTING or not self._settings.broker.shares_queues_out:
             return queues
         members = self._consumers.find_group(asked.group or "")
         strategy = STRATEGIES.get(asked.strategy or "")

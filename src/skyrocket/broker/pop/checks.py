@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, Subscriptions, Wanted, property_test
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.tables import Tables
 from skyrocket.filtering.sql92 import SqlError
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
@@ -26,14 +25,16 @@ class PopChecks:
 
     def __init__(
         self,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        consumers: ConnectedConsumers[Peer],
+        tables: Tables,
         subscriptions: Subscriptions,
+        settings: LiveSettings,
+        broker_ip: str,
     ) -> None:
-        self._topics = topics
-        self._groups = groups
-        self._consumers = consumers
+        self.settings = settings
+        self.broker_ip = broker_ip  # as refusals name it
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._consumers = tables.consumers
         self._subscriptions = subscriptions
 
     def place(self, peer: Peer, topic_name: str, queue_id: int, group: str) -> Place:

@@ -1,8 +1,10 @@
-"""Builds the parts of pop and connects them; the broker knows this one."""
+"""Pop: messages of any queue, hidden from the rest of their group for a while, and what brings them back."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
+from skyrocket.broker.core.feature import Feature, Follow, asked_when_needed
+from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.pop.acks import AckProcessor
 from skyrocket.broker.pop.assignment import AssignmentProcessor
 from skyrocket.broker.pop.checks import PopChecks
@@ -15,32 +17,20 @@ from skyrocket.broker.pop.revive import ReviveService
 from skyrocket.broker.pop.revive_log import ReviveLog
 from skyrocket.broker.pop.routes import QueueRoutes
 from skyrocket.broker.pop.taking import Taking
-from skyrocket.broker.pop.waiting import Waiting
-from skyrocket.broker.rules.put_rules import PutRules
-from skyrocket.broker.rules.subscriptions import Subscriptions
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.live_settings import LiveSettings
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.pop.waiting import WaitingPops
+from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import revive_topic
-from skyrocket.broker.state.topics import TopicTable
-from skyrocket.clock import Clock, ServiceClock
-from skyrocket.config.sections import BrokerConfig
-from skyrocket.format.config_files.order_info import OrderInfos
-from skyrocket.format.config_files.request_mode import RequestModes
+from skyrocket.format.config_files import order_info, request_mode
 from skyrocket.format.record import pack_host
 from skyrocket.model.topic_config import PERM_READ
 from skyrocket.observability.exposition import Kind, Metric
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.requests.pop import PopMessage, PopRollback
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
-from skyrocket.store.commit_log import DispatchItem
-from skyrocket.store.config_file import ConfigFile
-from skyrocket.store.message_store import MessageStore
+from skyrocket.remoting.services import Work
+from skyrocket.remoting.serving import Handlers, serve, serve_raw
 
-KEYS: Final = (
+_KEYS: Final = (
     "reviveInterval",
     "maxPopPollingSize",
     "popPollingSize",
@@ -59,179 +49,95 @@ KEYS: Final = (
 _FORGET_SECONDS: Final = 10.0
 
 
-class Popping:
+class PopFeature(Feature):
     """Everything that pop needs, over the broker's tables."""
 
-    def __init__(
-        self,
-        store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        offsets: ConsumerOffsetTable,
-        consumers: ConnectedConsumers[Peer],
-        subscriptions: Subscriptions,
-        rules: PutRules,
-        identity: BrokerIdentity,
-        clock: ServiceClock,
-        peer_clock: Clock,
-        settings: Callable[[], BrokerConfig],
-        after_put: Callable[[], None],
-        order_file: ConfigFile[OrderInfos],
-        mode_file: ConfigFile[RequestModes],
-        *,
-        has_timer: Callable[[], bool] = lambda: True,
-        is_timer_behind: Callable[[], bool] = lambda: False,
-        count: Callable[[str, str, int, int, int, float], None] | None = None,
-        draw: Callable[[], int] | None = None,
-    ) -> None:
-        self._topics, self._groups = topics, groups
-        self._clock, self._peer_clock = clock, peer_clock
-        self.orders = OrderTable(order_file, clock)
-        self.modes = RequestModeTable(mode_file, clock)
-        self._consumers = consumers
-        self._settings = settings
-        broker_host = pack_host(identity.store_host)
-        self.revive_log = ReviveLog(store, rules, revive_topic(identity.cluster_name), broker_host, clock, after_put)
-        self.pops = self._waiting(youngest_first=False)
-        self.notifications = self._waiting(youngest_first=True)
-        checks = PopChecks(topics, groups, consumers, subscriptions)
-        pop_offsets = PopOffsets(store, offsets)
-        taking = Taking(
-            store,
-            pop_offsets,
-            self.orders,
-            self.revive_log,
-            identity.broker_name,
-            count=count,
-            shows_retry_topic=lambda: settings().pop_shows_retry_topic,
-        )
-        ip = identity.address.host
-        drawing = {} if draw is None else {"draw": draw}
-        self.processor = PopProcessor(
-            taking,
-            checks,
-            self.pops,
-            topics,
-            groups,
-            clock,
-            peer_clock,
-            ip,
-            settings,
-            free_at=self._free_at,
-            has_timer=has_timer,
-            **drawing,
-        )
-        self.acks = AckProcessor(
-            store,
-            topics,
-            pop_offsets,
-            self.orders,
-            self.revive_log,
-            clock,
-            identity.broker_name,
-            self._wake,
-            self._free_at,
-        )
-        self.looking = LookingProcessor(
-            store, topics, checks, pop_offsets, self.orders, self.pops, self.notifications, peer_clock, ip, settings
-        )
-        self.revive = ReviveService(
-            store,
-            topics,
-            groups,
-            offsets,
-            self.revive_log,
-            broker_host,
-            clock,
-            settings,
-            after_put,
-            is_timer_behind=is_timer_behind,
-        )
+    def __init__(self, parts: Parts) -> None:
+        store, tables, clock, settings = parts.store, parts.tables, parts.clock, parts.settings
+        self._parts = parts
+        self.orders = OrderTable(parts.config_file("consumerOrderInfo.json", order_info), clock)
+        self.modes = RequestModeTable(parts.config_file("messageRequestMode.json", request_mode), clock)
+        self.waiting = WaitingPops(self.orders, clock, parts.peer_clock, settings)
+        self.revive_log = self._build_revive_log()
+        offsets = PopOffsets(store, tables.offsets)
+        checks = PopChecks(tables, parts.subscriptions, settings, parts.identity.address.host)
+        name = parts.identity.broker_name
+        taking = Taking(store, offsets, self.orders, self.revive_log, name, parts.counters, settings)
+        self.processor = PopProcessor(taking, checks, self.waiting, tables, parts.rules, clock, parts.peer_clock)
+        self.acks = AckProcessor(store, tables.topics, offsets, self.waiting, self.revive_log, clock, name)
+        self.looking = LookingProcessor(store, tables.topics, checks, offsets, self.waiting, parts.peer_clock)
+        routes = QueueRoutes(parts.client, parts.name_servers, tables.topics, name, parts.peer_clock)
+        self._assignment = AssignmentProcessor(self.modes, tables, routes, settings)
+        host = pack_host(parts.identity.store_host)
+        self.revive = ReviveService(store, tables, self.revive_log, host, clock, settings, parts.rules)
+        store.add_listener(self.waiting.arrived)
 
-    def _waiting(self, *, youngest_first: bool) -> Waiting:
-        settings = self._settings
-        return Waiting(
-            self._clock,
-            self._peer_clock,
-            lambda: settings().max_held_pops,
-            lambda: settings().max_held_pops_per_queue,
-            youngest_first=youngest_first,
-        )
+    def _build_revive_log(self) -> ReviveLog:
+        parts, identity = self._parts, self._parts.identity
+        host, topic = pack_host(identity.store_host), revive_topic(identity.cluster_name)
+        log = ReviveLog(parts.store, parts.rules, topic, host, parts.clock)
+        parts.persistence.before_offsets = log.force_to_disk
+        return log
 
-    def _wake(self, topic: str, group: str, queue_id: int) -> None:
-        self.pops.wake(topic, group, queue_id)
-        self.notifications.wake(topic, group, queue_id)
-
-    def _free_at(self, topic: str, group: str, queue_id: int) -> None:
-        """Let those who wait for an ordered queue try again when its batch is visible again."""
-        free_ms = self.orders.visible_ms(topic, group, queue_id)
-        if free_ms is not None and free_ms > self._clock.now_ms():
-            self.pops.free_at(topic, group, queue_id, free_ms)
-            self.notifications.free_at(topic, group, queue_id, free_ms)
-
-    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def handlers(self, routes: QueueRoutes) -> Handlers:
-        assignment = AssignmentProcessor(
-            self.modes, self._topics, self._groups, self._consumers, routes.of, self._settings
-        )
+    def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.POP_MESSAGE, self.processor.pop),
+            serve_raw(PopMessage.code, self.processor.pop),
             *self.looking.handlers(),
             *self.acks.handlers(),
-            *assignment.handlers(),
-            serve_raw(RequestCode.POP_ROLLBACK, _nothing_to_roll_back),
+            *self._assignment.handlers(),
+            serve(PopRollback, self.roll_back),
         )
 
-    def arrived(self, items: Sequence[DispatchItem]) -> None:
-        """The store's listener: these records are readable now."""
-        self.pops.arrived(items)
-        self.notifications.arrived(items)
+    def roll_back(self, _: Peer, __: PopRollback, ___: Body) -> None:
+        """Nothing is to be done: what RocketMQ would take out of its KV store is in the revive log already."""
 
-    def follow(self, settings: LiveSettings) -> None:
-        """Say which settings take effect at once: all that are asked for when they are needed."""
-        settings.follow(lambda: None, *KEYS)
-        settings.follow(self._permission_changed, "brokerPermission")
+    def services(self) -> tuple[Work, ...]:
+        loops: tuple[Work, ...] = (self.waiting.pops.run, self.waiting.notifications.run, self.run_forgetting)
+        return (*loops, self.revive.run) if self._parts.is_master else loops  # a slave revives nothing
+
+    def tables(self) -> Iterable[SavedTable[Any]]:
+        return (self.modes, self.orders)
+
+    def follows(self) -> tuple[Follow, ...]:
+        return (Follow(asked_when_needed, _KEYS), Follow(self._permission_changed, ("brokerPermission",)))
 
     def _permission_changed(self) -> None:
-        if not self._settings().broker_permission & PERM_READ:  # those who wait ask again, and are refused
-            self.pops.wake_all()
-            self.notifications.wake_all()
+        if not self._parts.settings.broker.broker_permission & PERM_READ:
+            self.waiting.wake_all()  # those who wait ask again, and are refused
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        self.load()
 
     def load(self) -> None:
         """Take what the files say; raises CorruptFile."""
         self.orders.load()
         self.modes.load()
 
-    def stop_waiting(self) -> None:
-        """The broker stops: everyone who waits is answered."""
-        self.pops.stop()
-        self.notifications.stop()
+    def let_go(self) -> None:
+        self.waiting.stop()
 
     async def run_forgetting(self) -> None:
         """Forget ordered batches of what is gone, and those that nobody has asked for in a day; until cancelled."""
         while True:
-            await self._clock.sleep(_FORGET_SECONDS)
-            self.forget_orders(self._clock.now_ms())
+            await self._parts.clock.sleep(_FORGET_SECONDS)
+            self.forget_orders(self._parts.clock.now_ms())
 
     def forget_orders(self, now_ms: int) -> None:
-        """One round of it."""
+        """Forget what is gone or too old now."""
+        topics, groups = self._parts.tables.topics, self._parts.tables.groups
         for topic, group, queue_id, info in self.orders.queues():
-            config = self._topics.find(topic)
-            is_gone = config is None or queue_id >= config.read_queues or self._groups.find(group) is None
+            config = topics.find(topic)
+            is_gone = config is None or queue_id >= config.read_queues or groups.find(group) is None
             if is_gone or now_ms - info.last_consume_time > FORGOTTEN_AFTER_MS:
                 self.orders.forget(topic, group, queue_id)
 
-    # ── metrics ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def metrics(self) -> Iterator[Metric]:
-        """As they are now, with RocketMQ's names."""
         read = Metric("rocketmq_pop_revive_out_message_total", Kind.COUNTER, "Messages read from the revive log")
         lag = Metric("rocketmq_pop_revive_lag", Kind.GAUGE, "Messages of the revive log that are not done")
         latency = Metric("rocketmq_pop_revive_latency", Kind.GAUGE, "By how many ms the oldest check point is overdue")
-        now_ms = self._clock.now_ms()
+        now_ms = self._parts.clock.now_ms()
         for queue in self.revive.queues:
             number = str(queue.queue_id)
             for tag, kind in (("ck", "CK"), ("ack", "ACK"), ("bAck", "ACK")):
@@ -245,11 +151,6 @@ class Popping:
         for (group, topic), count in self.revive.revived.items():
             again.add(count, consumer_group=group, topic=topic, put_status="PUT_OK")
         waiting = Metric("skyrocket_pops_waiting", Kind.GAUGE, "Pops and notifications that wait for messages")
-        waiting.add(self.pops.held_count, kind="pop")
-        waiting.add(self.notifications.held_count, kind="notification")
+        waiting.add(self.waiting.pops.held_count, kind="pop")
+        waiting.add(self.waiting.notifications.held_count, kind="notification")
         yield from (read, lag, latency, again, waiting)
-
-
-def _nothing_to_roll_back(_: Peer, request: RemotingCommand) -> RemotingCommand:
-    """POP_ROLLBACK: what RocketMQ would take out of its KV store is in the revive log already."""
-    return request.answer(ResponseCode.SUCCESS)

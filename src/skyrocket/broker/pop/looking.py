@@ -1,16 +1,14 @@
 """PEEK_MESSAGE, NOTIFICATION and POLLING_INFO: is there something to pop? Nothing is taken."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.offsets import PopOffsets
-from skyrocket.broker.pop.orders import OrderTable
-from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, Waiting
+from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, WaitingPops
 from skyrocket.broker.rules.subscriptions import EVERYTHING
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
-from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.pop_retry import pop_retry_topic
 from skyrocket.model.topic_config import PERM_READ, TopicConfig
 from skyrocket.protocol.codes import RequestCode, ResponseCode
@@ -42,24 +40,17 @@ class LookingProcessor:
         topics: TopicTable,
         checks: PopChecks,
         offsets: PopOffsets,
-        orders: OrderTable,
-        pops: Waiting,
-        notifications: Waiting,
+        waiting: WaitingPops,
         peer_clock: Clock,
-        broker_ip: str,
-        settings: Callable[[], BrokerConfig],
     ) -> None:
         self._store = store
         self._topics = topics
         self._checks = checks
         self._offsets = offsets
-        self._orders = orders
-        self._pops = pops
-        self._notifications = notifications
+        self._orders = waiting.orders
+        self._waiting = waiting
         self._peer_clock = peer_clock
-        self._broker_ip = broker_ip
-        self._settings = settings
-        notifications.resume = self._notify_again
+        waiting.notifications.resume = self._notify_again
 
     def handlers(self) -> Handlers:
         return (
@@ -133,7 +124,7 @@ class LookingProcessor:
                 header.born_time + header.poll_time,
                 EVERYTHING,
             )
-            outcome = self._notifications.hold(held, header.poll_time)
+            outcome = self._waiting.notifications.hold(held, header.poll_time)
             if outcome is Held.WAITS:
                 return held.later
             is_full = outcome is Held.FULL
@@ -159,15 +150,15 @@ class LookingProcessor:
         except RequestError as error:
             error.ext_fields = PollingInfoAnswer(polling_num=0).to_fields()
             raise
-        waiting = self._pops.count(header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE))
+        waiting = self._waiting.pops.count(header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE))
         fields = PollingInfoAnswer(polling_num=waiting).to_fields()
         return request.answer(ResponseCode.SUCCESS, _NO_REMARK, fields)
 
     # ── shared ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _topic(self, peer: Peer, topic: str, queue_id: int, group: str) -> TopicConfig:
-        if not self._settings().broker_permission & PERM_READ:
-            raise NoPermission(f"the broker[{self._broker_ip}] peeking message is forbidden")
+        if not self._checks.settings.broker.broker_permission & PERM_READ:
+            raise NoPermission(f"the broker[{self._checks.broker_ip}] peeking message is forbidden")
         return self._checks.place(peer, topic, queue_id, group).topic
 
     def _queues(

@@ -30,6 +30,8 @@ class Batch(NamedTuple):
 class OrderTable(SavedTable[OrderInfos]):
     """`topic@group` → queue → the batch in hand."""
 
+    saved_with_offsets = True
+
     def __init__(self, file: ConfigFile[OrderInfos], clock: Clock) -> None:
         super().__init__(file, clock, save_at_once=False)
         self._infos: dict[tuple[str, str], dict[int, OrderInfo]] = {}

@@ -11,12 +11,11 @@ from itertools import cycle
 
 from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.taking import Taken, Taking, Terms, Visit, queues_in_order
-from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, Waiting
+from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, WaitingPops
+from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.broker.rules.subscriptions import Wanted
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
-from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.pop_retry import pop_retry_topic
 from skyrocket.model.topic_config import PERM_READ, TopicConfig
@@ -38,41 +37,30 @@ _NOTHING = PopMessageAnswer(pop_time=0, invisible_time=0, revive_qid=0, rest_num
 
 
 class PopProcessor:
-    """Answers pops, or lets them wait. `settings` gives the broker's settings as they are now.
-
-    `free_at` is told of a topic, group and queue that may have an ordered batch in hand.
-    """
+    """Answers pops, or lets them wait."""
 
     def __init__(
         self,
         taking: Taking,
         checks: PopChecks,
-        waiting: Waiting,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
+        waiting: WaitingPops,
+        tables: Tables,
+        rules: PutRules,
         clock: Clock,
         peer_clock: Clock,
-        broker_ip: str,
-        settings: Callable[[], BrokerConfig],
-        *,
-        free_at: Callable[[str, str, int], None],
-        has_timer: Callable[[], bool] = lambda: True,
-        draw: Callable[[], int] = lambda: random.randrange(100),
     ) -> None:
+        self.draw: Callable[[], int] = lambda: random.randrange(100)  # decides which queues come first
         self._taking = taking
         self._checks = checks
         self._waiting = waiting
-        self._topics = topics
-        self._groups = groups
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._rules = rules
         self._clock = clock  # of messages: how long they are hidden
         self._peer_clock = peer_clock  # of clients: how old their requests are
-        self._broker_ip = broker_ip
-        self._settings = settings
-        self._free_at = free_at
-        self._has_timer = has_timer
-        self._draw = draw
-        self._revive_queues = cycle(range(settings().revive_queues))
-        waiting.resume = self._pop_again
+        self._settings = checks.settings
+        self._revive_queues = cycle(range(self._settings.broker.revive_queues))
+        waiting.pops.resume = self._pop_again
 
     def pop(self, peer: Peer, request: RemotingCommand) -> Outcome:
         """A pop as it arrives; raises its refusals."""
@@ -112,21 +100,21 @@ class PopProcessor:
             self._wake_when_free(header, topic)
         if taken.records:
             if taken.rest > 0:
-                self._waiting.wake(header.topic, header.consumer_group, header.queue_id)
+                self._waiting.pops.wake(header.topic, header.consumer_group, header.queue_id)
             return _found(request, terms, taken)
         return self._held(peer, request, header, terms, taken, later)
 
     # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _checked(self, peer: Peer, header: PopMessage) -> tuple[TopicConfig, Wanted]:
-        broker = f"the broker[{self._broker_ip}] pop message"
+        broker = f"the broker[{self._checks.broker_ip}] pop message"
         if self._peer_clock.now_ms() - header.born_time - header.poll_time > LATE_MS:
             raise PollingTimeout(f"{broker} is timeout too much")
-        if not self._settings().broker_permission & PERM_READ:
+        if not self._settings.broker.broker_permission & PERM_READ:
             raise NoPermission(f"{broker} is forbidden")
         if header.max_msg_nums > MAX_MESSAGES:
             raise InvalidParameter(f"{broker}'s num is greater than {MAX_MESSAGES}")
-        if not self._has_timer():
+        if not self._rules.timers.is_on:
             raise SystemFailure(f"{broker} is forbidden because timerWheelEnable is false")
         place = self._checks.place(peer, header.topic, header.queue_id, header.consumer_group)
         wanted = self._checks.wanted(header.consumer_group, header.topic, header.exp, header.exp_type)
@@ -151,7 +139,7 @@ class PopProcessor:
 
     def _visits(self, header: PopMessage, topic: TopicConfig) -> list[Visit]:
         """The queues in the order in which they are emptied: sometimes the retry topic first, else last."""
-        settings, drawn = self._settings(), self._draw()
+        settings, drawn = self._settings.broker, self.draw()
         by_priority = (
             topic.message_type == PRIORITY
             and not header.order
@@ -175,7 +163,7 @@ class PopProcessor:
         return [*retries, *normal] if drawn < percent else [*normal, *retries]
 
     def _retry_topics(self, header: PopMessage, drawn: int) -> list[str]:
-        settings = self._settings()
+        settings = self._settings.broker
         v2 = settings.pop_retry_v2 and not (settings.pop_retry_reads_v1 and drawn % 2 == 0)
         return [pop_retry_topic(header.consumer_group, header.topic, v2=v2)]
 
@@ -204,7 +192,7 @@ class PopProcessor:
             header.born_time + header.poll_time,
             terms.wanted,
         )
-        outcome = Held.TOO_LATE if request.is_oneway else self._waiting.hold(held, header.poll_time)
+        outcome = Held.TOO_LATE if request.is_oneway else self._waiting.pops.hold(held, header.poll_time)
         if outcome is Held.WAITS:
             return held.later
         code = ResponseCode.POLLING_FULL if outcome is Held.FULL else ResponseCode.POLLING_TIMEOUT
@@ -213,7 +201,7 @@ class PopProcessor:
     def _wake_when_free(self, header: PopMessage, topic: TopicConfig) -> None:
         """Let those who wait for an ordered queue try again when its batch is visible again."""
         for queue_id in [header.queue_id] if header.queue_id >= 0 else range(topic.read_queues):
-            self._free_at(topic.name, header.consumer_group, queue_id)
+            self._waiting.free_at(topic.name, header.consumer_group, queue_id)
 
 
 def _found(request: RemotingCommand, terms: Terms, taken: Taken) -> RemotingCommand:

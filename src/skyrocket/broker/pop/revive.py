@@ -16,21 +16,17 @@ was not saved comes again after a kill; none is lost.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
 from skyrocket.broker.pop.revive_log import AHEAD_MS, ReviveLog
 from skyrocket.broker.pop.taking import split_records
-from skyrocket.broker.rules.put_rules import with_replaced
+from skyrocket.broker.rules.put_rules import PutRules, with_replaced
 from skyrocket.broker.rules.stored_copy import stored_copy
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.timer.service import TimerService
-from skyrocket.clock import Clock, ServiceClock
-from skyrocket.config.sections import BrokerConfig
+from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.tables import Tables
+from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
 from skyrocket.format.properties import MAX_BYTES, find_property
 from skyrocket.format.record import decode_record
@@ -57,7 +53,6 @@ QUIET_MS: Final = 3000  # after so long without news the clock itself tells how 
 REST_SECONDS: Final = 10.0  # after an error that nobody expected
 MAX_POINTS: Final = 10_000  # of one queue that is stuck
 MAX_EARLY: Final = 1000
-MANY_UNPARKED: Final = 1000
 READ_AT_ONCE: Final = 256  # messages of one queue in one step, so that the event loop is not held up
 # By how much longer a message is hidden that could not be put, by the number of attempts.
 AGAIN_SECONDS: Final = (10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
@@ -81,33 +76,28 @@ class ReviveQueue:
 
 
 class ReviveService:
-    """`is_timer_behind` tells whether messages that are due may not be in the revive log yet."""
+    """Reads the revive log, and puts what was not acknowledged in time into retry topics."""
 
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        offsets: ConsumerOffsetTable,
+        tables: Tables,
         revive_log: ReviveLog,
         broker_host: bytes,
         clock: ServiceClock,
-        settings: Callable[[], BrokerConfig],
-        after_put: Callable[[], None],
-        *,
-        is_timer_behind: Callable[[], bool] = lambda: False,
+        settings: LiveSettings,
+        rules: PutRules,
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._offsets = tables.offsets
         self._revive_log = revive_log
         self._broker_host = broker_host
         self._clock = clock
         self._settings = settings
-        self._after_put = after_put
-        self._is_timer_behind = is_timer_behind
-        self.queues = [ReviveQueue(number) for number in range(settings().revive_queues)]
+        self._rules = rules
+        self.queues = [ReviveQueue(number) for number in range(settings.broker.revive_queues)]
         self.revived: Counter[tuple[str, str]] = Counter()  # messages by group and topic
 
     async def run(self) -> None:
@@ -118,7 +108,7 @@ class ReviveService:
             if more:
                 await asyncio.sleep(0)
                 continue
-            await self._clock.sleep_until(self.next_due_ms(now_ms), self._settings().revive_interval_ms / 1000)
+            await self._clock.sleep_until(self.next_due_ms(now_ms), self._settings.broker.revive_interval_ms / 1000)
 
     def revive_once(self, now_ms: int) -> bool:
         """One step of every queue; whether there is more to do at once."""
@@ -166,7 +156,7 @@ class ReviveService:
             self._revive_due(queue)  # memory has a bound: read on when the store takes messages again
             return False
         read = self._read(queue)
-        if not read and queue.points and now_ms - queue.end_ms > QUIET_MS and not self._is_timer_behind():
+        if not read and queue.points and now_ms - queue.end_ms > QUIET_MS and not self._rules.timers.is_behind:
             queue.end_ms = now_ms
         self._revive_due(queue)
         return read >= READ_AT_ONCE
@@ -265,7 +255,6 @@ class ReviveService:
                 else:
                     queue.counts["revived"] += 1
                     self.revived[group, normal_topic(topic, group)] += 1
-                    self._after_put()
             point.acknowledge(offset)  # its copy counts from now on
         return True
 
@@ -298,7 +287,7 @@ class ReviveService:
         return message
 
     def _retry_place(self, key: CheckPointKey) -> tuple[str, int]:
-        settings = self._settings()
+        settings = self._settings.broker
         name = pop_retry_topic(key.group, key.topic, v2=settings.pop_retry_v2)
         queues = 1
         if settings.pop_separate_retry_queues:
@@ -317,7 +306,7 @@ class ReviveService:
     def _hide_again(self, queue: ReviveQueue, point: CheckPoint, offset: int) -> bool:
         """A check point of its own for a message that the store does not take, to be tried later."""
         attempt = point.put_again or 0
-        if attempt >= len(AGAIN_SECONDS) and self._settings().pop_drops_unrevivable:
+        if attempt >= len(AGAIN_SECONDS) and self._settings.broker.pop_drops_unrevivable:
             return True
         longer_ms = AGAIN_SECONDS[min(attempt, len(AGAIN_SECONDS) - 1)] * 1000
         key = point.key._replace(start_offset=offset)
@@ -327,10 +316,3 @@ class ReviveService:
         except RequestError as error:
             _logger.error("a check point was refused reason=%s", error)
             return False
-
-
-def timer_is_behind(timer: TimerService | None, clock: Clock, precision_ms: int) -> bool:
-    """Whether what was due some steps ago may not have been delivered, or waits to be put on the wheel."""
-    if timer is None:
-        return False
-    return clock.now_ms() - timer.read_time_ms > 2 * precision_ms or timer.unparked > MANY_UNPARKED

@@ -6,7 +6,7 @@
 They travel as timer messages: what pop has in hand survives a kill, and RocketMQ goes on with it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from skyrocket.broker.rules.put_rules import PutRules
@@ -21,7 +21,7 @@ AHEAD_MS: Final = 1000  # by so much a check point is ahead of its acknowledgeme
 
 
 class ReviveLog:
-    """`after_put` is called when something is in the log, so that it is dispatched."""
+    """Puts check points and acknowledgements, delivered back by the timer when they are due."""
 
     def __init__(
         self,
@@ -30,7 +30,6 @@ class ReviveLog:
         topic: str,
         broker_host: bytes,
         clock: Clock,
-        after_put: Callable[[], None],
     ) -> None:
         self.topic = topic
         self.is_ahead_of_disk = False  # something was put since the log was last forced to disk
@@ -38,7 +37,6 @@ class ReviveLog:
         self._rules = rules
         self._broker_host = broker_host  # packed
         self._clock = clock
-        self._after_put = after_put
 
     def put_check_points(self, points: Sequence[CheckPoint], revive_queue: int) -> list[PutResult]:
         """Raises the refusals of the timer, for example of too long a time."""
@@ -59,9 +57,7 @@ class ReviveLog:
         for message in messages:
             self._rules.apply(message)
         self.is_ahead_of_disk = True
-        results = self._store.put_group(messages)
-        self._after_put()
-        return results
+        return self._store.put_group(messages)
 
     def _message(self, queue_id: int, body: bytes, tag: str, unique_key: str, deliver_ms: int) -> PutMessage:
         properties = {"TIMER_DELIVER_MS": str(max(deliver_ms, 0)), "UNIQ_KEY": unique_key, "TAGS": tag}

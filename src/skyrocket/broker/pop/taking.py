@@ -8,7 +8,7 @@ Everything happens in one turn of the event loop, so no two pops take the same m
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -17,6 +17,8 @@ from skyrocket.broker.pop.orders import OrderTable
 from skyrocket.broker.pop.revive_log import ReviveLog
 from skyrocket.broker.rules.put_rules import with_replaced
 from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.broker.state.counters import Counters
+from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.errors import CorruptRecord, MessageRefused
 from skyrocket.format.properties import without_property
 from skyrocket.format.record import CRC_PROPERTY, QUEUE_OFFSET_AT, decode_record, encode_record, record_properties
@@ -84,7 +86,7 @@ class Taken:
 
 
 class Taking:
-    """Takes messages out of queues; `count` is told of them: group, topic, queue, messages, bytes."""
+    """Takes messages out of queues."""
 
     def __init__(
         self,
@@ -93,17 +95,16 @@ class Taking:
         orders: OrderTable,
         revive_log: ReviveLog,
         broker_name: str,
-        *,
-        count: Callable[[str, str, int, int, int, float], None] | None = None,
-        shows_retry_topic: Callable[[], bool] = lambda: False,
+        counters: Counters,
+        settings: LiveSettings,
     ) -> None:
         self._store = store
         self._offsets = offsets
         self._orders = orders
         self._revive_log = revive_log
         self._broker_name = broker_name
-        self._count = count
-        self._shows_retry_topic = shows_retry_topic
+        self._counters = counters
+        self._settings = settings
 
     def take(self, terms: Terms, visits: Sequence[Visit]) -> Taken:
         """Up to the wanted number of messages from these queues; raises the refusals of the timer."""
@@ -201,7 +202,7 @@ class Taking:
         taken.start_offsets.append(start_offset_text(mark.value, queue_id, read.start_offset))
         taken.message_offsets.append(message_offsets_text(mark.value, queue_id, read.offsets))
         records: Sequence[bytes | memoryview] = read.records
-        if mark is not RetryMark.NORMAL and not self._shows_retry_topic():
+        if mark is not RetryMark.NORMAL and not self._settings.broker.pop_shows_retry_topic:
             records = [
                 as_message_of(terms.topic, record, self._receipt(terms, read, mark, offset))
                 for record, offset in zip(read.records, read.offsets, strict=True)
@@ -209,8 +210,7 @@ class Taking:
         size = sum(map(len, records))
         taken.records += records
         taken.size += size
-        if self._count is not None:
-            self._count(terms.group, topic, queue_id, len(records), size, 0.0)
+        self._counters.pulled(terms.group, topic, queue_id, len(records), size, 0.0)
 
     def _receipt(self, terms: Terms, read: _Read, mark: RetryMark, offset: int) -> str:
         return ReceiptHandle(

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from skyrocket.broker.pop.orders import OrderTable
 from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
@@ -66,16 +68,14 @@ class Waiting:
         self,
         clock: ServiceClock,
         peer_clock: Clock,
-        max_held: Callable[[], int],
-        max_per_queue: Callable[[], int],
+        settings: LiveSettings,
         *,
         youngest_first: bool,
     ) -> None:
         self.resume: Callable[[HeldRequest], None] | None = None  # set before the first is held
         self._clock = clock  # of messages: when a queue is free
         self._peer_clock = peer_clock  # of clients: how long they wait
-        self._max_held = max_held
-        self._max_per_queue = max_per_queue
+        self._settings = settings
         self._last = -1 if youngest_first else 0
         self._held: dict[str, dict[str, dict[int, list[HeldRequest]]]] = {}
         self._count = 0
@@ -96,13 +96,13 @@ class Waiting:
         """Let a request wait, if there is room and time for it."""
         if poll_ms <= 0 or self.is_stopped or self._peer_clock.now_ms() > request.expires_ms - _GIVEN_UP_MS:
             return Held.TOO_LATE
-        if self._count >= self._max_held():
+        if self._count >= self._settings.broker.max_held_pops:
             self._drop_closed()
-            if self._count >= self._max_held():
+            if self._count >= self._settings.broker.max_held_pops:
                 return Held.FULL
         queues = self._held.setdefault(request.topic, {}).setdefault(request.group, {})
         held = queues.setdefault(request.queue_id, [])
-        if len(held) > self._max_per_queue():
+        if len(held) > self._settings.broker.max_held_pops_per_queue:
             return Held.FULL
         held.append(request)
         self._count += 1
@@ -238,3 +238,40 @@ def _is_for(wanted: Wanted, item: DispatchItem) -> bool:
         return True
     tags = find_property(item[5], b"TAGS")
     return (0 if tags is None else java_hash(tags.decode("utf-8", "replace"))) in codes
+
+
+class WaitingPops:
+    """Pops and notifications that wait, with the ordered batches that block queues for them."""
+
+    def __init__(self, orders: OrderTable, clock: ServiceClock, peer_clock: Clock, settings: LiveSettings) -> None:
+        self.orders = orders
+        self.pops = Waiting(clock, peer_clock, settings, youngest_first=False)
+        self.notifications = Waiting(clock, peer_clock, settings, youngest_first=True)
+        self._clock = clock
+
+    def arrived(self, items: Sequence[DispatchItem]) -> None:
+        """The store's listener: these records are readable now."""
+        self.pops.arrived(items)
+        self.notifications.arrived(items)
+
+    def wake(self, topic: str, group: str, queue_id: int) -> None:
+        """There is something to pop in a queue."""
+        self.pops.wake(topic, group, queue_id)
+        self.notifications.wake(topic, group, queue_id)
+
+    def wake_all(self) -> None:
+        """Let everyone try again."""
+        self.pops.wake_all()
+        self.notifications.wake_all()
+
+    def free_at(self, topic: str, group: str, queue_id: int) -> None:
+        """Let those who wait for an ordered queue try again when its batch is visible again."""
+        free_ms = self.orders.visible_ms(topic, group, queue_id)
+        if free_ms is not None and free_ms > self._clock.now_ms():
+            self.pops.free_at(topic, group, queue_id, free_ms)
+            self.notifications.free_at(topic, group, queue_id, free_ms)
+
+    def stop(self) -> None:
+        """The broker stops: everyone who waits is answered."""
+        self.pops.stop()
+        self.notifications.stop()

@@ -3,15 +3,13 @@
 check broker, group, topic, queue, subscription ▸ commit what came along ▸ read ▸ answer, or wait for messages
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from skyrocket.broker.pull.long_polling import HeldPull, LongPolling
 from skyrocket.broker.rules.subscriptions import Subscriptions, Wanted
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.counters import Counters
+from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
@@ -34,7 +32,6 @@ _HEADERS: Final[dict[int, type[PullMessage]]] = {
     RequestCode.PULL_MESSAGE: PullMessage,
     RequestCode.LITE_PULL_MESSAGE: LitePullMessage,
 }
-PULL_CODES: Final = tuple(_HEADERS)
 
 _MAX_BYTES: Final = 1 << 27
 _FIELDS: Final = (
@@ -75,27 +72,24 @@ class PullProcessor:
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        consumers: ConnectedConsumers[Peer],
-        offsets: ConsumerOffsetTable,
+        tables: Tables,
         polling: LongPolling,
         clock: Clock,
         subscriptions: Subscriptions,
+        counters: Counters,
         *,
         slave_read: bool = False,
-        count: Callable[[str, str, int, int, int, float], None] | None = None,
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._consumers = consumers
-        self._offsets = offsets
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._consumers = tables.consumers
+        self._offsets = tables.offsets
         self._polling = polling
         self._clock = clock
         self._subscriptions = subscriptions
         self._slave_read = slave_read
-        self._count = count  # told of reads that found something: group, topic, queue, messages, bytes, milliseconds
+        self._counters = counters
         polling.resume = self._pull_again
 
     def pull(self, peer: Peer, request: RemotingCommand) -> Outcome:
@@ -188,9 +182,11 @@ class PullProcessor:
         if result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE:
             result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one
         self._offsets.note_pull(header.consumer_group, header.topic, header.queue_id, result.next_offset)
-        if result.count and self._count is not None:
+        if result.count:
             took_ms = (self._clock.monotonic() - began) * 1000
-            self._count(header.consumer_group, header.topic, header.queue_id, result.count, result.size, took_ms)
+            self._counters.pulled(
+                header.consumer_group, header.topic, header.queue_id, result.count, result.size, took_ms
+            )
         return result
 
     def _answer(

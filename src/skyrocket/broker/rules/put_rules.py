@@ -9,8 +9,8 @@ Plain messages never come here: `is_special` tells them apart by a look at the b
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
 from skyrocket.errors import ConfigError
 from skyrocket.format import sys_flag as flags
@@ -19,7 +19,7 @@ from skyrocket.model.delay_level import parse_delay_levels
 from skyrocket.model.message_type import MessageType, mismatch, type_of
 from skyrocket.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, is_system_topic
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.errors import MessageIllegal, NoPermission, SystemFailure
+from skyrocket.protocol.errors import MessageIllegal, SystemFailure
 from skyrocket.store.commit_log import PutMessage
 
 DELAY: Final = b"DELAY"
@@ -99,21 +99,47 @@ def with_replaced(properties: bytes, name: bytes, value: bytes) -> bytes:
     return with_property(properties, name, value)
 
 
+def real_place(topic: str, queue_id: int) -> bytes:
+    """The properties that say where a message belongs that waits elsewhere."""
+    return b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (topic.encode(), queue_id)
+
+
+class TimerKeeper(Protocol):
+    """Who keeps messages that ask for a time of their own."""
+
+    def park(self, message: PutMessage) -> None:
+        """Let a message wait if it asks for it; raises the refusals of timers."""
+
+    def step_for(self, asked: bytes, text: bytes) -> int | None:
+        """The step that a timer's property means; None when its time has passed. Raises as `park` does."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether messages can wait at all (`timerWheelEnable`)."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether what is due may not have been delivered yet."""
+
+
+class HalfKeeper(Protocol):
+    """Who keeps half messages."""
+
+    def accept(self, topic: str) -> None:
+        """A half for this topic is about to be put; raises NoPermission."""
+
+
 class PutRules:
     """Applied to messages of clients and to those that consumers send back, never to what is delivered.
 
-    `on_half` hears the topic of every half message; `park` is asked about what may be a timer.
+    What waits for a time of its own, or for the end of its transaction, is kept by features, which say so here.
     """
 
-    def __init__(self, delays_ms: Sequence[int], broker_ip: str) -> None:
-        self._levels = len(delays_ms)
-        self._broker_ip = broker_ip
-        self.rejects_transactions = False
+    def __init__(self, delays_ms: Sequence[int]) -> None:
+        self.delays_ms = tuple(delays_ms)  # of the delay levels
         self.checks_types = False  # RocketMQ: only its gRPC proxy does
-        self.on_half: Callable[[str], None] = lambda topic: None
-        self.park: Callable[[PutMessage], None] = _refuse_timer  # of a broker without a timer
-        # The step that a timer's property (name, value) means, as `park` finds it; None when its time has passed.
-        self.timer_step: Callable[[bytes, bytes], int | None] | None = None
+        self.timers: TimerKeeper = _NoTimers()
+        self.halves: HalfKeeper = _UncountedHalves()
 
     def minds_type(self, topic: TopicConfig) -> bool:
         """Whether the topic takes only messages of its type."""
@@ -139,9 +165,7 @@ class PutRules:
         level = delay_level(properties)
         is_retry = message.reconsume_times > 0 and level > 0
         if _is_half(properties) and not is_retry:
-            if self.rejects_transactions:
-                raise NoPermission(f"the broker[{self._broker_ip}] sending transaction message is forbidden")
-            self.on_half(message.topic)
+            self.halves.accept(message.topic)
             _become_half(message)
         else:
             self.postpone(message)
@@ -155,7 +179,7 @@ class PutRules:
         if level > 0:
             self._delay(message, level)
         elif b"TIMER_DEL" in properties:
-            self.park(message)
+            self.timers.park(message)
 
     def refuses_in_batch(self, properties: bytes) -> bool:
         """Whether the properties of a whole batch ask for what only single messages can have."""
@@ -166,8 +190,8 @@ class PutRules:
         if b"TIMER_DEL" in properties:
             for name in _TIMER_REQUESTS:
                 properties = without_property(properties, name)
-        if level > self._levels:
-            level = self._levels
+        if level > len(self.delays_ms):
+            level = len(self.delays_ms)
             properties = with_replaced(properties, DELAY, b"%d" % level)
         properties = with_replaced(properties, REAL_TOPIC, message.topic.encode())
         message.properties = with_replaced(properties, REAL_QUEUE_ID, b"%d" % message.queue_id)
@@ -188,8 +212,23 @@ def _become_half(message: PutMessage) -> None:
     message.queue_id = 0
 
 
-def _refuse_timer(message: PutMessage) -> None:
-    if message.topic == TIMER_TOPIC or find_property(message.properties, b"TIMER_OUT_MS") is not None:
-        return
-    if any(find_property(message.properties, name) is not None for name in _TIMER_REQUESTS):
+class _NoTimers:
+    """Of a broker without a timer."""
+
+    is_on = False
+    is_behind = False
+
+    def park(self, message: PutMessage) -> None:
+        if message.topic == TIMER_TOPIC or find_property(message.properties, b"TIMER_OUT_MS") is not None:
+            return
+        for name in _TIMER_REQUESTS:
+            text = find_property(message.properties, name)
+            if text is not None:
+                self.step_for(name, text)
+
+    def step_for(self, asked: bytes, text: bytes) -> int | None:
         raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+
+
+class _UncountedHalves:
+    def accept(self, topic: str) -> None: ...

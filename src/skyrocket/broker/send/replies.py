@@ -7,13 +7,12 @@ replier ── 324, 325 ──▶ broker ── 326 ──▶ requester      fou
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_rules import with_replaced
-from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.config.sections import FlushDiskType
 from skyrocket.format.message_id import offset_message_id
@@ -48,25 +47,22 @@ class _Place(NamedTuple):
 
 
 class ReplyProcessor:
-    """Pushes replies and keeps them; `after_put` is called when one is in the log, so that it is dispatched."""
+    """Pushes replies and keeps them."""
 
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        producers: ConnectedProducers[Peer],
+        tables: Tables,
         identity: BrokerIdentity,
         clock: Clock,
-        after_put: Callable[[], None],
         *,
         stores_replies: bool,
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._producers = producers
+        self._topics = tables.topics
+        self._producers = tables.producers
         self._identity = identity
         self._clock = clock
-        self._after_put = after_put
         self._stores_replies = stores_replies
         self._trace_on = "true" if identity.trace_on else "false"
 
@@ -176,7 +172,6 @@ class ReplyProcessor:
         waits = self._store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         if waits and find_property(message.properties, b"WAIT") != b"false":
             await self._on_disk(result.end_offset)
-        self._after_put()
         return _Place(offset_message_id(self._identity.store_host, result.physical_offset), result.queue_offset)
 
     async def _on_disk(self, end_offset: int) -> None:

@@ -15,7 +15,7 @@ The properties of a message are text that passes through: the broker adds its ow
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -25,9 +25,7 @@ from skyrocket.broker.send.duplicate_window import SEQUENCE, DuplicateWindow, Nu
 from skyrocket.broker.send.send_answers import SendAnswers, Stored
 from skyrocket.broker.send.waiting_places import Destination, Postponed, WaitingPlaces
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
-from skyrocket.broker.state.queue_locks import QueueLocks
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.timer.recall_handle import recall_handle
 from skyrocket.clock import Clock
 from skyrocket.config.sections import FlushDiskType
@@ -47,6 +45,7 @@ from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage,
 from skyrocket.protocol.send_shapes import ShapedSend
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.commit_log import PutMessage, Row
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
@@ -58,7 +57,6 @@ _HEADERS: Final[dict[int, type[SendMessage]]] = {
     RequestCode.SEND_MESSAGE_V2: SendMessageV2,
     RequestCode.SEND_BATCH_MESSAGE: SendBatchMessage,
 }
-SEND_CODES: Final = tuple(_HEADERS)
 
 _ORIGIN: Final = "broker.send.origin"
 _REPLACED: Final = (b"MSG_REGION", b"TRACE_ON", b"POP_CK", b"CLUSTER")
@@ -100,28 +98,24 @@ class _Kept(NamedTuple):
 
 
 class SendProcessor:
-    """Checks and stores messages; `after_put` is called when messages are in the log, so that they are dispatched."""
+    """Checks and stores messages."""
 
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        locks: QueueLocks,
+        tables: Tables,
         identity: BrokerIdentity,
         clock: Clock,
-        after_put: Callable[[], None],
         rules: PutRules,
         duplicates: DuplicateWindow | None = None,
     ) -> None:
         self._store = store
-        self._topics = topics
+        self._topics = tables.topics
+        self._groups = tables.groups
+        self._locks = tables.locks
         self._duplicates = duplicates or DuplicateWindow()
-        self._groups = groups
-        self._locks = locks
         self._identity = identity
         self._clock = clock
-        self._after_put = after_put
         self._rules = rules
         self._lanes: dict[tuple[str, ...], _Lane] = {}
         self._rows: list[Row] = []
@@ -132,7 +126,7 @@ class SendProcessor:
         self._waiting: list[Stored] = []  # in the log, to be confirmed when on disk
         self._waiting_end = 0
         self._waits = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._answers = SendAnswers(store, identity, after_put)
+        self._answers = SendAnswers(store, identity)
         self._unique_keys = UniqueKeyGenerator(identity.store_host.address)
         trace = "true" if identity.trace_on else "false"
         self._added = b"".join(
@@ -144,6 +138,9 @@ class SendProcessor:
             )
         )
         self._places = WaitingPlaces(rules, identity.broker_name, self._added)
+
+    def handlers(self) -> Handlers:
+        return (serve_raw(_HEADERS, self.send),)
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -376,7 +373,6 @@ class SendProcessor:
                 if later.is_open:
                     later.refuse(SystemFailure(f"store putMessage failed: {error}"))
             return
-        self._after_put()
 
     def _put_rows(
         self, rows: list[Row], senders: list[tuple[LaterAnswer, str]], postponed: dict[int, Postponed]
@@ -407,7 +403,6 @@ class SendProcessor:
             self._answers.confirm(stored)
         elif stored is not None:
             self._waiting.append(stored)
-        self._after_put()
 
     def _put_single(self, kept: _Kept) -> Stored | None:
         if kept.number is not None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 from skyrocket.broker.rules.put_refusals import put_refusal
@@ -28,11 +27,10 @@ class Stored(NamedTuple):
 
 
 class SendAnswers:
-    """Answers of one broker; `after_put` is called when messages have become durable, so that they are dispatched."""
+    """Answers of one broker."""
 
-    def __init__(self, store: MessageStore, identity: BrokerIdentity, after_put: Callable[[], None]) -> None:
+    def __init__(self, store: MessageStore, identity: BrokerIdentity) -> None:
         self._store = store
-        self._after_put = after_put
         host = identity.store_host
         self.id_prefix = (host.address + host.port.to_bytes(4, "big")).hex().upper()
         trace = "true" if identity.trace_on else "false"
@@ -86,7 +84,6 @@ class SendAnswers:
                 self.confirm(each)
             else:
                 self.refuse(each.later, PutStatus.SERVICE_NOT_AVAILABLE)
-        self._after_put()
 
     def _too_late(self, waiting: list[Stored]) -> None:
         for each in waiting:

@@ -9,19 +9,19 @@ A copy is stored, the original stays. It waits like every delayed message, in SC
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable
 
 from skyrocket.broker.rules.put_rules import DELAY, PutRules, with_replaced
 from skyrocket.broker.rules.stored_copy import stored_copy
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.counters import Counters
+from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.tables import Tables
 from skyrocket.errors import CorruptRecord
 from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import find_property
 from skyrocket.format.record import unpack_host
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
-from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION
+from skyrocket.model.topic_config import PERM_WRITE, SYS_FLAG_UNIT_SUBSCRIPTION
 from skyrocket.protocol.codes import RequestCode, ResponseCode, Version
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission, SystemFailure
@@ -38,31 +38,24 @@ DEAD_LETTER_QUEUES = 1
 
 
 class SendBackProcessor:
-    """Stores what comes back; `after_put` is called when a message is in the log, so that it is dispatched.
-
-    `may_write` is the broker's own permission; `on_sent_back` hears the topic that was consumed, and the group.
-    """
+    """Stores what comes back, for the retry topic or the dead letters of its group."""
 
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
+        tables: Tables,
         rules: PutRules,
         broker_ip: str,
-        after_put: Callable[[], None],
-        *,
-        may_write: Callable[[], bool] = lambda: True,
-        on_sent_back: Callable[[str, str], None] = lambda topic, group: None,
+        settings: LiveSettings,
+        counters: Counters,
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._groups = groups
+        self._topics = tables.topics
+        self._groups = tables.groups
         self._rules = rules
         self._broker_ip = broker_ip
-        self._after_put = after_put
-        self._may_write = may_write
-        self._on_sent_back = on_sent_back
+        self._settings = settings
+        self._counters = counters
         self.dead_letters: Counter[str] = Counter()  # by group
 
     def handlers(self) -> Handlers:
@@ -72,7 +65,7 @@ class SendBackProcessor:
         """Raises the refusals of group, broker, topic and store."""
         header = ConsumerSendMsgBack.from_fields(request.ext_fields)
         group = self._groups.retrying(header.group)
-        if not self._may_write():
+        if not self._settings.broker.broker_permission & PERM_WRITE:
             raise NoPermission(f"the broker[{self._broker_ip}] sending message is forbidden")
         if group.retry_queues > 0:  # RocketMQ: without queues for them such messages are dropped in silence
             retry_topic = self._retry_topic(group, unit_mode=header.unit_mode)
@@ -124,11 +117,10 @@ class SendBackProcessor:
             message.topic, message.queue_id = retry_topic, random.randrange(group.retry_queues)
         self._put(message)
         self.dead_letters[group.name] += is_dead
-        self._on_sent_back(consumed_topic.decode("utf-8", "replace"), group.name)
+        self._counters.sent_back(consumed_topic.decode("utf-8", "replace"), group.name)
 
     def _put(self, message: PutMessage) -> None:
         self._rules.postpone(message)  # never a half again, even if it was one once
         result = self._store.put(message)
         if not result.ok:
             raise SystemFailure(result.status.value)
-        self._after_put()

@@ -7,9 +7,8 @@ pieces. All others, delay levels among them, go by `put_rules`. Either way leads
 import re
 from typing import Final, NamedTuple
 
-from skyrocket.broker.rules.put_rules import PutRules, is_special
+from skyrocket.broker.rules.put_rules import PutRules, is_special, real_place
 from skyrocket.broker.timer.recall_handle import handle_from, handle_head, recall_handle
-from skyrocket.broker.timer.rules import real_place
 from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.queue_table import QueueKey
@@ -51,9 +50,8 @@ class WaitingPlaces:
         """The queue into which a message goes, and its properties; raises the refusals of its kind."""
         topic, queue_id = destination.key
         asked = _TIMER.search(text)
-        timer_step = self._rules.timer_step
-        if asked is not None and timer_step is not None and _is_only_a_timer(text):
-            out_ms = timer_step(asked[1], asked[2])
+        if asked is not None and _is_only_a_timer(text):
+            out_ms = self._rules.timers.step_for(asked[1], asked[2])
             if out_ms is None:
                 return destination.key, text + self._added, None
             properties = b"%b%bTIMER_OUT_MS\x01%d\x02%b" % (text, self._added, out_ms, destination.properties)

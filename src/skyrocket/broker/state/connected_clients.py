@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from skyrocket.protocol.bodies.connections import Connection
+from skyrocket.protocol.codes import version_name
+from skyrocket.protocol.errors import SystemFailure
 
 EXPIRY_SECONDS = 120.0
 
@@ -23,7 +25,7 @@ C = TypeVar("C", bound=Channel)
 
 @dataclass(frozen=True, slots=True)
 class Client(Generic[C]):
-    """Who beats its heart on a connection."""
+    """Who sends heartbeats on a connection."""
 
     connection: C
     client_id: str
@@ -43,3 +45,8 @@ class Member(Generic[C]):
     client: Client[C]
     seen_at: float  # monotonic
     seen_ms: int
+
+
+def too_old(version: int) -> SystemFailure:
+    """A client of before the request existed."""
+    return SystemFailure(f"the client does not support this feature. version={version_name(version)}")

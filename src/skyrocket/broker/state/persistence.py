@@ -36,9 +36,9 @@ class Persistence:
         # Called, maybe in another thread, before offsets are written: what they rest on must be on disk before them.
         self.before_offsets: Callable[[], None] = lambda: None
 
-    def also_save(self, table: SavedTable[Any], *, with_offsets: bool = False) -> None:
-        """One more table, of a part that is built later: soon after a change, or as seldom as offsets."""
-        if with_offsets:
+    def also_save(self, table: SavedTable[Any]) -> None:
+        """One more table, of a feature: soon after a change, or as seldom as offsets."""
+        if table.saved_with_offsets:
             self._seldom += (table,)
         else:
             self._tables += (table,)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from skyrocket.clock import Clock
 from skyrocket.model.data_version import DataVersion
@@ -16,6 +16,8 @@ class SavedTable(ABC, Generic[Content]):
 
     With `save_at_once` a change is on disk when it returns; otherwise the owner saves from time to time.
     """
+
+    saved_with_offsets: ClassVar[bool] = False  # not soon after a change, but when consumer offsets are saved
 
     def __init__(self, file: ConfigFile[Content], clock: Clock, *, save_at_once: bool) -> None:
         self.data_version = DataVersion()

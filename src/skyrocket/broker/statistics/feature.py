@@ -1,87 +1,76 @@
-"""Builds what tools and dashboards ask a running broker: statistics, runtime info, connections, offsets, clients."""
+"""What the broker tells of itself: statistics for tools, `/metrics` for Prometheus, `/ready` for supervisors."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
-from skyrocket.broker.clients.client_relay import ClientRelay
-from skyrocket.broker.clients.connections import ConnectionProcessor
-from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
-from skyrocket.broker.offsets.reset import OffsetAdminProcessor
-from skyrocket.broker.pull.long_polling import LongPolling
-from skyrocket.broker.query.queue_entries import QueueEntryProcessor
-from skyrocket.broker.rules.subscriptions import Subscriptions
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.connected_producers import ConnectedProducers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.counters import Counters
-from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.core.feature import Feature
+from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.statistics.lag import Lag
+from skyrocket.broker.statistics.metrics import MessageMetrics
 from skyrocket.broker.statistics.runtime_info import RuntimeInfo
 from skyrocket.broker.statistics.sampling import Sampling
 from skyrocket.broker.statistics.statistics import StatisticsProcessor
-from skyrocket.clock import ServiceClock
-from skyrocket.config.sections import BrokerConfig
-from skyrocket.model.topic import SCHEDULE_TOPIC
-from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Route
+from skyrocket.observability.exposition import CONTENT_TYPE, Metric, render
+from skyrocket.observability.health import Check as Trouble
+from skyrocket.observability.health import alive, readiness
+from skyrocket.observability.http_endpoint import Page
+from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers
-from skyrocket.store.message_store import MessageStore
 
 
-class Inquiries:
-    """What the broker tells; `counters` is for those who count, `runtime_info` for those who have rows to add."""
+class StatisticsFeature(Feature):
+    """Puts together what the store, the tables and all features say."""
 
-    def __init__(
-        self,
-        store: MessageStore,
-        topics: TopicTable,
-        groups: SubscriptionGroupTable,
-        offsets: ConsumerOffsetTable,
-        delay_offsets: DelayOffsetTable,
-        consumers: ConnectedConsumers[Peer],
-        producers: ConnectedProducers[Peer],
-        polling: LongPolling,
-        routes: Callable[[], Iterable[Route]],
-        identity: BrokerIdentity,
-        config: BrokerConfig,
-        clock: ServiceClock,
-        subscriptions: Subscriptions,
-    ) -> None:
-        self._store = store
-        self._delay_offsets = delay_offsets
-        self.counters = Counters(clock, identity.cluster_name, topics.is_system, by_queue=config.queue_statistics)
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        store, tables, clock, identity = parts.store, parts.tables, parts.clock, parts.identity
+        self.sampling = Sampling(clock, store.statistics, parts.counters, self._forget_unused)
+        self.runtime_info = RuntimeInfo(store, self.sampling, clock, parts.classes, parts.features)
+        lag = Lag(store, tables, parts.counters, clock, identity.broker_name)
+        self._processor = StatisticsProcessor(self.runtime_info, parts.counters, lag, tables, identity)
+        self._metrics = MessageMetrics(store, tables, parts.counters, clock)
+        self._common_labels = {
+            "cluster": identity.cluster_name,
+            "node_type": "broker",
+            "node_id": identity.broker_name,
+            "aggregation": "cumulative",
+        }
 
-        def tidy() -> None:
-            if config.forget_unused_statistics:
-                self.counters.keep_only(
-                    lambda topic: topics.find(topic) is not None, lambda group: groups.find(group) is not None
-                )
-
-        self.sampling = Sampling(clock, store.statistics, self.counters, tidy)
-        self.runtime_info = RuntimeInfo(store, self.sampling, clock, routes, lambda: polling.held_count)
-        self.runtime_info.add_source(self._delay_rows)
-        lag = Lag(store, topics, offsets, consumers, self.counters, clock, identity.broker_name)
-        self.relay = ClientRelay(store, consumers, topics, groups, identity)
-        self._processors = (
-            StatisticsProcessor(self.runtime_info, self.counters, lag, groups, offsets, identity),
-            ConnectionProcessor(consumers, producers, offsets, identity, subscriptions),
-            OffsetAdminProcessor(store, topics, groups, offsets, consumers, identity),
-            self.relay,
-            QueueEntryProcessor(store, consumers),
-        )
+    def _forget_unused(self) -> None:
+        topics, groups = self._parts.tables.topics, self._parts.tables.groups
+        if self._parts.config.forget_unused_statistics:
+            self._parts.counters.keep_only(
+                lambda topic: topics.find(topic) is not None, lambda group: groups.find(group) is not None
+            )
 
     def handlers(self) -> Handlers:
-        for processor in self._processors:
-            yield from processor.handlers()
+        return self._processor.handlers()
 
-    def begin(self) -> None:
-        """Count from now on: what recovery has read again was counted in an earlier life."""
-        self._store.add_listener(self.counters.stored)
+    def services(self) -> tuple[Work, ...]:
+        return (self.sampling.run,)
 
-    def _delay_rows(self) -> dict[str, str]:
-        """Of each delay level that was used: the next to deliver, and the end of its queue."""
-        return {
-            f"scheduleMessageOffset_{level}": f"{offset},{self._store.max_offset(SCHEDULE_TOPIC, level - 1)}"
-            for level, offset in self._delay_offsets.content().offsets.items()
-        }
+    def metrics(self) -> Iterable[Metric]:
+        return self._metrics.collect()
+
+    def troubles(self) -> Mapping[str, Trouble]:
+        return {"store": self._store_trouble}
+
+    def _store_trouble(self) -> str | None:
+        store = self._parts.store
+        if store.disk_full:
+            return f"the disk of {store.paths.root} is full: no messages are taken"
+        return None if store.gate.is_open else store.gate.reason
+
+    def pages(self) -> Mapping[str, Callable[[], Page]]:
+        return {"/metrics": self._metrics_page, "/health": alive, "/ready": self._ready_page}
+
+    def _metrics_page(self) -> Page:
+        metrics = chain.from_iterable(feature.metrics() for feature in self._parts.features)
+        return Page(200, CONTENT_TYPE, render(metrics, self._common_labels))
+
+    def _ready_page(self) -> Page:
+        return readiness({name: check for each in self._parts.features for name, check in each.troubles().items()})
+
+    async def open(self) -> None:
+        # From now on: what recovery has read again was counted in an earlier life.
+        self._parts.store.add_listener(self._parts.counters.stored)

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.counters import GROUP_GET_NUMS, TOPIC_PUT_NUMS, Counters
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic_config import TopicConfig
@@ -17,7 +15,6 @@ from skyrocket.protocol.bodies.statistics import (
     TopicOffset,
     TopicStats,
 )
-from skyrocket.remoting.peer import Peer
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.time_search import TimeSearch
@@ -29,17 +26,15 @@ class Lag:
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        offsets: ConsumerOffsetTable,
-        consumers: ConnectedConsumers[Peer],
+        tables: Tables,
         counters: Counters,
         clock: Clock,
         broker_name: str,
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._offsets = offsets
-        self._consumers = consumers
+        self._topics = tables.topics
+        self._offsets = tables.offsets
+        self._consumers = tables.consumers
         self._counters = counters
         self._clock = clock
         self._broker_name = broker_name

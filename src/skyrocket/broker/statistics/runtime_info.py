@@ -1,17 +1,17 @@
 """GET_BROKER_RUNTIME_INFO: the table that `brokerStatus`, `clusterList` and dashboards read; every value is text."""
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from skyrocket.broker.core.feature import Feature
+from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.broker.state.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS
 from skyrocket.broker.statistics.rates import Traffic
 from skyrocket.broker.statistics.sampling import Sampling, traffic
 from skyrocket.clock import Clock
 from skyrocket.protocol.codes import OUR_VERSION, RequestCode, version_name
-from skyrocket.remoting.admission import RequestClass
-from skyrocket.remoting.router import Route
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.statistics import LatencyHistogram
@@ -54,34 +54,29 @@ _NO_TIMER: Final = {
 
 
 class RuntimeInfo:
-    """Puts the table together. `routes` are asked for the classes of requests, `held_pulls` for pulls that wait."""
+    """Puts the table together; features add rows of their own, or know better than these."""
 
     def __init__(
         self,
         store: MessageStore,
         sampling: Sampling,
         clock: Clock,
-        routes: Callable[[], Iterable[Route]],
-        held_pulls: Callable[[], int],
+        classes: RequestClasses,
+        features: Iterable[Feature],
     ) -> None:
         self._store = store
         self._sampling = sampling
         self._clock = clock
-        self._routes = routes
-        self._held_pulls = held_pulls
+        self._classes = classes
+        self._features = features
         self._disk = Disk()
-        self._sources: list[Callable[[], Rows]] = []
-
-    def add_source(self, rows: Callable[[], Rows]) -> None:
-        """Have another part of the broker asked for rows of its own: delay levels, timers."""
-        self._sources.append(rows)
 
     def table(self) -> dict[str, str]:
         """All rows as they are now."""
         rows = {**_NO_TIMER, **self._life(), **self._totals(), **self._speeds(), **self._puts(), **self._log()}
         rows.update(self._waiting())
-        for source in self._sources:
-            rows.update(source())
+        for feature in self._features:
+            rows.update(feature.runtime_rows())
         return rows
 
     def _life(self) -> Rows:
@@ -160,25 +155,16 @@ class RuntimeInfo:
         return rows
 
     def _waiting(self) -> Rows:
-        classes = {route.code: route.request_class for route in self._routes()}
         rows: dict[str, str] = {}
         for name, code in _POOLS.items():
-            size, capacity = self._pool(classes, code)
-            rows[f"{name}ThreadPoolQueueSize"] = str(size)
-            rows[f"{name}ThreadPoolQueueCapacity"] = str(capacity)
+            pool = self._classes.of(code)
+            rows[f"{name}ThreadPoolQueueSize"] = str(pool.in_hand)
+            rows[f"{name}ThreadPoolQueueCapacity"] = str(pool.limit)
             rows[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = "0"  # begun in the turn in which they are read
-        size, capacity = self._pool(classes, RequestCode.END_TRANSACTION)
-        rows["EndTransactionQueueSize"] = str(size)
-        rows["EndTransactionThreadPoolQueueCapacity"] = str(capacity)
+        pool = self._classes.end_transaction
+        rows["EndTransactionQueueSize"] = str(pool.in_hand)
+        rows["EndTransactionThreadPoolQueueCapacity"] = str(pool.limit)
         return rows
-
-    def _pool(self, classes: Mapping[int | None, RequestClass], code: int) -> tuple[int, int]:
-        """Requests in hand and how many there may be; pulls that wait for messages are no backlog."""
-        found = classes.get(code)
-        if found is None:
-            return 0, 0
-        held = self._held_pulls() if code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE) else 0
-        return max(found.in_hand - held, 0), found.limit
 
 
 def _reads(traffic: Traffic) -> int:

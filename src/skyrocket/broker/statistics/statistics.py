@@ -2,10 +2,9 @@
 
 import asyncio
 
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.statistics.lag import Lag
 from skyrocket.broker.statistics.runtime_info import RuntimeInfo
 from skyrocket.protocol.bodies.statistics import (
@@ -36,15 +35,14 @@ class StatisticsProcessor:
         runtime_info: RuntimeInfo,
         counters: Counters,
         lag: Lag,
-        groups: SubscriptionGroupTable,
-        offsets: ConsumerOffsetTable,
+        tables: Tables,
         identity: BrokerIdentity,
     ) -> None:
         self._runtime_info = runtime_info
         self._counters = counters
         self._lag = lag
-        self._groups = groups
-        self._offsets = offsets
+        self._groups = tables.groups
+        self._offsets = tables.offsets
         self._identity = identity
 
     def handlers(self) -> Handlers:

@@ -1,31 +1,23 @@
-"""Builds what belongs to timers, and says what operators may know about them.
+"""Timers: messages that wait for a time of their own, how they are recalled, and what operators may know of them."""
 
-pending()     which messages wait, soonest first
-counts()      how many of each topic wait
-metrics()     for /metrics
-"""
-
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from skyrocket.broker.rules.put_rules import PutRules
-from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.live_settings import LiveSettings
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.core.feature import Feature, Follow
+from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.timer.admin import TimerAdminProcessor
+from skyrocket.broker.timer.pending import PendingTimerProcessor
 from skyrocket.broker.timer.recall import RecallProcessor
 from skyrocket.broker.timer.rules import TimerRules
-from skyrocket.broker.timer.service import PendingTimer, TimerPlace, TimerService
+from skyrocket.broker.timer.service import PendingTimer, TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.clock import ServiceClock
-from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.config_files import timer_metrics
 from skyrocket.observability.exposition import Kind, Metric
+from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers
 from skyrocket.store.config_file import ConfigFile
-from skyrocket.store.disk import Disk
-from skyrocket.store.message_store import MessageStore
 from skyrocket.store.timer.timer_files import TimerFiles
 
 _KEYS: Final = (
@@ -38,56 +30,50 @@ _KEYS: Final = (
 )
 
 
-class Timers:
-    """The timers of one broker; without `timerWheelEnable` there is no service, and what asks for one is refused."""
+class TimerFeature(Feature):
+    """Without `timerWheelEnable` there is no service, and what asks for one is refused."""
 
-    def __init__(
-        self,
-        store: MessageStore,
-        topics: TopicTable,
-        identity: BrokerIdentity,
-        config: BrokerConfig,
-        clock: ServiceClock,
-        after_put: Callable[[], None],
-        rules: PutRules,
-        disk: Disk | None = None,
-    ) -> None:
-        settings, disk = store.config, disk or Disk()
+    def __init__(self, parts: Parts) -> None:
+        store, clock, config = parts.store, parts.clock, parts.store.config
         path = str(Path(store.paths.config) / "timermetrics")
-        self.counts = TimerCountTable(ConfigFile(disk, path, timer_metrics.decode, timer_metrics.encode), clock)
+        self.counts = TimerCountTable(ConfigFile(parts.disk, path, timer_metrics.decode, timer_metrics.encode), clock)
         files: TimerFiles | None = None
         self.service: TimerService | None = None
-        self._rules = TimerRules(settings, clock)
-        if settings.timer_wheel:
-            files = TimerFiles(disk, store.paths, settings.timer_precision_ms, settings.timer_log_file_size)
-            self.service = TimerService(store, files, self.counts, clock, after_put, settings)
-            self._rules = TimerRules(settings, clock, self.service.waiting_at)
+        if config.timer_wheel:
+            files = TimerFiles(parts.disk, store.paths, config.timer_precision_ms, config.timer_log_file_size)
+            self.service = TimerService(store, files, self.counts, clock, config)
+        self._rules = parts.rules.timers = TimerRules(config, clock, self.service)
         self._admin = TimerAdminProcessor(files, self.counts)
-        self._recall = RecallProcessor(store, topics, self._rules, identity, config, clock, after_put)
+        self._pending = PendingTimerProcessor(self.service)
+        self._recall = RecallProcessor(store, parts.tables.topics, self._rules, parts.identity, parts.config, clock)
         self._clock = clock
-        rules.park, rules.timer_step = self._rules.apply, self._rules.step_for
+        self._settings = parts.settings
+        self._delivers = parts.is_master  # a slave delivers nothing: its master does
 
     def handlers(self) -> Handlers:
-        return (*self._recall.handlers(), *self._admin.handlers())
+        return (*self._recall.handlers(), *self._admin.handlers(), *self._pending.handlers())
 
-    def follow(self, settings: LiveSettings) -> None:
-        """Take other settings at once."""
+    def services(self) -> tuple[Work, ...]:
+        return (self.service.run, self.service.run_saves) if self.service is not None and self._delivers else ()
 
-        def apply() -> None:
-            self._rules.use(settings.store)
-            self._recall.use(settings.broker, settings.store)
+    def follows(self) -> tuple[Follow, ...]:
+        return (Follow(self._settings_changed, _KEYS),)
 
-        settings.follow(apply, *_KEYS)
+    def _settings_changed(self) -> None:
+        self._rules.use(self._settings.store)
+        self._recall.use(self._settings.broker, self._settings.store)
+
+    async def open(self) -> None:
+        await asyncio.to_thread(self.load)
 
     def load(self) -> None:
         """Take up the work where it was left; the store must be open. Raises CorruptFile."""
         if self.service is not None:
             self.service.load()
 
-    def close(self) -> None:
-        """Save how far it has come."""
+    async def close(self) -> None:
         if self.service is not None:
-            self.service.close()
+            await asyncio.to_thread(self.service.close)
 
     # ── for operators ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -95,12 +81,7 @@ class Timers:
         """Messages that wait for a time from this one on, soonest first."""
         return [] if self.service is None else self.service.pending(from_ms, limit)
 
-    def pending_page(self, place: TimerPlace, most: int) -> tuple[list[PendingTimer], TimerPlace | None]:
-        """A bounded part of them, and where to go on; raises DataError for a place that was never told."""
-        return ([], None) if self.service is None else self.service.pending_page(place, most)
-
-    def rows(self) -> dict[str, str]:
-        """For runtime info, with RocketMQ's names."""
+    def runtime_rows(self) -> Mapping[str, str]:
         service = self.service
         if service is None:
             return {}
@@ -117,7 +98,6 @@ class Timers:
         return sum(max(count, 0) for count in self.counts.counts().values())
 
     def metrics(self) -> Iterator[Metric]:
-        """Counted since the start, but for what waits."""
         service = self.service
         if service is None:
             return

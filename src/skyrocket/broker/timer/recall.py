@@ -6,7 +6,6 @@ is not delivered. The answer comes when the cancel is stored.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import Final
 
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
@@ -53,7 +52,6 @@ class RecallProcessor:
         identity: BrokerIdentity,
         config: BrokerConfig,
         clock: Clock,
-        after_put: Callable[[], None],
     ) -> None:
         self._store = store
         self._topics = topics
@@ -62,7 +60,6 @@ class RecallProcessor:
         self._config = config
         self._limits = store.config
         self._clock = clock
-        self._after_put = after_put
         self._region = {"MSG_REGION": identity.region}
 
     def use(self, config: BrokerConfig, limits: StoreConfig) -> None:
@@ -84,7 +81,6 @@ class RecallProcessor:
         except RequestError as error:
             error.ext_fields = self._region
             raise
-        self._after_put()
         later = LaterAnswer(request)
         fields = RecallMessageAnswer(region=self._identity.region, msg_id=handle.unique_key).to_fields()
         answer = request.answer(ResponseCode.SUCCESS, _REMARK, fields)
@@ -135,7 +131,7 @@ class RecallProcessor:
         born_host = pack_host(packed_host(peer.remote_address))
         cancel = PutMessage(handle.topic, 0, b"0", properties, born_timestamp=now_ms, born_host=born_host)
         try:
-            self._rules.apply(cancel)
+            self._rules.park(cancel)
         except RequestError as error:  # the step has become too crowded, or the timer is off
             raise SystemFailure("recall failed, execute error") from error
         return cancel

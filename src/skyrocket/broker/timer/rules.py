@@ -9,10 +9,11 @@ else                     goes to rmq_sys_wheel_timer; TIMER_OUT_MS, REAL_TOPIC a
 
 import random
 import re
-from collections.abc import Callable
 from typing import Final
 
+from skyrocket.broker.rules.put_rules import real_place
 from skyrocket.broker.timer.parked_message import CANCELLED_KEY, OUT_MS
+from skyrocket.broker.timer.service import TimerService
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.properties import find_property, with_property, without_property
@@ -23,28 +24,37 @@ from skyrocket.store.commit_log import PutMessage
 
 REQUESTS: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
 
+MANY_UNPARKED: Final = 1000  # timers that were sent and are not on the wheel yet
 _NO_LIMIT: Final = 2**31 - 1
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
-def real_place(topic: str, queue_id: int) -> bytes:
-    """The properties that say where a message belongs that waits elsewhere."""
-    return b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (topic.encode(), queue_id)
-
-
 class TimerRules:
-    """`waiting_at` tells how many messages wait for the step of a time."""
+    """The keeper of timers that senders' messages meet (`rules.put_rules`); without a service nothing can wait."""
 
-    def __init__(self, config: StoreConfig, clock: Clock, waiting_at: Callable[[int], int] = lambda time_ms: 0) -> None:
+    def __init__(self, config: StoreConfig, clock: Clock, service: TimerService | None = None) -> None:
         self._config = config
         self._clock = clock
-        self._waiting_at = waiting_at
+        self._service = service
 
     def use(self, config: StoreConfig) -> None:
         """Go by other limits."""
         self._config = config
 
-    def apply(self, message: PutMessage) -> None:
+    @property
+    def is_on(self) -> bool:
+        return self._service is not None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether what was due some steps ago may not have been delivered, or waits to be put on the wheel."""
+        service = self._service
+        if service is None:
+            return False
+        late_ms = self._clock.now_ms() - service.read_time_ms
+        return late_ms > 2 * self._config.timer_precision_ms or service.unparked > MANY_UNPARKED
+
+    def park(self, message: PutMessage) -> None:
         """Let a message wait if it asks for it; raises MessageIllegal or SystemFailure."""
         properties = message.properties
         has_waited = OUT_MS in properties and find_property(properties, OUT_MS) is not None
@@ -69,8 +79,8 @@ class TimerRules:
         message.topic, message.queue_id = TIMER_TOPIC, 0
 
     def step_for(self, asked: bytes, text: bytes) -> int | None:
-        """The step (TIMER_OUT_MS) that a request means; None when its time has passed. Raises as `apply` does."""
-        if not self._config.timer_wheel:
+        """The step (TIMER_OUT_MS) that a request means; None when its time has passed. Raises as `park` does."""
+        if self._service is None:
             raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
         now_ms = self._clock.now_ms()
         deliver_ms = self._deliver_ms(asked, text, now_ms)
@@ -104,7 +114,8 @@ class TimerRules:
         limit = self._config.timer_slot_limit
         if limit == _NO_LIMIT:
             return
-        waiting = self._waiting_at(out_ms)
+        assert self._service is not None
+        waiting = self._service.waiting_at(out_ms)
         if waiting > limit and random.random() * limit < waiting - limit:
             raise SystemFailure(
                 f"timer message is under flow control, max num limit is {2 * limit} or the current value is greater "

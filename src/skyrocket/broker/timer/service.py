@@ -65,7 +65,7 @@ class TimerPlace(NamedTuple):
 
 
 class TimerService:
-    """The timer; `after_put` is called when messages are in the log, so that they are dispatched."""
+    """Parks timers on the wheel, and delivers them step by step."""
 
     def __init__(
         self,
@@ -73,7 +73,6 @@ class TimerService:
         files: TimerFiles,
         counts: TimerCountTable,
         clock: ServiceClock,
-        after_put: Callable[[], None],
         config: StoreConfig,
     ) -> None:
         self.totals = TimerTotals()
@@ -82,7 +81,6 @@ class TimerService:
         self._files = files
         self._counts = counts
         self._clock = clock
-        self._after_put = after_put
         self._config = config
         self._precision_ms = config.timer_precision_ms
         self._save_seconds = config.timer_flush_interval_ms / 1000
@@ -97,7 +95,7 @@ class TimerService:
         store, files, counts = self._store, self._files, self._counts
         self._steps = WaitingSteps(times_ms)
         self._parking = TimerParking(store, files, self._steps, counts, self.totals, self._config)
-        self._delivery = StepDelivery(store, files, self._steps, counts, self.totals, self._clock, self._after_put)
+        self._delivery = StepDelivery(store, files, self._steps, counts, self.totals, self._clock)
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

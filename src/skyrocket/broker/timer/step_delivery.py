@@ -9,7 +9,7 @@ import contextlib
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -75,7 +75,7 @@ class _Passed(NamedTuple):
 
 
 class StepDelivery:
-    """`after_put` is called when messages are in the log, so that they are dispatched."""
+    """Delivers the messages of steps whose time has come."""
 
     def __init__(
         self,
@@ -85,7 +85,6 @@ class StepDelivery:
         counts: TimerCountTable,
         totals: TimerTotals,
         clock: Clock,
-        after_put: Callable[[], None],
     ) -> None:
         self.rests_until = 0.0  # monotonic: a message was not taken
         self._store = store
@@ -94,7 +93,6 @@ class StepDelivery:
         self._counts = counts
         self._totals = totals
         self._clock = clock
-        self._after_put = after_put
         self._open: list[_Step] = []  # soonest first
         self._expected = 0  # messages that wait for them, as the wheel counts
         # Steps that were delivered in part: before which position of the timer log. More than one only after the clock
@@ -221,8 +219,6 @@ class StepDelivery:
             totals.dropped += fate is _Fate.DROPPED
             changes[each.topic] += 1 if each.unit.deletes else -1
         self._counts.add_all(changes)
-        if puts:
-            self._after_put()
         return failed
 
     def _pass(self, step: _Step, left: int) -> int:

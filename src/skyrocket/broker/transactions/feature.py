@@ -1,40 +1,22 @@
-"""Builds what belongs to transactions, and says what operators may know and do about them.
+"""Transactions: half messages, checks with their producers, and their end, by a producer's or an operator's word."""
 
-open_transactions()      which wait for their end, how old they are, how often they were checked
-end(offset, decision)    an operator's word in place of the producer's
-metrics()                for /metrics
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from skyrocket.broker.rules.put_rules import PutRules
-from skyrocket.broker.state.connected_producers import ConnectedProducers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.live_settings import LiveSettings
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.core.feature import Feature, Follow
+from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.transactions.end_transaction import EndTransactionProcessor
+from skyrocket.broker.transactions.open_transactions import OpenTransactionProcessor
 from skyrocket.broker.transactions.transaction_check import TransactionCheck
 from skyrocket.broker.transactions.transaction_counts import TransactionCountTable
-from skyrocket.broker.transactions.transaction_log import (
-    Decision,
-    OpenPage,
-    OpenTransaction,
-    PutRefused,
-    TransactionLog,
-)
-from skyrocket.clock import ServiceClock
-from skyrocket.config.sections import BrokerConfig
+from skyrocket.broker.transactions.transaction_log import TransactionLog
 from skyrocket.format.config_files import transaction_metrics
 from skyrocket.observability.exposition import Kind, Metric
-from skyrocket.protocol.errors import SystemFailure
-from skyrocket.remoting.peer import Peer
+from skyrocket.protocol.errors import NoPermission
+from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers
 from skyrocket.store.config_file import ConfigFile
-from skyrocket.store.disk import Disk
-from skyrocket.store.message_store import MessageStore
 
 _KEYS: Final = (
     "transactionTimeOut",
@@ -47,67 +29,49 @@ _KEYS: Final = (
 )
 
 
-class Transactions:
-    """The transactions of one broker."""
+class TransactionsFeature(Feature):
+    """The transactions of one broker, and the keeper of halves that senders' messages meet (`rules.put_rules`)."""
 
-    def __init__(
-        self,
-        store: MessageStore,
-        topics: TopicTable,
-        offsets: ConsumerOffsetTable,
-        producers: ConnectedProducers[Peer],
-        identity: BrokerIdentity,
-        config: BrokerConfig,
-        clock: ServiceClock,
-        after_put: Callable[[], None],
-        rules: PutRules,
-    ) -> None:
+    def __init__(self, parts: Parts) -> None:
+        store, tables, config, clock = parts.store, parts.tables, parts.config, parts.clock
         path = str(Path(store.paths.config) / "transactionMetrics")
-        file = ConfigFile(Disk(), path, transaction_metrics.decode, transaction_metrics.encode)
+        file = ConfigFile(parts.disk, path, transaction_metrics.decode, transaction_metrics.encode)
         self.counts = TransactionCountTable(file, clock)
-        self.log = TransactionLog(
-            store, topics, offsets, self.counts, rules, config, identity.store_host, clock, after_put
-        )
-        self.check = TransactionCheck(self.log, store, producers, self.counts, config, identity, clock)
-        self._processor = EndTransactionProcessor(self.log, store, config, clock, is_master=identity.broker_id == 0)
-        self._rules = rules
-        rules.rejects_transactions = config.reject_transactions
-        rules.on_half = lambda topic: self.counts.add(topic, 1)
+        self.log = TransactionLog(store, tables, self.counts, parts.rules, config, parts.identity.store_host, clock)
+        self.check = TransactionCheck(self.log, store, tables.producers, self.counts, config, parts.identity, clock)
+        self.ends = EndTransactionProcessor(self.log, store, config, clock, is_master=parts.is_master)
+        self._open = OpenTransactionProcessor(self.log, is_master=parts.is_master)
+        self._settings = parts.settings
+        self._host = parts.identity.address.host
+        self._checks = parts.is_master  # a slave asks nobody: its master does
+        parts.rules.halves = self
+
+    def accept(self, topic: str) -> None:
+        """A half is about to be put; raises NoPermission where transactions are rejected."""
+        if self._settings.broker.reject_transactions:
+            raise NoPermission(f"the broker[{self._host}] sending transaction message is forbidden")
+        self.counts.add(topic, 1)
 
     def handlers(self) -> Handlers:
-        return self._processor.handlers()
+        return (*self.ends.handlers(), *self._open.handlers())
 
-    def follow(self, settings: LiveSettings) -> None:
-        """Take other settings at once."""
+    def services(self) -> tuple[Work, ...]:
+        return (self.check.run,) if self._checks else ()
 
-        def apply() -> None:
-            self.check.use(settings.broker)
-            self._processor.use(settings.broker)
-            self._rules.rejects_transactions = settings.broker.reject_transactions
+    def follows(self) -> tuple[Follow, ...]:
+        return (Follow(self._settings_changed, _KEYS),)
 
-        settings.follow(apply, *_KEYS)
+    def _settings_changed(self) -> None:
+        self.check.use(self._settings.broker)
+        self.ends.use(self._settings.broker)
 
-    # ── for operators ────────────────────────────────────────────────────────────────────────────────────────────────
+    async def open(self) -> None:
+        self.log.load()
 
-    def open_transactions(self, limit: int = 1000) -> list[OpenTransaction]:
-        """Those that wait for their end, oldest place first."""
-        return self.log.open_transactions(limit)
-
-    def open_page(self, begin: int, most_read: int) -> OpenPage:
-        """The same among the next halves from an offset on."""
-        return self.log.open_page(begin, most_read)
-
-    def end(self, half_offset: int, decision: Decision, transaction_id: str = "") -> None:
-        """End an open transaction, given by the queue offset of its half and its id; raises SystemFailure."""
-        try:
-            self.log.end_by_operator(half_offset, decision, transaction_id)
-        except PutRefused as error:
-            raise SystemFailure(
-                f"the transaction is still open, the store did not take its message: {error}"
-            ) from error
+    async def close(self) -> None:
+        await self.check.close()
 
     def metrics(self) -> Iterator[Metric]:
-        """Counted since the start, but for the number of open ones."""
         waiting = Metric("rocketmq_half_messages", Kind.GAUGE, "Transactions that have not ended, by topic")
         for topic, count in self.counts.counts().items():
             waiting.add(count, topic=topic)

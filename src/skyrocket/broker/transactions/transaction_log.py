@@ -13,13 +13,12 @@ their answer was late: copies are known by their unique key, and the word counts
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_rules import PutRules
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.transactions.half_message import HALF_QUEUE, HalfMessage, read_half
 from skyrocket.broker.transactions.transaction_counts import TransactionCountTable
 from skyrocket.clock import Clock
@@ -90,29 +89,26 @@ class _Ended(NamedTuple):
 
 
 class TransactionLog:
-    """The owner of halves and their ends; `after_put` is called when records are in the log: they are dispatched."""
+    """The owner of halves and their ends."""
 
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        offsets: ConsumerOffsetTable,
+        tables: Tables,
         counts: TransactionCountTable,
         rules: PutRules,
         config: BrokerConfig,
         store_host: Host,
         clock: Clock,
-        after_put: Callable[[], None],
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._offsets = offsets
+        self._topics = tables.topics
+        self._offsets = tables.offsets
         self._counts = counts
         self._rules = rules
         self._config = config
         self._host = pack_host(store_host)
         self._clock = clock
-        self._after_put = after_put
         self.half_offset = 0  # everything before it is done
         self._ended: dict[int, _Ended] = {}  # from half_offset on, by queue offset of the half
         self._newest: dict[bytes, int] = {}  # unique key → queue offset, of halves with several copies
@@ -342,7 +338,6 @@ class TransactionLog:
         result = self._store.put(message)
         if not result.ok:
             raise PutRefused(result)
-        self._after_put()
         return result
 
     def _note_end(self, offset: int, ended: _Ended) -> None:

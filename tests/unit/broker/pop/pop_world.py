@@ -4,25 +4,14 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
-from skyrocket.broker.pop.feature import Popping
-from skyrocket.broker.pop.revive import timer_is_behind
-from skyrocket.broker.rules.put_rules import PutRules
-from skyrocket.broker.rules.subscriptions import Subscriptions
-from skyrocket.broker.state.connected_consumers import ConnectedConsumers
-from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
-from skyrocket.broker.state.system_topics import SystemTopics
-from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.timer.feature import Timers
+from skyrocket.broker.core.parts import build_parts
+from skyrocket.broker.pop.feature import PopFeature
+from skyrocket.broker.timer.feature import TimerFeature
+from skyrocket.broker.timer.service import TimerService
 from skyrocket.config.sections import BrokerConfig, StoreConfig
-from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets, order_info, request_mode, subscription_groups, topics
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_records
 from skyrocket.model.message import StoredMessage
@@ -42,9 +31,7 @@ from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import LaterAnswer, refusal
 from skyrocket.remoting.exchange import command_of
 from skyrocket.store.commit_log import PutMessage
-from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
-from skyrocket.store.message_store import MessageStore
 from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import UnforcedDisk, small_config
 
@@ -107,6 +94,9 @@ def popped_messages(body: bytes, answer: PopMessageAnswer, group: str = GROUP) -
     return found
 
 
+def _dispatched_by_hand() -> None: ...
+
+
 class PopWorld:
     """Pop over a store directory."""
 
@@ -123,48 +113,43 @@ class PopWorld:
     ) -> None:
         self.root = root
         self.clock = clock or FakeClock()
-        self.config = replace(config or BrokerConfig(), broker_name=BROKER)
         self.disk = disk or UnforcedDisk()
-        self.draw = draw
-        identity = BrokerIdentity(Address("127.0.0.1", 10_911))
+        config = replace(
+            config or BrokerConfig(),
+            broker_name=BROKER,
+            store_root=str(root),
+            listen_port=10_911,
+            broker_ip="127.0.0.1",
+            property_filter=True,
+        )
         chosen = store_config or small_config(timer_log_file_size=4096)
-        self.store = MessageStore(root, chosen, store_host=identity.store_host, clock=self.clock, disk=self.disk)
-        system = SystemTopics(revive_queues=self.config.revive_queues).configs()
-        self.topics = TopicTable(self._file("topics.json", topics), self.clock, system)
-        self.groups = SubscriptionGroupTable(self._file("subscriptionGroup.json", subscription_groups), self.clock)
-        self.offsets = ConsumerOffsetTable(self._file("consumerOffset.json", consumer_offsets), self.clock)
-        self.rules = PutRules((1000,), "127.0.0.1")
-        self.timers = Timers(
-            self.store, self.topics, identity, self.config, self.clock, lambda: None, self.rules, self.disk
-        )
-        self.popping = Popping(
-            self.store,
-            self.topics,
-            self.groups,
-            self.offsets,
-            ConnectedConsumers(self.clock),
-            Subscriptions(by_property=True),
-            self.rules,
-            identity,
-            self.clock,
-            self.clock,
-            lambda: self.config,
-            lambda: None,
-            self._file("consumerOrderInfo.json", order_info),
-            self._file("messageRequestMode.json", request_mode),
-            is_timer_behind=partial(timer_is_behind, self.timers.service, self.clock, chosen.timer_precision_ms),
-            draw=lambda: self.draw,
-        )
-        self.store.add_listener(self.popping.arrived)
+        self.parts = build_parts(config, replace(chosen, message_delay_levels="1s"), self.clock, disk=self.disk)
+        self.store, self.rules = self.parts.store, self.parts.rules
+        self.store.intake.after_put = _dispatched_by_hand
+        self.topics, self.groups = self.parts.tables.topics, self.parts.tables.groups
+        self.offsets = self.parts.tables.offsets
+        self.timers = TimerFeature(self.parts)
+        self.popping = PopFeature(self.parts)
+        self.draw = draw
+        self.popping.processor.draw = lambda: self.draw
+        self.topics.load()
         self.store.open()
-        for table in (self.topics, self.groups, self.offsets, self.popping):
+        for table in (self.groups, self.offsets, self.popping, self.timers):
             table.load()
-        self.timers.load()
         self.topics.ensure(TOPIC, queues)
 
-    def _file(self, name: str, layout: ModuleType) -> ConfigFile[Any]:
-        encode = partial(layout.encode, dialect=Dialect.V5_4)
-        return ConfigFile(self.disk, str(self.root / "config" / name), layout.decode, encode)
+    @property
+    def _timer(self) -> TimerService:
+        assert self.timers.service is not None
+        return self.timers.service
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self.parts.settings.broker
+
+    @config.setter
+    def config(self, config: BrokerConfig) -> None:
+        self.parts.settings.broker = config
 
     # ── messages and time ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -196,8 +181,8 @@ class PopWorld:
         while self.popping.revive.revive_once(self.clock.now_ms()):
             self.store.dispatch()
         self.store.dispatch()
-        self.popping.pops.check()
-        self.popping.notifications.check()
+        self.popping.waiting.pops.check()
+        self.popping.waiting.notifications.check()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -273,7 +258,7 @@ class PopWorld:
     def save(self) -> None:
         """What the broker does every few seconds."""
         self.popping.revive_log.force_to_disk()
-        for table in (self.offsets, self.popping.orders, self.popping.modes):
+        for table in (self.topics, self.groups, self.offsets, self.popping.orders, self.popping.modes):
             if table.dirty:
                 table.save()
         assert self.timers.service is not None
@@ -281,7 +266,7 @@ class PopWorld:
 
     def stop(self) -> None:
         self.save()
-        self.timers.close()
+        self._timer.close()
         self.store.close()
 
     def again(self, **changes: Any) -> "PopWorld":
@@ -289,10 +274,15 @@ class PopWorld:
         return PopWorld(self.root, self.clock, config=self.config, draw=self.draw, **changes)
 
     def killed(self, target: Path) -> "PopWorld":
-        """A broker that starts on what is in the page cache now; this one was killed."""
+        """A broker that starts on what is in the page cache now; this one was killed.
+
+        Topics and groups are there: the broker saves them soon after a change.
+        """
+        self.topics.save()
+        self.groups.save()
         shutil.copytree(self.root, target, copy_function=_copy_with_holes)
         self.store.close()
-        self.timers.close()
+        self._timer.close()
         return PopWorld(target, self.clock, config=self.config, draw=self.draw)
 
 

@@ -17,7 +17,7 @@ def persistence(world: PopWorld) -> Persistence:
     made = Persistence((), world.offsets, 5.0, world.clock)
     made.before_offsets = world.popping.revive_log.force_to_disk
     made.also_save(world.popping.modes)
-    made.also_save(world.popping.orders, with_offsets=True)
+    made.also_save(world.popping.orders)
     return made
 
 

@@ -26,7 +26,7 @@ STANDARD = delays_of_levels(DEFAULT_DELAY_LEVELS)
 def applied(sys_flag: int = 0, reconsume_times: int = 0, **properties: str) -> PutMessage:
     message = PutMessage("Orders", 3, b"body", encode_properties(properties), sys_flag=sys_flag)
     message.reconsume_times = reconsume_times
-    PutRules(STANDARD, "192.0.2.1").apply(message)
+    PutRules(STANDARD).apply(message)
     return message
 
 
@@ -107,16 +107,20 @@ def test_a_half_message_waits_for_its_end_but_not_a_retry_of_one() -> None:
     assert applied(TRAN_MSG="false").topic == "Orders"
 
 
-def test_a_broker_may_be_told_to_take_no_half_messages() -> None:
-    rules = PutRules(STANDARD, "192.0.2.1")
-    rules.rejects_transactions = True
-    with pytest.raises(NoPermission, match=r"^the broker\[192.0.2.1\] sending transaction message is forbidden$"):
+def test_who_keeps_half_messages_may_refuse_them() -> None:
+    class Refusing:
+        def accept(self, topic: str) -> None:
+            raise NoPermission(f"no halves for {topic}")
+
+    rules = PutRules(STANDARD)
+    rules.halves = Refusing()
+    with pytest.raises(NoPermission, match="no halves for Orders"):
         rules.apply(PutMessage("Orders", 3, b"body", encode_properties({"TRAN_MSG": "true"})))
 
 
 def test_what_a_consumer_sends_back_is_no_half_again() -> None:
     message = PutMessage("%DLQ%Shop", 0, b"body", encode_properties({"TRAN_MSG": "true", "DELAY": "0"}), sys_flag=8)
-    PutRules(STANDARD, "192.0.2.1").postpone(message)
+    PutRules(STANDARD).postpone(message)
     assert message.topic == "%DLQ%Shop"
 
 
@@ -165,7 +169,7 @@ def test_a_message_for_a_compacted_topic_needs_a_key() -> None:
 
 
 def test_a_batch_may_not_be_delayed_as_a_whole() -> None:
-    rules = PutRules(STANDARD, "")
+    rules = PutRules(STANDARD)
     assert rules.refuses_in_batch(b"WAIT\x01true\x02DELAY\x013\x02")
     assert not rules.refuses_in_batch(b"WAIT\x01true\x02DELAY\x010\x02")
     assert delay_level(b"MY_DELAY\x013\x02") == 0

@@ -69,9 +69,9 @@ class Delayed:
         encode = partial(delay_offsets.encode, dialect=Dialect.V5_4)
         path = str(root / "config" / "delayOffset.json")
         self.offsets = DelayOffsetTable(ConfigFile(chosen, path, delay_offsets.decode, encode), clock)
-        self.levels = DelayLevels(self.store, self.offsets, clock, delays, lambda: None)
+        self.levels = DelayLevels(self.store, self.offsets, clock, delays)
         self.levels.load()
-        self.rules = PutRules(delays, "")
+        self.rules = PutRules(delays)
 
     def put(self, body: bytes, level: int, **fields: Any) -> PutResult:
         properties = encode_properties({"TAGS": "red", "DELAY": str(level)})
@@ -462,7 +462,7 @@ def test_what_waits_in_a_store_of_apache_rocketmq_is_delivered_and_nothing_else(
     encode = partial(delay_offsets.encode, dialect=Dialect.V5_4)
     path = str(root / "config" / "delayOffset.json")
     offsets = DelayOffsetTable(ConfigFile(Disk(), path, delay_offsets.decode, encode), clock)
-    levels = DelayLevels(store, offsets, clock, parse_delay_levels(DEFAULT_DELAY_LEVELS), lambda: None)
+    levels = DelayLevels(store, offsets, clock, parse_delay_levels(DEFAULT_DELAY_LEVELS))
     levels.load()
     ends = store.commit_log.written_offset
     while levels.fire_due(clock.now_ms()):

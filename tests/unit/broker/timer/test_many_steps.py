@@ -120,6 +120,7 @@ def test_a_step_that_was_not_over_when_the_others_were_looked_at_waits_for_its_c
     given.put_at(b"second", clock.now_ms() + 3000)
     given.fire()
     clock.advance(ms=1000)
+    given.store.intake.after_put = lambda: None
     held = given.store.put(PutMessage(TOPIC, QUEUE, b"x"))  # not dispatched: nothing may be opened yet
     assert given.service.fire_due(clock.now_ms()) == 0
     given.dispatch = lambda: None  # type: ignore[method-assign]

@@ -320,15 +320,18 @@ def test_without_a_timer_all_are_refused(clock: FakeClock, tmp_path: Path) -> No
     timed.stop()
 
 
-def test_a_crowded_step_refuses_more_the_fuller_it_is(timed: Timed, clock: FakeClock) -> None:
+def test_a_crowded_step_refuses_more_the_fuller_it_is(
+    timed: Timed, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     remarks: set[str | None] = set()
 
     def refused_of_300(waiting: int) -> int:
-        rules = TimerRules(timed.config, clock, lambda time_ms: waiting)
+        monkeypatch.setattr(timed.service, "waiting_at", lambda time_ms: waiting)
+        rules = TimerRules(timed.config, clock, timed.service)
         refused = 0
         for _ in range(300):
             try:
-                rules.apply(PutMessage(TOPIC, 0, b"x", b"TIMER_DELAY_SEC\x015\x02"))
+                rules.park(PutMessage(TOPIC, 0, b"x", b"TIMER_DELAY_SEC\x015\x02"))
             except SystemFailure as error:
                 remarks.add(error.remark)
                 refused += 1

@@ -48,14 +48,16 @@ class Timed:
         disk = disk or UnforcedDisk()
         self.store = MessageStore(root, self.config, clock=clock, disk=disk)
         self.store.open()
+        self.store.intake.after_put = self.dispatch
         self.files = TimerFiles(disk, self.store.paths, self.config.timer_precision_ms, self.config.timer_log_file_size)
         path = str(root / "config" / "timermetrics")
         self.counts = TimerCountTable(ConfigFile(disk, path, timer_metrics.decode, timer_metrics.encode), clock)
-        self.service = TimerService(self.store, self.files, self.counts, clock, self.dispatch, self.config)
+        self.service = TimerService(self.store, self.files, self.counts, clock, self.config)
         self.service.load()
-        self.timer_rules = TimerRules(self.config, clock, self.service.waiting_at)
-        self.rules = PutRules((1000,), "")
-        self.rules.park = self.timer_rules.apply
+        service = self.service if self.config.timer_wheel else None
+        self.timer_rules = TimerRules(self.config, clock, service)
+        self.rules = PutRules((1000,))
+        self.rules.timers = self.timer_rules
 
     def dispatch(self) -> None:
         self.store.dispatch()
@@ -73,7 +75,7 @@ class Timed:
     def recall(self, key: str, deliver_ms: int) -> None:
         """As the recall request does; the step of the message must not be over."""
         parked = PutMessage(TOPIC, 0, b"", encode_properties({"TIMER_DELIVER_MS": str(deliver_ms)}))
-        self.timer_rules.apply(parked)
+        self.timer_rules.park(parked)
         handle = decode_handle(recall_handle(parked.properties, "broker-a", key))
         assert int(handle.time) > self.clock.now_ms()
         self.put(b"0", TIMER_DELIVER_MS=handle.time, TIMER_DEL_UNIQKEY=handle.unique_key, UNIQ_KEY=handle.unique_key)

@@ -1,0 +1,95 @@
+"""What a feature of the broker offers; `broker.py` loops over a list of them and knows none by name.
+
+    class LocksFeature(Feature):
+        def __init__(self, parts: Parts) -> None: ...       takes the shared parts, builds its own from them
+        def handlers(self) -> Handlers: ...                  which requests it answers
+        def services(self) -> Iterable[Work]: ...            loops that run while the broker serves
+        def tables(self) -> Iterable[SavedTable]: ...        what is saved for it, soon after a change
+        def metrics(self) -> Iterable[Metric]: ...           for /metrics
+        def follows(self) -> Iterable[Follow]: ...           settings whose change takes effect at once
+
+A feature overrides what it needs; it is one folder, and one line in `broker/features.py`. Features never import each
+other. What one needs of another is an event (a listener of the store or a table, a followed setting, a callback of the
+server) or a small protocol that lies below both (`rules/`).
+
+    open     the store is open, nobody is served          started    clients are served
+    stopping the broker is about to leave                 let_go     answer those who wait
+    close    nobody is served any more                    in reverse order of the list, as all on the way down
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from skyrocket.broker.state.saved_table import SavedTable
+from skyrocket.observability.exposition import Metric
+from skyrocket.observability.health import Check as Trouble
+from skyrocket.observability.http_endpoint import Page
+from skyrocket.remoting.router import Check
+from skyrocket.remoting.services import Work
+from skyrocket.remoting.serving import Handlers
+
+
+class Follow(NamedTuple):
+    """Call `apply` when one of these settings (RocketMQ's keys) has another value."""
+
+    apply: Callable[[], None]
+    keys: tuple[str, ...]
+
+
+def asked_when_needed() -> None:
+    """For settings that are read each time they count: nothing is to be done when they change."""
+
+
+class Feature:
+    """One thing that a broker can do; every method may be left as it is."""
+
+    def checks(self) -> Iterable[Check]:
+        """What the router asks before every handler."""
+        return ()
+
+    def handlers(self) -> Handlers:
+        """Which requests it answers."""
+        return ()
+
+    def services(self) -> Iterable[Work]:
+        """Loops that run while the broker serves."""
+        return ()
+
+    def tables(self) -> Iterable[SavedTable[Any]]:
+        """What is saved for it."""
+        return ()
+
+    def follows(self) -> Iterable[Follow]:
+        """Settings that take effect while the broker runs."""
+        return ()
+
+    def metrics(self) -> Iterable[Metric]:
+        """As they are now."""
+        return ()
+
+    def runtime_rows(self) -> Mapping[str, str]:
+        """Rows of GET_BROKER_RUNTIME_INFO."""
+        return {}
+
+    def troubles(self) -> Mapping[str, Trouble]:
+        """What must be well for the broker to be ready, by name."""
+        return {}
+
+    def pages(self) -> Mapping[str, Callable[[], Page]]:
+        """Pages of the HTTP port, by path."""
+        return {}
+
+    async def open(self) -> None:
+        """The store is open, nobody is served yet."""
+
+    async def started(self) -> None:
+        """Clients are served."""
+
+    async def stopping(self) -> None:
+        """The broker is about to leave; clients are still served."""
+
+    def let_go(self) -> None:
+        """Answer those who wait: the server is about to stop."""
+
+    async def close(self) -> None:
+        """Nobody is served any more; the store is still open."""

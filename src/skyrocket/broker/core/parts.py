@@ -1,0 +1,237 @@
+"""The parts that all features share, built once; features take what they need from here, their inside takes no more.
+
+Nothing listens and no file is opened yet: a test builds the parts of a broker without any network.
+"""
+
+import contextlib
+import random
+import socket
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from skyrocket.broker.core.advertised_address import advertised_host, resolved
+from skyrocket.broker.core.dispatching import Dispatching
+from skyrocket.broker.core.feature import Feature
+from skyrocket.broker.core.request_classes import RequestClasses
+from skyrocket.broker.rules.put_rules import PutRules, delays_of_levels
+from skyrocket.broker.rules.subscriptions import Subscriptions
+from skyrocket.broker.state.connected_consumers import ConnectedConsumers
+from skyrocket.broker.state.connected_producers import ConnectedProducers
+from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.counters import Counters
+from skyrocket.broker.state.identity import BrokerIdentity
+from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.persistence import Persistence
+from skyrocket.broker.state.queue_locks import QueueLocks
+from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.state.system_topics import SystemTopics
+from skyrocket.broker.state.tables import Tables
+from skyrocket.broker.state.topic_file import TopicFile
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.clock import Clock, ServiceClock, SystemClock
+from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
+from skyrocket.fastjson import Dialect
+from skyrocket.format.config_files import consumer_offsets, subscription_groups
+from skyrocket.remoting.addresses import Address, AddressList
+from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.router import Router
+from skyrocket.remoting.server import RemotingServer, ServerSettings
+from skyrocket.remoting.tls import ServerTls, client_tls, server_settings
+from skyrocket.remoting.workers import Workers
+from skyrocket.store.config_file import ConfigFile
+from skyrocket.store.disk import Disk
+from skyrocket.store.message_store import MessageStore
+
+_CHOSEN_PORTS: Final = range(20_000, 32_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Messages live by `clock`; connections, clients and their locks by `peer_clock`, if it is another one."""
+
+    config: BrokerConfig  # as it was at the start; `settings` knows it as it is now
+    settings: LiveSettings
+    identity: BrokerIdentity
+    clock: ServiceClock
+    peer_clock: Clock
+    disk: Disk
+    store: MessageStore
+    tables: Tables
+    rules: PutRules
+    subscriptions: Subscriptions
+    counters: Counters
+    persistence: Persistence
+    classes: RequestClasses
+    workers: Workers
+    router: Router
+    server: RemotingServer
+    client: RemotingClient  # what the broker itself asks of others
+    features: list[Feature] = field(default_factory=list)  # all of them, for those that put together what each says
+
+    @property
+    def is_master(self) -> bool:
+        return self.config.broker_id == 0
+
+    @property
+    def name_servers(self) -> list[str]:
+        return AddressList.parse(self.config.name_servers).in_order()
+
+    def config_file(self, name: str, layout: ModuleType) -> ConfigFile[Any]:
+        """A JSON file of the store's `config` folder."""
+        return _json_file(self.disk, self.store, name, layout)
+
+
+def build_parts(
+    config: BrokerConfig,
+    store_config: StoreConfig,
+    clock: ServiceClock | None = None,
+    tls: TlsConfig | None = None,
+    *,
+    peer_clock: Clock | None = None,
+    disk: Disk | None = None,
+) -> Parts:
+    """The parts of one broker; raises ConfigError."""
+    clock, disk, tls = clock or SystemClock(), disk or Disk(), tls or TlsConfig()
+    peer_clock = peer_clock or clock
+    identity = _identity(config)
+    store, tables = _store_and_tables(config, store_config, identity, clock, peer_clock, disk)
+    Dispatching(store)
+    classes = RequestClasses(config)
+    workers = Workers(config.query_threads, peer_clock)
+    router = Router(peer_clock, class_of=classes.of, workers=workers)
+    rules = PutRules(delays_of_levels(store.config.message_delay_levels))
+    rules.checks_types = config.check_message_types
+    return Parts(
+        config=config,
+        settings=_live_settings(config, store_config, identity, store, clock),
+        identity=identity,
+        clock=clock,
+        peer_clock=peer_clock,
+        disk=disk,
+        store=store,
+        tables=tables,
+        rules=rules,
+        subscriptions=Subscriptions(by_property=config.property_filter, of_retries=config.filter_retries),
+        counters=Counters(clock, identity.cluster_name, tables.topics.is_system, by_queue=config.queue_statistics),
+        persistence=Persistence(
+            (tables.topics, tables.groups), tables.offsets, config.flush_offsets_interval_ms / 1000, clock
+        ),
+        classes=classes,
+        workers=workers,
+        router=router,
+        server=RemotingServer(
+            router, ServerSettings(idle_seconds=config.idle_seconds), ServerTls(server_settings(tls)), clock=peer_clock
+        ),
+        client=RemotingClient(tls=client_tls(tls)),
+    )
+
+
+def _identity(config: BrokerConfig) -> BrokerIdentity:
+    host = advertised_host(config.broker_ip, config.bind_address)
+    return BrokerIdentity(
+        Address(host, config.listen_port or _free_port(config.bind_address)),
+        config.cluster_name,
+        config.broker_name,
+        config.broker_id,
+        config.region_id,
+        config.trace_on,
+        resolved(host),
+    )
+
+
+def _free_port(bind_address: str) -> int:
+    """A port that is free now: records name the broker's port, so it must be known before the store is opened.
+
+    Below those that the kernel gives to outgoing connections, or one of them might take it in the meantime.
+    """
+    for port in random.sample(_CHOSEN_PORTS, 100):
+        with contextlib.suppress(OSError), socket.create_server((bind_address, port)):
+            return port
+    with socket.create_server((bind_address, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def _store_and_tables(
+    config: BrokerConfig,
+    store_config: StoreConfig,
+    identity: BrokerIdentity,
+    clock: ServiceClock,
+    peer_clock: Clock,
+    disk: Disk,
+) -> tuple[MessageStore, Tables]:
+    """The store asks the table of topics whose queues are queues of batches, the tables lie in the store's folder."""
+
+    def has_batch_queues(topic: str) -> bool:
+        found = tables.topics.find(topic)
+        return found is not None and found.has_batch_queues
+
+    # The event loop dispatches itself, so that a turn's messages are readable when the turn is over.
+    store = MessageStore(
+        Path(config.store_root).expanduser(),
+        replace(store_config, dispatch_thread=False),
+        store_host=identity.store_host,
+        clock=clock,
+        disk=disk,
+        is_batch_topic=has_batch_queues,
+    )
+    tables = Tables(
+        topics=_topics(config, store, clock, disk),
+        groups=SubscriptionGroupTable(
+            _json_file(disk, store, "subscriptionGroup.json", subscription_groups),
+            clock,
+            auto_create=config.auto_create_group,
+            save_at_once=False,
+        ),
+        offsets=ConsumerOffsetTable(
+            _json_file(disk, store, "consumerOffset.json", consumer_offsets),
+            clock,
+            server_side_reset=config.server_side_reset,
+        ),
+        consumers=ConnectedConsumers(peer_clock),
+        producers=ConnectedProducers(peer_clock),
+        locks=QueueLocks(peer_clock),
+    )
+    return store, tables
+
+
+def _topics(config: BrokerConfig, store: MessageStore, clock: Clock, disk: Disk) -> TopicTable:
+    system = SystemTopics(
+        config.cluster_name,
+        config.broker_name,
+        auto_create=config.auto_create_topic,
+        default_queues=config.default_topic_queues,
+        delay_levels=len(delays_of_levels(store.config.message_delay_levels)),
+        timer_wheel=store.config.timer_wheel,
+        revive_queues=config.revive_queues,
+        trace_topic=config.trace_topic if config.trace_topic_enable else None,
+    )
+    file = TopicFile(disk, str(Path(store.paths.config) / "topics.json"))
+    topics = TopicTable(
+        file,
+        clock,
+        system.configs(),
+        auto_create=config.auto_create_topic,
+        guard_system_topics=config.guard_system_topics,
+        allow_mixed_type=config.allow_mixed_type,
+        save_at_once=False,
+    )
+    topics.on_change(lambda configs: file.note(topics.data_version, configs))
+    return topics
+
+
+def _json_file(disk: Disk, store: MessageStore, name: str, layout: ModuleType) -> ConfigFile[Any]:
+    path = str(Path(store.paths.config) / name)
+    return ConfigFile(disk, path, layout.decode, partial(layout.encode, dialect=Dialect.V5_4))
+
+
+def _live_settings(
+    config: BrokerConfig, store_config: StoreConfig, identity: BrokerIdentity, store: MessageStore, clock: Clock
+) -> LiveSettings:
+    """What was found out stands in place of what was left open."""
+    address, root = identity.address, store.paths.root
+    known = replace(config, listen_port=address.port, broker_ip=address.host, store_root=root)
+    path = Path(config.config_path or f"{store.paths.config}/broker.properties").expanduser().resolve()
+    return LiveSettings(known, store_config, ConfigFile(Disk(), str(path), bytes, bytes), clock)

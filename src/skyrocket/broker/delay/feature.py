@@ -1,0 +1,56 @@
+"""Delay levels: messages that wait for one of RocketMQ's fixed times."""
+
+import asyncio
+from collections.abc import Mapping
+
+from skyrocket.broker.core.feature import Feature
+from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.delay.delay_levels import DelayLevels
+from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
+from skyrocket.format.config_files import delay_offsets
+from skyrocket.model.topic import SCHEDULE_TOPIC
+from skyrocket.protocol.bodies.offsets import DelayOffsetTable as CopiedDelayOffsets
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.requests.offsets import GetAllDelayOffset
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.services import Work
+from skyrocket.remoting.serving import Handlers, serve
+
+
+class DelayFeature(Feature):
+    """Delivers what waits, and tells how far each level is."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self.offsets = DelayOffsetTable(parts.config_file("delayOffset.json", delay_offsets), parts.clock)
+        self.levels = DelayLevels(
+            parts.store,
+            self.offsets,
+            parts.clock,
+            parts.rules.delays_ms,
+            save_seconds=parts.config.flush_delay_offsets_interval_ms / 1000,
+        )
+
+    def handlers(self) -> Handlers:
+        return (serve(GetAllDelayOffset, self.copy),)
+
+    def copy(self, _: Peer, __: GetAllDelayOffset, ___: Body) -> CopiedDelayOffsets:
+        """How far the levels are, for a slave."""
+        content = self.offsets.content()
+        return CopiedDelayOffsets(content.offsets, content.data_version)
+
+    def services(self) -> tuple[Work, ...]:
+        return (self.levels.run, self.levels.run_saves)
+
+    def runtime_rows(self) -> Mapping[str, str]:
+        """Of each delay level that was used: the next to deliver, and the end of its queue."""
+        return {
+            f"scheduleMessageOffset_{level}": f"{offset},{self._store.max_offset(SCHEDULE_TOPIC, level - 1)}"
+            for level, offset in self.offsets.content().offsets.items()
+        }
+
+    async def open(self) -> None:
+        self.levels.load()  # the store has recovered: offsets are compared with its queues
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.levels.save)

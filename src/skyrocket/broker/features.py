@@ -1,0 +1,42 @@
+"""Everything that a broker can do: one line each. What is above is opened first and closed last."""
+
+from typing import Final
+
+from skyrocket.broker.access.feature import AccessFeature
+from skyrocket.broker.admin.feature import AdminFeature
+from skyrocket.broker.clients.feature import ClientsFeature
+from skyrocket.broker.core.feature import Feature
+from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.delay.feature import DelayFeature
+from skyrocket.broker.flow.feature import FlowFeature
+from skyrocket.broker.offsets.feature import OffsetsFeature
+from skyrocket.broker.pop.feature import PopFeature
+from skyrocket.broker.pull.feature import PullFeature
+from skyrocket.broker.query.feature import QueryFeature
+from skyrocket.broker.registration.feature import RegistrationFeature
+from skyrocket.broker.send.feature import SendFeature
+from skyrocket.broker.statistics.feature import StatisticsFeature
+from skyrocket.broker.timer.feature import TimerFeature
+from skyrocket.broker.transactions.feature import TransactionsFeature
+
+FEATURES: Final = (
+    StatisticsFeature,
+    AccessFeature,
+    AdminFeature,
+    OffsetsFeature,
+    ClientsFeature,
+    DelayFeature,
+    TimerFeature,
+    TransactionsFeature,
+    SendFeature,
+    FlowFeature,  # after send, whose messages it judges at a turn's end, and before those who wait for a permission
+    PullFeature,
+    PopFeature,
+    QueryFeature,
+    RegistrationFeature,  # when all others serve
+)
+
+
+def build_features(parts: Parts) -> list[Feature]:
+    """All features of one broker."""
+    return [kind(parts) for kind in FEATURES]

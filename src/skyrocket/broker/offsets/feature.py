@@ -1,0 +1,43 @@
+"""Offsets: how far groups have come, what operators do to that, and the saving of the broker's tables."""
+
+from skyrocket.broker.core.feature import Feature, Follow
+from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.offsets.consumer_progress import OffsetProcessor
+from skyrocket.broker.offsets.reset import OffsetAdminProcessor
+from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable as CopiedOffsets
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.requests.offsets import GetAllConsumerOffset
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.services import Work
+from skyrocket.remoting.serving import Handlers, serve
+
+
+class OffsetsFeature(Feature):
+    """Commits, queries, resets."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._offsets = parts.tables.offsets
+        self._progress = OffsetProcessor(parts.store, parts.tables)
+        self._admin = OffsetAdminProcessor(parts.store, parts.tables, parts.identity)
+
+    def handlers(self) -> Handlers:
+        return (*self._progress.handlers(), *self._admin.handlers(), serve(GetAllConsumerOffset, self.copy))
+
+    def copy(self, _: Peer, __: GetAllConsumerOffset, ___: Body) -> CopiedOffsets:
+        """All offsets, for a slave."""
+        content = self._offsets.content()
+        return CopiedOffsets(content.offsets, content.data_version, content.topics_of_group)
+
+    def services(self) -> tuple[Work, ...]:
+        return (self._parts.persistence.run,)
+
+    def follows(self) -> tuple[Follow, ...]:
+        return (Follow(self._interval_changed, ("flushConsumerOffsetInterval",)),)
+
+    def _interval_changed(self) -> None:
+        interval_ms = self._parts.settings.broker.flush_offsets_interval_ms
+        self._parts.persistence.offset_interval_seconds = interval_ms / 1000
+
+    async def open(self) -> None:
+        self._offsets.load()

@@ -1,0 +1,60 @@
+"""Pulls, answered at once or held until messages come."""
+
+from collections.abc import Mapping
+
+from skyrocket.broker.core.feature import Feature, Follow
+from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.pull.long_polling import LongPolling
+from skyrocket.broker.pull.pull import PullProcessor, no_lite_pulls
+from skyrocket.model.topic_config import PERM_READ
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.remoting.services import Work
+from skyrocket.remoting.serving import Handlers, serve_raw
+
+
+class PullFeature(Feature):
+    """PULL_MESSAGE and LITE_PULL_MESSAGE."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._settings = parts.settings
+        self._classes = parts.classes
+        self._host = parts.identity.address.host
+        self.polling = LongPolling(parts.clock, parts.store.max_offset)
+        self._pull = PullProcessor(
+            parts.store,
+            parts.tables,
+            self.polling,
+            parts.clock,
+            parts.subscriptions,
+            parts.counters,
+            slave_read=parts.config.slave_read,
+        )
+        parts.store.add_listener(self.polling.arrived)
+
+    def handlers(self) -> Handlers:
+        lite_pull = self._pull.pull if self._settings.broker.lite_pulls else no_lite_pulls(self._host)
+        return (
+            serve_raw(RequestCode.PULL_MESSAGE, self._pull.pull),
+            serve_raw(RequestCode.LITE_PULL_MESSAGE, lite_pull),
+        )
+
+    def services(self) -> tuple[Work, ...]:
+        return (self.polling.run,)
+
+    def follows(self) -> tuple[Follow, ...]:
+        return (Follow(self._permission_changed, ("brokerPermission",)),)
+
+    def _permission_changed(self) -> None:
+        if not self._settings.broker.broker_permission & PERM_READ:
+            self.polling.wake_all()  # those who wait ask again, and are refused
+
+    def runtime_rows(self) -> Mapping[str, str]:
+        """Pulls that wait for messages are no backlog."""
+        held = self.polling.held_count
+        return {
+            "pullThreadPoolQueueSize": str(max(self._classes.pull.in_hand - held, 0)),
+            "litePullThreadPoolQueueSize": str(max(self._classes.lite_pull.in_hand - held, 0)),
+        }
+
+    def let_go(self) -> None:
+        self.polling.wake_all()

@@ -1,0 +1,64 @@
+"""The broker at its name servers: registered while it serves, gone before it stops."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from skyrocket.broker.core.feature import Feature, Follow
+from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.registration.registration import Registration
+from skyrocket.observability.health import Check as Trouble
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.services import Work
+
+_FIRST_REGISTRATION_SECONDS: Final = 3.0
+
+
+class RegistrationFeature(Feature):
+    """Without name servers it does nothing."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._settings = parts.settings
+        self._name_servers = parts.config.name_servers
+        address = parts.identity.address
+        self.registration = Registration(
+            parts.client,
+            parts.name_servers,
+            parts.identity,
+            parts.tables.topics,
+            ha_address=str(Address(address.host, address.port + 1)),
+            period_seconds=parts.config.register_period_ms / 1000,
+        )
+        self.registration.permission = parts.config.broker_permission
+
+    def services(self) -> tuple[Work, ...]:
+        return (self.registration.run,) if self._name_servers else ()
+
+    def follows(self) -> tuple[Follow, ...]:
+        return (
+            Follow(self._permission_changed, ("brokerPermission",)),
+            Follow(self._period_changed, ("registerNameServerPeriod",)),
+        )
+
+    def _permission_changed(self) -> None:
+        self.registration.permission_changed(self._settings.broker.broker_permission)
+
+    def _period_changed(self) -> None:
+        self.registration.period_seconds = self._settings.broker.register_period_ms / 1000
+
+    def troubles(self) -> Mapping[str, Trouble]:
+        return {"registration": self._trouble}
+
+    def _trouble(self) -> str | None:
+        if not self._name_servers or self.registration.heard_by:
+            return None
+        return f"registered at none of the name servers {self._name_servers}"
+
+    async def started(self) -> None:
+        if self._name_servers:
+            first = asyncio.ensure_future(self.registration.register())
+            await asyncio.wait((first,), timeout=_FIRST_REGISTRATION_SECONDS)
+
+    async def stopping(self) -> None:
+        if self._name_servers:
+            await self.registration.unregister()

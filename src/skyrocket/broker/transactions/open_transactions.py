@@ -1,0 +1,70 @@
+"""Which transactions are open, and ending them by an operator's word: answers beyond RocketMQ's.
+
+The list comes in pages, so that a million halves do not hold up the event loop; filters choose within a page, so a page
+may be empty and not the last.
+"""
+
+from typing import Final
+
+from skyrocket.broker.transactions.transaction_log import Decision, PutRefused, TransactionLog
+from skyrocket.protocol.bodies.operators import OpenTransactionList, OpenTransactionRow
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.errors import InvalidParameter, SlaveNotAvailable, SystemFailure
+from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.serving import Handlers, serve
+
+_HALVES_PER_PAGE: Final = 1000
+
+
+class OpenTransactionProcessor:
+    """Answers for one broker."""
+
+    def __init__(self, log: TransactionLog, *, is_master: bool) -> None:
+        self._log = log
+        self._is_master = is_master
+
+    def handlers(self) -> Handlers:
+        return (
+            serve(ListOpenTransactions, self.open_transactions),
+            serve(EndOpenTransaction, self.end_transaction),
+        )
+
+    def open_transactions(self, _: Peer, wanted: ListOpenTransactions, __: Body) -> OpenTransactionList:
+        """A page of transactions that have not ended."""
+        page = self._log.open_page(wanted.begin_offset, _HALVES_PER_PAGE)
+        rows = tuple(
+            OpenTransactionRow(
+                each.queue_offset,
+                each.transaction_id,
+                each.topic,
+                each.producer_group,
+                each.keys,
+                each.born_ms,
+                each.age_ms,
+                each.checks,
+            )
+            for each in page.transactions
+            if wanted.topic in (None, each.topic)
+            and wanted.producer_group in (None, each.producer_group)
+            and wanted.transaction_id in (None, each.transaction_id)
+        )
+        return OpenTransactionList(rows, page.next_offset)
+
+    def end_transaction(self, _: Peer, wanted: EndOpenTransaction, __: Body) -> None:
+        """End one by the operator's word; raises InvalidParameter, SlaveNotAvailable, or SystemFailure."""
+        try:
+            decision = Decision(wanted.commit_or_rollback)
+        except ValueError:
+            raise InvalidParameter(
+                f"commitOrRollback is {wanted.commit_or_rollback}: "
+                f"{Decision.COMMIT.value} commits, {Decision.ROLLBACK.value} rolls back"
+            ) from None
+        if not self._is_master:
+            raise SlaveNotAvailable("a slave ends no transactions: ask its master")
+        try:
+            self._log.end_by_operator(wanted.half_offset, decision, wanted.transaction_id)
+        except PutRefused as error:
+            raise SystemFailure(
+                f"the transaction is still open, the store did not take its message: {error}"
+            ) from error
