@@ -12,12 +12,13 @@ The request's class says all that is needed: the code it is served under, the fi
     GroupList(("a", "b"))                  its body; bytes are taken as encoded already
     Answered(header, body, remark, code)   several of these, or a code that is not success
     a coroutine of one of these            for the few that must wait
+    UNANSWERED                             nothing goes back
 
 and raises RequestError for a refusal. What must not pay for this (send, pull, pop) is served raw: `serve_raw`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -39,12 +40,16 @@ class Answered(NamedTuple):
     code: int = ResponseCode.SUCCESS
 
 
+UNANSWERED: Final = Answered(code=-1)  # known by identity
+
+
 class Serving(NamedTuple):
     """Who answers which codes; `in_thread`: beside the event loop, for handlers that touch nothing but the store."""
 
     codes: tuple[int, ...]
     handler: RawHandler
     in_thread: bool = False
+    typed: Callable[..., object] | None = None  # what the handler wraps
 
 
 Handlers: TypeAlias = Iterable[Serving]
@@ -52,7 +57,7 @@ Handlers: TypeAlias = Iterable[Serving]
 
 def serve(request: type[R], handler: Callable[[Peer, R, Any], object], *, in_thread: bool = False) -> Serving:
     """Let a typed handler answer one kind of request."""
-    return Serving((request.code,), _typed(request, handler), in_thread)
+    return Serving((request.code,), _typed(request, handler), in_thread, handler)
 
 
 def serve_raw(codes: int | Iterable[int], handler: RawHandler) -> Serving:
@@ -75,11 +80,15 @@ def _typed(request: type[R], handler: Callable[[Peer, R, Any], object]) -> RawHa
     return handle
 
 
-async def _later(request: type[Request[Any]], command: RemotingCommand, result: Awaitable[object]) -> RemotingCommand:
+async def _later(
+    request: type[Request[Any]], command: RemotingCommand, result: Awaitable[object]
+) -> RemotingCommand | None:
     return _answer(request, command, await result)
 
 
-def _answer(request: type[Request[Any]], command: RemotingCommand, result: object) -> RemotingCommand:
+def _answer(request: type[Request[Any]], command: RemotingCommand, result: object) -> RemotingCommand | None:
+    if result is UNANSWERED:
+        return None
     if result is None:
         result = _NOTHING
     elif isinstance(result, Header):
