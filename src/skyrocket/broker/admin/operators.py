@@ -14,19 +14,16 @@ from skyrocket.broker.transactions.transaction_log import Decision
 from skyrocket.errors import DataError
 from skyrocket.model.topic import is_system_topic
 from skyrocket.protocol.bodies.operators import (
-    OPEN_TRANSACTIONS,
-    PENDING_TIMERS,
     OpenTransactionList,
     OpenTransactionRow,
     PendingTimerList,
     PendingTimerRow,
 )
-from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import InvalidParameter, SlaveNotAvailable, SystemFailure
 from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 
 _HALVES_PER_PAGE: Final = 1000
 _TIMERS_PER_PAGE: Final = 1000
@@ -42,15 +39,14 @@ class OperatorProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(ListOpenTransactions.code, self.open_transactions),
-            serve_raw(EndOpenTransaction.code, self.end_transaction),
-            serve_raw(ListPendingTimers.code, self.pending_timers),
+            serve(ListOpenTransactions, self.open_transactions),
+            serve(EndOpenTransaction, self.end_transaction),
+            serve(ListPendingTimers, self.pending_timers),
         )
 
-    def open_transactions(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """LIST_OPEN_TRANSACTIONS."""
-        wanted = ListOpenTransactions.from_fields(request.ext_fields)
-        page = self._transactions.open_page(wanted.begin_offset, _HALVES_PER_PAGE)
+    def open_transactions(self, _: Peer, header: ListOpenTransactions, __: Body) -> OpenTransactionList:
+        """A page of the transactions that nobody has ended."""
+        page = self._transactions.open_page(header.begin_offset, _HALVES_PER_PAGE)
         rows = tuple(
             OpenTransactionRow(
                 each.queue_offset,
@@ -63,45 +59,40 @@ class OperatorProcessor:
                 each.checks,
             )
             for each in page.transactions
-            if wanted.topic in (None, each.topic)
-            and wanted.producer_group in (None, each.producer_group)
-            and wanted.transaction_id in (None, each.transaction_id)
+            if header.topic in (None, each.topic)
+            and header.producer_group in (None, each.producer_group)
+            and header.transaction_id in (None, each.transaction_id)
         )
-        body = OPEN_TRANSACTIONS.encode(OpenTransactionList(rows, page.next_offset))
-        return request.answer(ResponseCode.SUCCESS, body=body)
+        return OpenTransactionList(rows, page.next_offset)
 
-    def end_transaction(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """END_OPEN_TRANSACTION; raises InvalidParameter, SlaveNotAvailable, or SystemFailure when there is none."""
-        wanted = EndOpenTransaction.from_fields(request.ext_fields)
+    def end_transaction(self, _: Peer, header: EndOpenTransaction, __: Body) -> None:
+        """End a transaction; raises InvalidParameter, SlaveNotAvailable, or SystemFailure when there is none."""
         try:
-            decision = Decision(wanted.commit_or_rollback)
+            decision = Decision(header.commit_or_rollback)
         except ValueError:
             raise InvalidParameter(
-                f"commitOrRollback is {wanted.commit_or_rollback}: "
+                f"commitOrRollback is {header.commit_or_rollback}: "
                 f"{Decision.COMMIT.value} commits, {Decision.ROLLBACK.value} rolls back"
             ) from None
         if not self._is_master:
             raise SlaveNotAvailable("a slave ends no transactions: ask its master")
-        self._transactions.end(wanted.half_offset, decision, wanted.transaction_id)
-        return request.answer(ResponseCode.SUCCESS)
+        self._transactions.end(header.half_offset, decision, header.transaction_id)
 
-    def pending_timers(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """LIST_PENDING_TIMERS; raises InvalidParameter, or SystemFailure without a timer."""
-        wanted = ListPendingTimers.from_fields(request.ext_fields)
+    def pending_timers(self, _: Peer, header: ListPendingTimers, __: Body) -> PendingTimerList:
+        """A page of messages that wait; raises InvalidParameter, or SystemFailure without a timer."""
         if self._timers.service is None:
             raise SystemFailure("this broker has no timer: timerWheelEnable is false")
-        if wanted.limit < 1:
-            raise InvalidParameter(f"limit is {wanted.limit}: ask for at least one")
-        place = TimerPlace(wanted.step_ms, wanted.position)
+        if header.limit < 1:
+            raise InvalidParameter(f"limit is {header.limit}: ask for at least one")
+        place = TimerPlace(header.step_ms, header.position)
         try:
-            found, rest = self._timers.pending_page(place, min(wanted.limit, _TIMERS_PER_PAGE))
+            found, rest = self._timers.pending_page(place, min(header.limit, _TIMERS_PER_PAGE))
         except (DataError, struct.error) as error:
-            raise InvalidParameter(f"position {wanted.position} begins no page: {error}") from error
+            raise InvalidParameter(f"position {header.position} begins no page: {error}") from error
         rows = tuple(
             PendingTimerRow(each.due_ms, each.topic, each.queue_id, each.unique_key, each.keys, each.cancels)
             for each in found
-            if (each.topic == wanted.topic if wanted.topic is not None else not is_system_topic(each.topic))
+            if (each.topic == header.topic if header.topic is not None else not is_system_topic(each.topic))
         )
         step_ms, position = (None, None) if rest is None else rest
-        body = PENDING_TIMERS.encode(PendingTimerList(rows, step_ms, position))
-        return request.answer(ResponseCode.SUCCESS, body=body)
+        return PendingTimerList(rows, step_ms, position)

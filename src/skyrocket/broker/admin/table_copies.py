@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable as CopiedOffsets
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.requests.offsets import GetAllConsumerOffset, GetAllDelayOffset
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 
 
 class TableCopyProcessor:
@@ -20,16 +19,15 @@ class TableCopyProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.GET_ALL_CONSUMER_OFFSET, self.consumer_offsets),
-            serve_raw(RequestCode.GET_ALL_DELAY_OFFSET, self.delay_offsets),
+            serve(GetAllConsumerOffset, self.consumer_offsets),
+            serve(GetAllDelayOffset, self.delay_offsets),
         )
 
-    def consumer_offsets(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_ALL_CONSUMER_OFFSET."""
+    def consumer_offsets(self, _: Peer, __: GetAllConsumerOffset, ___: Body) -> CopiedOffsets:
+        """How far all groups have come."""
         content = self._offsets.content()
-        copied = CopiedOffsets(content.offsets, content.data_version, content.topics_of_group)
-        return request.answer(ResponseCode.SUCCESS, body=CONSUMER_OFFSET_TABLE.encode(copied))
+        return CopiedOffsets(content.offsets, content.data_version, content.topics_of_group)
 
-    def delay_offsets(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_ALL_DELAY_OFFSET."""
-        return request.answer(ResponseCode.SUCCESS, body=self._delay_offsets())
+    def delay_offsets(self, _: Peer, __: GetAllDelayOffset, ___: Body) -> bytes:
+        """How far the delay levels have come."""
+        return self._delay_offsets()
