@@ -18,6 +18,7 @@ and raises RequestError for a refusal. What must not pay for this (send, pull, p
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from types import CoroutineType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from skyrocket.protocol.codes import ResponseCode
@@ -75,7 +76,9 @@ def _typed(request: type[R], handler: Callable[[Peer, R, Any], object]) -> RawHa
             body = None if request.optional_body and not command.body else declared.decode(command.body)
         peer.version, peer.language = command.version, command.language
         result = handler(peer, header, body)
-        return _later(request, command, result) if isinstance(result, Awaitable) else _answer(request, command, result)
+        if result.__class__ is CoroutineType:
+            return _later(request, command, result)
+        return _answer(request, command, result)
 
     return handle
 
@@ -87,19 +90,16 @@ async def _later(
 
 
 def _answer(request: type[Request[Any]], command: RemotingCommand, result: object) -> RemotingCommand | None:
+    if result is None or result.__class__ is bytes:  # what most return: the short way
+        return command.answer(ResponseCode.SUCCESS, None, _fields(request, None), result or b"")
     if result is UNANSWERED:
         return None
-    if result is None:
-        result = _NOTHING
-    elif isinstance(result, Header):
-        result = Answered(result)
-    elif not isinstance(result, Answered):
-        result = Answered(body=result)
-    header, content, remark, code = result
-    return command.answer(code, remark, _fields(request, header), _encoded(request, content))
-
-
-_NOTHING = Answered()
+    if isinstance(result, Answered):
+        header, content, remark, code = result
+        return command.answer(code, remark, _fields(request, header), _encoded(request, content))
+    if isinstance(result, Header):
+        return command.answer(ResponseCode.SUCCESS, None, result.ext_fields())
+    return command.answer(ResponseCode.SUCCESS, None, _fields(request, None), _encoded(request, result))
 
 
 def _fields(request: type[Request[Any]], header: Header | None) -> dict[str, str] | None:
