@@ -6,7 +6,7 @@ from typing import Any
 
 from skyrocket.fastjson import loads
 from skyrocket.protocol.bodies.json_body import JsonBody
-from skyrocket.protocol.bodies.registration import body_crc, decode_registration
+from skyrocket.protocol.bodies.registration import REGISTRATION, body_crc, decode_registration
 from skyrocket.protocol.bodies.route import TOPIC_ROUTE, encode_route, wants_strict_route
 from skyrocket.protocol.codes import RequestCode, Version
 from skyrocket.protocol.errors import MalformedBody
@@ -26,6 +26,8 @@ def bodies() -> Iterator[tuple[CapturedFrame, JsonBody[Any]]]:
         if request.code in NOT_OURS:
             continue
         kind = request.answer_body if frame.is_response else request.body
+        if request.code == RequestCode.REGISTER_BROKER and not frame.is_response:
+            kind = REGISTRATION  # declared nowhere, because it may be compressed
         assert kind is not None, frame
         yield frame, kind
 

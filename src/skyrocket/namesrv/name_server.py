@@ -19,10 +19,12 @@ from skyrocket.errors import SkyrocketError
 from skyrocket.namesrv.kv_config import KvConfig, KvFile
 from skyrocket.namesrv.min_broker import notify
 from skyrocket.namesrv.observation import endpoint
-from skyrocket.namesrv.processors import BrokerProcessor, KvProcessor, RouteProcessor, TopicProcessor, register_all
+from skyrocket.namesrv.processors import BrokerProcessor, KvProcessor, RouteProcessor, TopicProcessor
 from skyrocket.namesrv.route_table import BrokerKey, MinBrokerChange, RouteTable
 from skyrocket.namesrv.settings import LiveSettings, SettingsFile
+from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.client import ClientSettings, RemotingClient
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
@@ -70,14 +72,17 @@ class NameServer:
         self._is_stopping = False
 
     def _router(self) -> Router:
+        """Route queries have a bound of their own, so that neither side can starve the other."""
         table, kv, settings, clock = self.table, self.kv, self.settings, self._clock
-        router = Router(clock=clock)
-        others = (
-            BrokerProcessor(table, kv, settings, clock, self._tell_brokers),
-            TopicProcessor(table, settings),
-            KvProcessor(kv, settings),
+        routes = RequestClass("routes", settings.config.route_queue_capacity)
+        others = RequestClass("default", settings.config.queue_capacity)
+        router = Router(clock, class_of=lambda code: routes if code == GetRouteInfoByTopic.code else others)
+        router.add(
+            *RouteProcessor(table, kv, settings, clock).handlers(),
+            *BrokerProcessor(table, kv, settings, clock, self._tell_brokers).handlers(),
+            *TopicProcessor(table, settings).handlers(),
+            *KvProcessor(kv, settings).handlers(),
         )
-        register_all(router, settings, RouteProcessor(table, kv, settings, clock), others)
         return router
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,5 @@
 """What a requester sees of a topic: its route out of the tables, with a stand-in for a lost master, or of one zone."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -46,14 +45,6 @@ def _filter_servers(table: RouteTable, brokers: list[BrokerData]) -> dict[str, l
         return {}
     keys = [BrokerKey(broker.cluster or "", a) for broker in brokers for a in broker.addresses.values()]
     return {key.address: list(table.filters[key]) for key in keys if key in table.filters}
-
-
-def zone_wanted(ext_fields: Mapping[str, str] | None) -> str | None:
-    """The zone to which a requester wants to be kept; None for all."""
-    fields = ext_fields or {}
-    if fields.get("__ZONE_MODE", "").lower() != "true":
-        return None
-    return fields.get("__ZONE_NAME", "").strip() or None
 
 
 def only_zone(route: TopicRoute, zone: str) -> TopicRoute:

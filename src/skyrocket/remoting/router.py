@@ -74,7 +74,7 @@ class Router:
 
     def add(self, *servings: Serving) -> None:
         """Let handlers answer."""
-        for codes, handler, in_thread in servings:
+        for codes, handler, in_thread, _ in servings:
             for code in codes:
                 request_class = self._class_of(code)
                 if in_thread:

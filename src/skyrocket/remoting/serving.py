@@ -12,12 +12,14 @@ The request's class says all that is needed: the code it is served under, the fi
     GroupList(("a", "b"))                  its body; bytes are taken as encoded already
     Answered(header, body, remark, code)   several of these, or a code that is not success
     a coroutine of one of these            for the few that must wait
+    UNANSWERED                             nothing goes back
 
 and raises RequestError for a refusal. What must not pay for this (send, pull, pop) is served raw: `serve_raw`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from types import CoroutineType
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -39,12 +41,16 @@ class Answered(NamedTuple):
     code: int = ResponseCode.SUCCESS
 
 
+UNANSWERED: Final = Answered(code=-1)  # known by identity
+
+
 class Serving(NamedTuple):
     """Who answers which codes; `in_thread`: beside the event loop, for handlers that touch nothing but the store."""
 
     codes: tuple[int, ...]
     handler: RawHandler
     in_thread: bool = False
+    typed: Callable[..., object] | None = None  # what the handler wraps
 
 
 Handlers: TypeAlias = Iterable[Serving]
@@ -52,7 +58,7 @@ Handlers: TypeAlias = Iterable[Serving]
 
 def serve(request: type[R], handler: Callable[[Peer, R, Any], object], *, in_thread: bool = False) -> Serving:
     """Let a typed handler answer one kind of request."""
-    return Serving((request.code,), _typed(request, handler), in_thread)
+    return Serving((request.code,), _typed(request, handler), in_thread, handler)
 
 
 def serve_raw(codes: int | Iterable[int], handler: RawHandler) -> Serving:
@@ -70,27 +76,30 @@ def _typed(request: type[R], handler: Callable[[Peer, R, Any], object]) -> RawHa
             body = None if request.optional_body and not command.body else declared.decode(command.body)
         peer.version, peer.language = command.version, command.language
         result = handler(peer, header, body)
-        return _later(request, command, result) if isinstance(result, Awaitable) else _answer(request, command, result)
+        if result.__class__ is CoroutineType:
+            return _later(request, command, result)
+        return _answer(request, command, result)
 
     return handle
 
 
-async def _later(request: type[Request[Any]], command: RemotingCommand, result: Awaitable[object]) -> RemotingCommand:
+async def _later(
+    request: type[Request[Any]], command: RemotingCommand, result: Awaitable[object]
+) -> RemotingCommand | None:
     return _answer(request, command, await result)
 
 
-def _answer(request: type[Request[Any]], command: RemotingCommand, result: object) -> RemotingCommand:
-    if result is None:
-        result = _NOTHING
-    elif isinstance(result, Header):
-        result = Answered(result)
-    elif not isinstance(result, Answered):
-        result = Answered(body=result)
-    header, content, remark, code = result
-    return command.answer(code, remark, _fields(request, header), _encoded(request, content))
-
-
-_NOTHING = Answered()
+def _answer(request: type[Request[Any]], command: RemotingCommand, result: object) -> RemotingCommand | None:
+    if result is None or result.__class__ is bytes:  # what most return: the short way
+        return command.answer(ResponseCode.SUCCESS, None, _fields(request, None), result or b"")
+    if result is UNANSWERED:
+        return None
+    if isinstance(result, Answered):
+        header, content, remark, code = result
+        return command.answer(code, remark, _fields(request, header), _encoded(request, content))
+    if isinstance(result, Header):
+        return command.answer(ResponseCode.SUCCESS, None, result.ext_fields())
+    return command.answer(ResponseCode.SUCCESS, None, _fields(request, None), _encoded(request, result))
 
 
 def _fields(request: type[Request[Any]], header: Header | None) -> dict[str, str] | None:

@@ -15,10 +15,9 @@ from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import decode_properties, encode_properties
 from skyrocket.format.record import unpack_host
 from skyrocket.model.message import Host
-from skyrocket.protocol.codes import RequestCode
-from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import IllegalOperation, ServiceNotAvailable, SystemFailure
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK, UNKNOWN, ResumeCheckHalfMessage
+from skyrocket.remoting.serving import UNANSWERED, Answered
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.testing.clock import FakeClock
 from skyrocket.testing.faulty_disk import FaultyDisk
@@ -49,8 +48,7 @@ def test_a_half_is_delivered_when_it_is_committed_and_not_before(given: Transact
     assert given.delivered() == []
     clock.advance(seconds=1)
     answer = given.end(half.physical_offset, COMMIT)
-    assert answer is not None
-    assert (answer.code, answer.remark, answer.ext_fields) == (0, None, None)
+    assert answer == Answered()
     (message,) = given.messages(TOPIC, QUEUE)
     assert (message.body, message.flag, message.sys_flag, message.prepared_transaction_offset) == (
         b"one",
@@ -71,7 +69,6 @@ def test_a_half_is_delivered_when_it_is_committed_and_not_before(given: Transact
 def test_a_half_that_is_rolled_back_is_never_delivered_nor_checked(given: Transacting, clock: FakeClock) -> None:
     half = given.begin(b"one")
     answer = given.end(half.physical_offset, ROLLBACK)
-    assert answer is not None
     assert (answer.code, answer.remark) == (0, "not set any response code")  # as RocketMQ
     clock.advance(seconds=60)
     assert given.check().asked == 0
@@ -80,7 +77,7 @@ def test_a_half_that_is_rolled_back_is_never_delivered_nor_checked(given: Transa
 
 def test_an_unknown_end_has_no_answer_and_changes_nothing(given: Transacting) -> None:
     half = given.begin(b"one")
-    assert given.end(half.physical_offset, UNKNOWN) is None
+    assert given.end(half.physical_offset, UNKNOWN) is UNANSWERED
     assert [each.queue_offset for each in given.transactions.log.open_transactions()] == [half.queue_offset]
 
 
@@ -452,7 +449,7 @@ def test_a_transaction_that_was_given_up_can_be_checked_again(given: Transacting
         given.check()
     (given_up,) = given.messages("TRANS_CHECK_MAX_TIME_TOPIC")
     message_id = offset_message_id(given_up.store_host, given_up.physical_offset)
-    assert resume(given, message_id).code == 0
+    resume(given, message_id)
     clock.advance(seconds=30)
     assert given.check().asked == 1
     assert given.producer.questions[-1].message.properties["TRANSACTION_CHECK_TIMES"] == "1"
@@ -469,12 +466,10 @@ def test_only_a_half_can_be_checked_again(given: Transacting, message_id: str) -
         resume(given, message_id)
 
 
-def resume(given: Transacting, message_id: str) -> RemotingCommand:
-    fields = ResumeCheckHalfMessage(msg_id=message_id, topic=TOPIC).to_fields()
-    request = RemotingCommand(RequestCode.RESUME_CHECK_HALF_MESSAGE, 1, ext_fields=fields)
-    answer = given.transactions.ends.resume(given.producer, request)  # type: ignore[arg-type]
+def resume(given: Transacting, message_id: str) -> None:
+    header = ResumeCheckHalfMessage(msg_id=message_id, topic=TOPIC)
+    given.transactions.ends.resume(given.producer, header, b"")  # type: ignore[arg-type]
     given.store.dispatch()
-    return answer
 
 
 def test_metrics_count_what_waits_and_what_has_ended(given: Transacting, clock: FakeClock) -> None:

@@ -15,11 +15,10 @@ from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_record, decode_records
 from skyrocket.model.message import StoredMessage
 from skyrocket.model.topic import ENDED_TOPIC, GIVEN_UP_TOPIC, HALF_TOPIC
-from skyrocket.protocol.codes import RequestCode
-from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.server_to_client import CheckTransactionState
 from skyrocket.protocol.requests.transaction import EndTransaction
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.serving import Answered
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.disk import Disk
 from skyrocket.store.results import PutResult
@@ -114,9 +113,7 @@ class Transacting:
         self.store.dispatch()
         return result
 
-    def end(
-        self, physical_offset: int, word: int, *, from_check: bool = False, **changes: Any
-    ) -> RemotingCommand | None:
+    def end(self, physical_offset: int, word: int, *, from_check: bool = False, **changes: Any) -> Answered:
         """Say how a transaction ends, as a producer does; raises what it would be answered."""
         record = self.store.by_physical_offset(physical_offset)
         queue_offset = decode_record(record).queue_offset if record is not None else 0
@@ -129,9 +126,7 @@ class Transacting:
             from_transaction_check=from_check,
             msg_id="",
         )
-        fields = replace(header, **changes).to_fields()
-        request = RemotingCommand(RequestCode.END_TRANSACTION, 1, ext_fields=fields)
-        answer = self.transactions.ends.end(cast(Peer, self.producer), request)
+        answer = self.transactions.ends.end(cast(Peer, self.producer), replace(header, **changes), b"")
         self.store.dispatch()
         return answer
 

@@ -4,8 +4,9 @@ import pytest
 
 from skyrocket.namesrv.min_broker import notice, receivers
 from skyrocket.namesrv.route_table import MinBrokerChange, RouteTable
-from skyrocket.namesrv.route_view import only_zone, route_of, zone_wanted
+from skyrocket.namesrv.route_view import only_zone, route_of
 from skyrocket.protocol.bodies.route import TopicRoute
+from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from tests.unit.namesrv.samples import broker, registration
 
 MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_broker-a"
@@ -66,7 +67,7 @@ def test_the_stand_in_for_a_lost_master(supported: bool, acting: bool, topic: st
     ],
 )
 def test_the_zone_that_is_wanted(fields: dict[str, str] | None, zone: str | None) -> None:
-    assert zone_wanted(fields) == zone
+    assert GetRouteInfoByTopic.from_fields(fields).zone == zone
 
 
 def test_only_brokers_of_the_zone_and_those_without_master_are_left() -> None:

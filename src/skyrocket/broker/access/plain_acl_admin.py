@@ -7,10 +7,9 @@ from skyrocket.broker.access.plain_access import PlainAccess
 from skyrocket.broker.access.plain_files import content_of
 from skyrocket.errors import ConfigError
 from skyrocket.model.data_version import DataVersion
-from skyrocket.protocol.bodies.access import ACL_CONFIG, AclConfig, PlainAccessConfig
+from skyrocket.protocol.bodies.access import AclConfig, PlainAccessConfig
 from skyrocket.protocol.bodies.topics import DATA_VERSION
-from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.acl import (
     ClusterAclInfoAnswer,
     DeleteAclConfig,
@@ -20,7 +19,7 @@ from skyrocket.protocol.requests.acl import (
     UpdateGlobalWhiteAddrsConfig,
 )
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Answered, Handlers, serve
 
 # RocketMQ: these numbers have another meaning since 5.3.3, which has no ACL 1.0 any more.
 _UPDATE_FAILED: Final = 209
@@ -39,16 +38,15 @@ class PlainAclProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(UpdateAndCreateAclConfig.code, self.update),
-            serve_raw(DeleteAclConfig.code, self.delete),
-            serve_raw(GetBrokerClusterAclInfo.code, self.versions),
-            serve_raw(UpdateGlobalWhiteAddrsConfig.code, self.set_white_addresses),
-            serve_raw(GetBrokerClusterAclConfig.code, self.show),
+            serve(UpdateAndCreateAclConfig, self.update),
+            serve(DeleteAclConfig, self.delete),
+            serve(GetBrokerClusterAclInfo, self.versions),
+            serve(UpdateGlobalWhiteAddrsConfig, self.set_white_addresses),
+            serve(GetBrokerClusterAclConfig, self.show),
         )
 
-    def update(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """UPDATE_AND_CREATE_ACL_CONFIG."""
-        header = UpdateAndCreateAclConfig.from_fields(request.ext_fields)
+    def update(self, _: Peer, header: UpdateAndCreateAclConfig, __: Body) -> Answered:
+        """Create or change an account."""
         account: dict[str, Any] = {
             "accessKey": header.access_key,
             "secretKey": header.secret_key,
@@ -59,40 +57,38 @@ class PlainAclProcessor:
             "topicPerms": _listed(header.topic_perms),
             "groupPerms": _listed(header.group_perms),
         }
-        return _tried(request, _UPDATE_FAILED, lambda: self._access.update(account))
+        return _tried(_UPDATE_FAILED, lambda: self._access.update(account))
 
-    def delete(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """DELETE_ACL_CONFIG."""
-        key = DeleteAclConfig.from_fields(request.ext_fields).access_key
+    def delete(self, _: Peer, header: DeleteAclConfig, __: Body) -> Answered:
+        """Delete an account."""
+        key = header.access_key
 
         def delete() -> None:
             if not self._access.delete(key):
                 raise ConfigError(f"The accesskey[{key}] corresponding to accessConfig has been deleted failed.")
 
-        return _tried(request, _DELETE_FAILED, delete)
+        return _tried(_DELETE_FAILED, delete)
 
-    def set_white_addresses(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
-        header = UpdateGlobalWhiteAddrsConfig.from_fields(request.ext_fields)
+    def set_white_addresses(self, _: Peer, header: UpdateGlobalWhiteAddrsConfig, __: Body) -> Answered:
+        """Set the addresses that need no account."""
         patterns = _listed(header.global_white_addrs) or []
         change = self._access.set_white_addresses
-        return _tried(request, _WHITE_ADDRESSES_FAILED, lambda: change(patterns, header.acl_file_full_path))
+        return _tried(_WHITE_ADDRESSES_FAILED, lambda: change(patterns, header.acl_file_full_path))
 
-    def versions(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_CLUSTER_ACL_INFO."""
+    def versions(self, _: Peer, __: GetBrokerClusterAclInfo, ___: Body) -> ClusterAclInfoAnswer:
+        """The version of every file."""
         known = self._access.rules.versions
         by_file = ",".join(f'"{path}":{_version_text(version)}' for path, version in known.items())
-        answer = ClusterAclInfoAnswer(
+        return ClusterAclInfoAnswer(
             version=_version_text(known.get(self._access.files.main, DataVersion())),
             all_acl_file_version="{" + by_file + "}",
             broker_name=self._broker,
             broker_addr=self._address,
             cluster_name=self._cluster,
         )
-        return request.answer(ResponseCode.SUCCESS, None, answer.to_fields())
 
-    def show(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_CLUSTER_ACL_CONFIG, with secrets: only administrators come so far."""
+    def show(self, _: Peer, __: GetBrokerClusterAclConfig, ___: Body) -> AclConfig:
+        """All accounts with their secrets: only administrators come so far."""
         white: list[str] = []
         accounts: dict[str, PlainAccessConfig] = {}
         for path in self._access.files.paths():
@@ -100,17 +96,15 @@ class PlainAclProcessor:
             white += content.get("globalWhiteRemoteAddresses") or []
             for entry in content.get("accounts") or ():
                 accounts.setdefault(str(entry.get("accessKey")), _config(entry))
-        return request.answer(
-            ResponseCode.SUCCESS, None, None, ACL_CONFIG.encode(AclConfig(tuple(white), tuple(accounts.values())))
-        )
+        return AclConfig(tuple(white), tuple(accounts.values()))
 
 
-def _tried(request: RemotingCommand, failed: int, change: Callable[[], None]) -> RemotingCommand:
+def _tried(failed: int, change: Callable[[], None]) -> Answered:
     try:
         change()
     except (ConfigError, OSError) as error:
-        return request.answer(failed, str(error))
-    return request.answer(ResponseCode.SUCCESS)
+        return Answered(remark=str(error), code=failed)
+    return Answered()
 
 
 def _listed(text: str | None) -> list[str] | None:

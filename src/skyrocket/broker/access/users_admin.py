@@ -1,15 +1,14 @@
 """Users and policies of ACL 2.0, managed by operators."""
 
-from collections.abc import Awaitable
 from dataclasses import replace
 
 from skyrocket.broker.access.policies import POLICY_TYPES, resource_of
 from skyrocket.broker.access.user_file import acl_info, user_info
 from skyrocket.broker.access.user_table import UserTable, subject_of
 from skyrocket.broker.access.users import USER_STATUSES, USER_TYPES, User, named
-from skyrocket.protocol.bodies.access import ACL, ACLS, USER, USERS, UserInfo
+from skyrocket.protocol.bodies.access import AclInfo, UserInfo
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, SystemFailure
 from skyrocket.protocol.requests.acl import (
     CreateAcl,
@@ -23,11 +22,11 @@ from skyrocket.protocol.requests.acl import (
     UpdateAcl,
     UpdateUser,
 )
-from skyrocket.protocol.signing import ACCESS_KEY
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Answered, Handlers, serve, serve_raw
 
 _REMARK = "not set any response code"  # RocketMQ says so of every success here
+_DONE = Answered(remark=_REMARK)
 
 _REQUESTS = (
     CreateUser,
@@ -55,71 +54,74 @@ class UserAdminProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(CreateUser.code, self.create_user),
-            serve_raw(UpdateUser.code, self.update_user),
-            serve_raw(DeleteUser.code, self.delete_user),
-            serve_raw(GetUser.code, self.show_user),
-            serve_raw(ListUser.code, self.list_users),
-            serve_raw((CreateAcl.code, UpdateAcl.code), self.merge_acl),
-            serve_raw(DeleteAcl.code, self.delete_acl),
-            serve_raw(GetAcl.code, self.show_acl),
-            serve_raw(ListAcl.code, self.list_acls),
+            serve(CreateUser, self.create_user),
+            serve(UpdateUser, self.update_user),
+            serve(DeleteUser, self.delete_user),
+            serve(GetUser, self.show_user),
+            serve(ListUser, self.list_users),
+            serve(CreateAcl, self.merge_acl),
+            serve(UpdateAcl, self.merge_acl),
+            serve(DeleteAcl, self.delete_acl),
+            serve(GetAcl, self.show_acl),
+            serve(ListAcl, self.list_acls),
         )
 
     # ── users ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def create_user(self, _: Peer, request: RemotingCommand) -> Awaitable[RemotingCommand]:
-        """AUTH_CREATE_USER."""
-        name, info = _named_user(CreateUser.from_fields(request.ext_fields).username, request)
+    async def create_user(self, _: Peer, header: CreateUser, body: UserInfo | None) -> Answered:
+        """Create a user."""
+        name, info = _named_user(header, body)
         kind, status = named(info.user_type, USER_TYPES), named(info.user_status, USER_STATUSES)
-        if _is_super(kind) and not self._is_by_super(request):
+        if _is_super(kind) and not self._is_super_user(header.access_key):
             raise SystemFailure("The super user can only be create by super user")
-        return _done(request, self._table.create_user(name, info.password, kind, status))
+        await self._table.create_user(name, info.password, kind, status)
+        return _DONE
 
-    def update_user(self, _: Peer, request: RemotingCommand) -> Awaitable[RemotingCommand]:
-        """AUTH_UPDATE_USER."""
-        name, info = _named_user(UpdateUser.from_fields(request.ext_fields).username, request)
+    async def update_user(self, _: Peer, header: UpdateUser, body: UserInfo | None) -> Answered:
+        """Change a user."""
+        name, info = _named_user(header, body)
         kind, status = named(info.user_type, USER_TYPES), named(info.user_status, USER_STATUSES)
-        if _is_super(kind) and not self._is_by_super(request):
+        if _is_super(kind) and not self._is_super_user(header.access_key):
             raise SystemFailure("The super user can only be update by super user")
         if name not in self._table.users:
             raise NoPermission("The user is not exist")
-        self._guard_super(name, request)
-        return _done(request, self._table.update_user(name, info.password, kind, status))
+        self._guard_super(name, header.access_key)
+        await self._table.update_user(name, info.password, kind, status)
+        return _DONE
 
-    def delete_user(self, _: Peer, request: RemotingCommand) -> Awaitable[RemotingCommand]:
-        """AUTH_DELETE_USER."""
-        name = DeleteUser.from_fields(request.ext_fields).username or ""
+    async def delete_user(self, _: Peer, header: DeleteUser, __: Body) -> Answered:
+        """Delete a user."""
+        name = header.username or ""
         if not name.strip():
             raise NoPermission("username can not be blank")
-        self._guard_super(name, request)
-        return _done(request, self._table.delete_user(name))
+        self._guard_super(name, header.access_key)
+        await self._table.delete_user(name)
+        return _DONE
 
-    def show_user(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """AUTH_GET_USER; RocketMQ: one that does not exist is a success without a body."""
-        name = GetUser.from_fields(request.ext_fields).username or ""
+    def show_user(self, _: Peer, header: GetUser, __: Body) -> Answered:
+        """One user; RocketMQ: one that does not exist is a success without a body."""
+        name = header.username or ""
         if not name.strip():
             raise InvalidParameter("The username is blank")
         user = self._table.users.get(name)
-        return _success(request, b"" if user is None else USER.encode(self._shown(user, request)))
+        return Answered(body=None if user is None else self._shown(user, header.access_key), remark=_REMARK)
 
-    def list_users(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """AUTH_LIST_USER."""
-        users = self._table.matching_users(ListUser.from_fields(request.ext_fields).filter)
-        return _success(request, USERS.encode(tuple(self._shown(user, request) for user in users)) if users else b"")
+    def list_users(self, _: Peer, header: ListUser, __: Body) -> Answered:
+        """Users whose name contains the filter."""
+        users = self._table.matching_users(header.filter)
+        return Answered(body=tuple(self._shown(user, header.access_key) for user in users) or None, remark=_REMARK)
 
-    def _shown(self, user: User, request: RemotingCommand) -> UserInfo:
+    def _shown(self, user: User, asked_by: str | None) -> UserInfo:
         info = user_info(user)
-        return info if self._is_by_super(request) else replace(info, password=None)
+        return info if self._is_super_user(asked_by) else replace(info, password=None)
 
-    def _guard_super(self, name: str, request: RemotingCommand) -> None:
+    def _guard_super(self, name: str, asked_by: str | None) -> None:
         user = self._table.users.get(name)
-        if user is not None and user.is_super and not self._is_by_super(request):
+        if user is not None and user.is_super and not self._is_super_user(asked_by):
             raise NoPermission("The super user can only be update by super user")
 
-    def _is_by_super(self, request: RemotingCommand) -> bool:
+    def _is_super_user(self, name: str | None) -> bool:
         """RocketMQ: nobody in particular counts as one, as long as nobody has to prove who he is."""
-        name = (request.ext_fields or {}).get(ACCESS_KEY)
         if not name:
             return not self._authenticates
         user = self._table.users.get(name)
@@ -127,38 +129,37 @@ class UserAdminProcessor:
 
     # ── policies ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def merge_acl(self, _: Peer, request: RemotingCommand) -> Awaitable[RemotingCommand]:
-        """AUTH_CREATE_ACL and AUTH_UPDATE_ACL, which do the same."""
-        claimed = CreateAcl.from_fields(request.ext_fields).subject
-        info = ACL.decode(request.body) if request.body else None
-        if info is None or not info.policies:
+    async def merge_acl(self, _: Peer, header: CreateAcl | UpdateAcl, body: AclInfo | None) -> Answered:
+        """Add policies to those that a subject has, or replace them: to create and to update is the same."""
+        if body is None or not body.policies:
             raise SystemFailure("The body of acl is null")
-        return _done(request, self._table.merge_acl(subject_of(info.subject or claimed), info))
+        await self._table.merge_acl(subject_of(body.subject or header.subject), body)
+        return _DONE
 
-    def delete_acl(self, _: Peer, request: RemotingCommand) -> Awaitable[RemotingCommand]:
-        """AUTH_DELETE_ACL; RocketMQ takes a resource that it does not understand for none, and deletes everything."""
-        header = DeleteAcl.from_fields(request.ext_fields)
+    async def delete_acl(self, _: Peer, header: DeleteAcl, __: Body) -> Answered:
+        """Delete policies; RocketMQ takes a resource that it does not understand for none, and deletes everything."""
         subject, resource = subject_of(header.subject), resource_of(header.resource)
         if header.resource and resource is None:
             raise NoPermission("The resource is null.")
-        return _done(request, self._table.delete_acl(subject, named(header.policy_type, POLICY_TYPES), resource))
+        await self._table.delete_acl(subject, named(header.policy_type, POLICY_TYPES), resource)
+        return _DONE
 
-    def show_acl(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """AUTH_GET_ACL."""
-        acl = self._table.acl_of(subject_of(GetAcl.from_fields(request.ext_fields).subject))
-        return _success(request, b"" if acl is None else ACL.encode(acl_info(acl)))
+    def show_acl(self, _: Peer, header: GetAcl, __: Body) -> Answered:
+        """The policies of one subject."""
+        acl = self._table.acl_of(subject_of(header.subject))
+        return Answered(body=None if acl is None else acl_info(acl), remark=_REMARK)
 
-    def list_acls(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """AUTH_LIST_ACL."""
-        header = ListAcl.from_fields(request.ext_fields)
+    def list_acls(self, _: Peer, header: ListAcl, __: Body) -> Answered:
+        """The policies of subjects and resources that contain the filters."""
         acls = self._table.matching_acls(header.subject_filter, header.resource_filter)
-        return _success(request, ACLS.encode(tuple(map(acl_info, acls))) if acls else b"")
+        return Answered(body=tuple(map(acl_info, acls)) or None, remark=_REMARK)
 
 
 class NoUsersProcessor:
     """What RocketMQ answers as long as ACL 2.0 is off."""
 
     def handlers(self) -> Handlers:
+        # Raw: refused whatever they say.
         return (serve_raw((kind.code for kind in _REQUESTS), self.refuse),)
 
     def refuse(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
@@ -166,20 +167,13 @@ class NoUsersProcessor:
         return request.answer(ResponseCode.SYSTEM_ERROR, "An system error occurred, please try again later.")
 
 
-def _named_user(name: str | None, request: RemotingCommand) -> tuple[str, UserInfo]:
-    if not name:
+def _named_user(header: CreateUser | UpdateUser, info: UserInfo | None) -> tuple[str, UserInfo]:
+    if not header.username:
         raise InvalidParameter("The username is blank")
-    return name, USER.decode(request.body)
+    if info is None:
+        raise SystemFailure("The body of user is null")
+    return header.username, info
 
 
 def _is_super(kind: str | None) -> bool:
     return kind == USER_TYPES["super"]
-
-
-async def _done(request: RemotingCommand, work: Awaitable[None]) -> RemotingCommand:
-    await work
-    return _success(request)
-
-
-def _success(request: RemotingCommand, body: bytes = b"") -> RemotingCommand:
-    return request.answer(ResponseCode.SUCCESS, _REMARK, None, body)

@@ -4,9 +4,9 @@ import mmap
 from typing import Final
 
 from skyrocket.broker.admin.cold_data_limits import ColdDataLimits
-from skyrocket.protocol.bodies.replication import HA_STATUS, HaClient, HaStatus
+from skyrocket.protocol.bodies.replication import HaClient, HaStatus
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, SystemFailure
 from skyrocket.protocol.requests.admin_broker import (
     CleanExpiredConsumeQueue,
@@ -18,7 +18,7 @@ from skyrocket.protocol.requests.admin_broker import (
     UpdateColdDataFlowCtrConfig,
 )
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 _READ_MODES: Final = {0: mmap.MADV_NORMAL, 1: mmap.MADV_RANDOM}
@@ -34,28 +34,27 @@ class MaintenanceProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(CleanExpiredConsumeQueue.code, self.clean_queues),
-            serve_raw(DeleteExpiredCommitLog.code, self.delete_log_files),
+            serve(CleanExpiredConsumeQueue, self.clean_queues),
+            serve(DeleteExpiredCommitLog, self.delete_log_files),
+            # Raw: RocketMQ refuses a request without extFields in other words than one without the field.
             serve_raw(SetCommitLogReadMode.code, self.set_read_mode),
-            serve_raw(UpdateColdDataFlowCtrConfig.code, self.set_cold_limits),
-            serve_raw(RemoveColdDataFlowCtrConfig.code, self.remove_cold_limit),
-            serve_raw(GetColdDataFlowCtrInfo.code, self.show_cold_limits),
-            serve_raw(GetBrokerHaStatus.code, self.replication_status),
+            serve(UpdateColdDataFlowCtrConfig, self.set_cold_limits),
+            serve(RemoveColdDataFlowCtrConfig, self.remove_cold_limit),
+            serve(GetColdDataFlowCtrInfo, self.show_cold_limits),
+            serve(GetBrokerHaStatus, self.replication_status),
         )
 
-    def clean_queues(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """CLEAN_EXPIRED_CONSUMEQUEUE: queues whose records have all left the log go."""
+    def clean_queues(self, _: Peer, __: CleanExpiredConsumeQueue, ___: Body) -> None:
+        """Remove queues whose records have all left the log."""
         self._store.dispatch()
         self._store.remove_expired_queues()
-        return request.answer(ResponseCode.SUCCESS)
 
-    def delete_log_files(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """DELETE_EXPIRED_COMMITLOG: the next cleaning runs do it, whatever the hour."""
+    def delete_log_files(self, _: Peer, __: DeleteExpiredCommitLog, ___: Body) -> None:
+        """Let the next cleaning runs delete expired files, whatever the hour."""
         self._store.cleaner.request()
-        return request.answer(ResponseCode.SUCCESS)
 
     def set_read_mode(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """SET_COMMITLOG_READ_MODE: with read-ahead (0) or without (1)."""
+        """Let the kernel read the log ahead (0) or not (1)."""
         if request.ext_fields is None:
             raise SystemFailure("set commitlog readahead mode param error")
         try:
@@ -69,25 +68,22 @@ class MaintenanceProcessor:
 
     # ── limits of cold reads ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def set_cold_limits(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """UPDATE_COLD_DATA_FLOW_CTR_CONFIG."""
-        if request.body:
-            self._limits.update(bytes(request.body).decode("utf-8", "replace"))
-        return request.answer(ResponseCode.SUCCESS)
+    def set_cold_limits(self, _: Peer, __: UpdateColdDataFlowCtrConfig, body: Body) -> None:
+        """Set limits of groups; without a body none."""
+        if body:
+            self._limits.update(bytes(body).decode("utf-8", "replace"))
 
-    def remove_cold_limit(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """REMOVE_COLD_DATA_FLOW_CTR_CONFIG."""
-        self._limits.remove(bytes(request.body).decode("utf-8", "replace"))
-        return request.answer(ResponseCode.SUCCESS)
+    def remove_cold_limit(self, _: Peer, __: RemoveColdDataFlowCtrConfig, body: Body) -> None:
+        """Forget the limit of one group."""
+        self._limits.remove(bytes(body).decode("utf-8", "replace"))
 
-    def show_cold_limits(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_COLD_DATA_FLOW_CTR_INFO."""
-        return request.answer(ResponseCode.SUCCESS, body=self._limits.text().encode())
+    def show_cold_limits(self, _: Peer, __: GetColdDataFlowCtrInfo, ___: Body) -> bytes:
+        """The limits as JSON text."""
+        return self._limits.text().encode()
 
     # ── replication ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def replication_status(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_HA_STATUS of a broker to which no slave is connected."""
+    def replication_status(self, _: Peer, __: GetBrokerHaStatus, ___: Body) -> HaStatus:
+        """The status of a broker to which no slave is connected."""
         end = self._store.commit_log.written_offset
-        status = HaStatus(is_master=self._is_master, master_max_offset=end, client=HaClient())
-        return request.answer(ResponseCode.SUCCESS, body=HA_STATUS.encode(status))
+        return HaStatus(is_master=self._is_master, master_max_offset=end, client=HaClient())

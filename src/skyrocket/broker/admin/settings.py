@@ -4,13 +4,11 @@ import asyncio
 
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.protocol.bodies.topics import DATA_VERSION
-from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.command import Body, RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_broker import GetBrokerConfig, GetBrokerConfigAnswer, UpdateBrokerConfig
-from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Answered, Handlers, serve
 
 
 class SettingsProcessor:
@@ -22,23 +20,21 @@ class SettingsProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(UpdateBrokerConfig.code, self.update),
-            serve_raw(GetBrokerConfig.code, self.show),
+            serve(UpdateBrokerConfig, self.update),
+            serve(GetBrokerConfig, self.show),
         )
 
-    def show(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_CONFIG."""
+    def show(self, _: Peer, __: GetBrokerConfig, ___: Body) -> Answered:
+        """All settings as Java properties, and their version."""
         version = DATA_VERSION.encode(self._settings.data_version).decode()
-        fields = GetBrokerConfigAnswer(version=version).to_fields()
-        return request.answer(ResponseCode.SUCCESS, None, fields, self._settings.text().encode())
+        return Answered(GetBrokerConfigAnswer(version=version), self._settings.text().encode())
 
-    def update(self, _: Peer, request: RemotingCommand) -> Outcome:
-        """UPDATE_BROKER_CONFIG; without a body nothing is asked for, and that is done."""
-        return self._update(request) if request.body else request.answer(ResponseCode.SUCCESS)
-
-    async def _update(self, request: RemotingCommand) -> RemotingCommand:
+    async def update(self, _: Peer, __: UpdateBrokerConfig, body: Body) -> None:
+        """Change settings; without a body nothing is asked for, and that is done."""
+        if not body:
+            return
         async with self._turn:
-            change = self._settings.changed_by(_text(request.body))
+            change = self._settings.changed_by(_text(body))
             try:
                 await asyncio.to_thread(self._settings.save, change)
             except OSError as error:
@@ -47,7 +43,6 @@ class SettingsProcessor:
                     "Make the file of brokerConfigPath and its directory writable and try again"
                 ) from error
             self._settings.apply(change)
-        return request.answer(ResponseCode.SUCCESS)
 
 
 def _text(body: Body) -> str:

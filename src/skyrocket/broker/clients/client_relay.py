@@ -16,7 +16,7 @@ from skyrocket.errors import DataError
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS, ConsumerStatus
-from skyrocket.protocol.codes import RequestCode, ResponseCode, Version, version_name
+from skyrocket.protocol.codes import Version, version_name
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import ConsumeMessageTimeout, RequestError, SystemFailure
 from skyrocket.protocol.java_order import java_map_order
@@ -28,7 +28,7 @@ from skyrocket.protocol.requests.server_to_client import (
 )
 from skyrocket.remoting.errors import CallTimeout, RemotingError
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 _logger = logging.getLogger(__name__)
@@ -59,20 +59,21 @@ class ClientRelay:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.GET_CONSUMER_RUNNING_INFO, self.running_info),
-            serve_raw(RequestCode.CONSUME_MESSAGE_DIRECTLY, self.consume_directly),
-            serve_raw(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self.status),
+            # Raw: these two pass on what they do not know, there and back.
+            serve_raw(GetConsumerRunningInfo.code, self.running_info),
+            serve_raw(ConsumeMessageDirectly.code, self.consume_directly),
+            serve(GetConsumerStatus, self.status),
         )
 
     # ── one client ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def running_info(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_CONSUMER_RUNNING_INFO."""
+        """Pass the question on to the client."""
         header = GetConsumerRunningInfo.from_fields(request.ext_fields)
         return await self._relayed(request, header.consumer_group, header.client_id, request.ext_fields, request.body)
 
     async def consume_directly(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """CONSUME_MESSAGE_DIRECTLY: the tool names a message, the client is sent the message itself."""
+        """The tool names a message, the client is sent the message itself."""
         header = ConsumeMessageDirectly.from_fields(request.ext_fields)
         fields = {**(request.ext_fields or {}), "brokerName": self._identity.broker_name}
         topic, group = self._topics.find(header.topic or ""), self._groups.find(header.consumer_group)
@@ -117,9 +118,8 @@ class ClientRelay:
 
     # ── all members ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def status(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """INVOKE_BROKER_TO_GET_CONSUMER_STATUS; members that do not answer are left out."""
-        header = GetConsumerStatus.from_fields(request.ext_fields)
+    async def status(self, _: Peer, header: GetConsumerStatus, __: Body) -> ConsumerStatus:
+        """Offsets as the members of a group see them; those that do not answer are left out."""
         found = self._consumers.find_group(header.group)
         if found is None:
             raise SystemFailure(f"No Any Consumer online in the consumer group: [{header.group}]")
@@ -134,8 +134,7 @@ class ClientRelay:
         table = {
             client.client_id: offsets for client, offsets in zip(asked, answers, strict=True) if offsets is not None
         }
-        body = CONSUMER_STATUS.encode(ConsumerStatus(by_client=table))
-        return request.answer(ResponseCode.SUCCESS, None, None, body)
+        return ConsumerStatus(by_client=table)
 
     async def _status_of(
         self, client: Client[Peer], question: GetConsumerStatusFromClient

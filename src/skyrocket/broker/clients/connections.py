@@ -3,20 +3,24 @@
 from skyrocket.broker.rules.subscriptions import Subscriptions
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.tables import Tables
-from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, PRODUCER_CONNECTIONS, PRODUCER_TABLE
-from skyrocket.protocol.bodies.groups import GROUP_LIST, GroupList
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, GROUP_SUBSCRIPTION, GroupSubscription
-from skyrocket.protocol.bodies.topics import TOPIC_LIST, TopicList
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.requests.admin_groups import GetConsumerConnectionList, GetProducerConnectionList
+from skyrocket.protocol.bodies.connections import ConsumerConnections, ProducerConnections, ProducerTable
+from skyrocket.protocol.bodies.groups import GroupList
+from skyrocket.protocol.bodies.subscription import ClientConfigCheck, GroupSubscription
+from skyrocket.protocol.bodies.topics import TopicList
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.requests.admin_groups import (
+    GetAllProducerInfo,
+    GetConsumerConnectionList,
+    GetProducerConnectionList,
+)
+from skyrocket.protocol.requests.clients import CheckClientConfig
 from skyrocket.protocol.requests.query import (
     QuerySubscriptionByConsumer,
     QueryTopicConsumeByWho,
     QueryTopicsByConsumer,
 )
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 
 
 class ConnectionProcessor:
@@ -36,55 +40,42 @@ class ConnectionProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumers),
-            serve_raw(RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producers),
-            serve_raw(RequestCode.GET_ALL_PRODUCER_INFO, self.all_producers),
-            serve_raw(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic),
-            serve_raw(RequestCode.QUERY_TOPICS_BY_CONSUMER, self.topics_of_group),
-            serve_raw(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, self.subscription),
-            serve_raw(RequestCode.CHECK_CLIENT_CONFIG, self.check_client),
+            serve(GetConsumerConnectionList, self.consumers),
+            serve(GetProducerConnectionList, self.producers),
+            serve(GetAllProducerInfo, self.all_producers),
+            serve(QueryTopicConsumeByWho, self.groups_of_topic),
+            serve(QueryTopicsByConsumer, self.topics_of_group),
+            serve(QuerySubscriptionByConsumer, self.subscription),
+            serve(CheckClientConfig, self.check_client),
         )
 
-    def consumers(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_CONSUMER_CONNECTION_LIST; 206 for a group without members, on which tools depend."""
-        header = GetConsumerConnectionList.from_fields(request.ext_fields)
-        return _success(request, CONSUMER_CONNECTIONS.encode(self._consumers.connections(header.consumer_group)))
+    def consumers(self, _: Peer, header: GetConsumerConnectionList, __: Body) -> ConsumerConnections:
+        """The members of a consumer group; 206 for a group without members, on which tools depend."""
+        return self._consumers.connections(header.consumer_group)
 
-    def producers(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_PRODUCER_CONNECTION_LIST."""
-        header = GetProducerConnectionList.from_fields(request.ext_fields)
-        return _success(request, PRODUCER_CONNECTIONS.encode(self._producers.connections(header.producer_group)))
+    def producers(self, _: Peer, header: GetProducerConnectionList, __: Body) -> ProducerConnections:
+        """The members of a producer group."""
+        return self._producers.connections(header.producer_group)
 
-    def all_producers(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_ALL_PRODUCER_INFO."""
-        return _success(request, PRODUCER_TABLE.encode(self._producers.table()))
+    def all_producers(self, _: Peer, __: GetAllProducerInfo, ___: Body) -> ProducerTable:
+        """All producers by group."""
+        return self._producers.table()
 
-    def groups_of_topic(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_TOPIC_CONSUME_BY_WHO: those that subscribe now, and those that have consumed."""
-        topic = QueryTopicConsumeByWho.from_fields(request.ext_fields).topic
-        groups = dict.fromkeys((*self._consumers.groups_of(topic), *self._offsets.groups_of(topic)))
-        return _success(request, GROUP_LIST.encode(GroupList(tuple(groups))))
+    def groups_of_topic(self, _: Peer, header: QueryTopicConsumeByWho, __: Body) -> GroupList:
+        """The groups of a topic: those that subscribe now, and those that have consumed."""
+        groups = dict.fromkeys((*self._consumers.groups_of(header.topic), *self._offsets.groups_of(header.topic)))
+        return GroupList(tuple(groups))
 
-    def topics_of_group(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_TOPICS_BY_CONSUMER: what the group has offsets of."""
-        header = QueryTopicsByConsumer.from_fields(request.ext_fields)
-        topics = TopicList(self._offsets.topics_of(header.group), str(self._identity.address))
-        return _success(request, TOPIC_LIST.encode(topics))
+    def topics_of_group(self, _: Peer, header: QueryTopicsByConsumer, __: Body) -> TopicList:
+        """The topics of which a group has offsets."""
+        return TopicList(self._offsets.topics_of(header.group), str(self._identity.address))
 
-    def subscription(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_SUBSCRIPTION_BY_CONSUMER; without the subscription when the group has none."""
-        header = QuerySubscriptionByConsumer.from_fields(request.ext_fields)
+    def subscription(self, _: Peer, header: QuerySubscriptionByConsumer, __: Body) -> GroupSubscription:
+        """What a group subscribes to of a topic; without the subscription when it has none."""
         topic = header.topic or ""
-        found = GroupSubscription(header.group, topic, self._consumers.find_subscription(header.group, topic))
-        return _success(request, GROUP_SUBSCRIPTION.encode(found))
+        return GroupSubscription(header.group, topic, self._consumers.find_subscription(header.group, topic))
 
-    def check_client(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """CHECK_CLIENT_CONFIG: whether this broker understands a subscription."""
-        subscription = CLIENT_CONFIG_CHECK.decode(request.body).subscription if request.body else None
-        if subscription is not None:
-            self._subscriptions.check(subscription)
-        return request.answer(ResponseCode.SUCCESS)
-
-
-def _success(request: RemotingCommand, body: bytes) -> RemotingCommand:
-    return request.answer(ResponseCode.SUCCESS, None, None, body)
+    def check_client(self, _: Peer, __: CheckClientConfig, body: ClientConfigCheck | None) -> None:
+        """Refuse a subscription that this broker does not understand."""
+        if body is not None and body.subscription is not None:
+            self._subscriptions.check(body.subscription)

@@ -7,14 +7,13 @@ from skyrocket.broker.state.connected_consumers import Change
 from skyrocket.broker.state.tables import Tables
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION
-from skyrocket.protocol.bodies.connections import CONSUMER_LIST, ConsumerList
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeatAnswer, UnregisterClient
+from skyrocket.protocol.bodies.connections import ConsumerList
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeat, HeartBeatAnswer, UnregisterClient
 from skyrocket.protocol.requests.server_to_client import NotifyConsumerIdsChanged
 from skyrocket.remoting.peer import CloseReason, Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 
 
 class ClientProcessor:
@@ -28,22 +27,20 @@ class ClientProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.HEART_BEAT, self.heart_beat),
-            serve_raw(RequestCode.UNREGISTER_CLIENT, self.unregister),
-            serve_raw(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.consumer_list),
+            serve(HeartBeat, self.heart_beat),
+            serve(UnregisterClient, self.unregister),
+            serve(GetConsumerListByGroup, self.consumer_list),
         )
 
-    def heart_beat(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
-        """HEART_BEAT; a group that may not be created is passed over in silence."""
-        beat = HEARTBEAT.decode(request.body)
-        language = request.language.name if request.language is not None else None
-        client = Client(peer, beat.client_id, str(peer.remote_address), language, request.version)
+    def heart_beat(self, peer: Peer, _: HeartBeat, beat: Heartbeat) -> HeartBeatAnswer:
+        """Take the groups of a client; one that may not be created is passed over in silence."""
+        language = peer.language.name if peer.language is not None else None
+        client = Client(peer, beat.client_id, str(peer.remote_address), language, peer.version)
         must_send = [self._consumer_beats(client, data, beat) for data in beat.consumers]
         for producer in beat.producers:
             self._producers.register(producer.group, client)
         changed = beat.fingerprint == 0 or any(must_send)
-        answer = HeartBeatAnswer(supports_v2=True, subscription_changed=changed)
-        return request.answer(ResponseCode.SUCCESS, None, answer.to_fields())
+        return HeartBeatAnswer(supports_v2=True, subscription_changed=changed)
 
     def _consumer_beats(self, client: Client[Peer], data: ConsumerData, beat: Heartbeat) -> bool:
         """Whether the client must send its subscriptions in full."""
@@ -71,9 +68,8 @@ class ClientProcessor:
         sys_flag = SYS_FLAG_UNIT_SUBSCRIPTION if data.unit_mode else 0
         self._topics.ensure(RETRY_PREFIX + data.group, queues, ordered=ordered, sys_flag=sys_flag)
 
-    def unregister(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
-        """UNREGISTER_CLIENT."""
-        header = UnregisterClient.from_fields(request.ext_fields)
+    def unregister(self, peer: Peer, header: UnregisterClient, _: Body) -> None:
+        """Forget a client in its groups."""
         if header.producer_group:
             self._producers.unregister(header.producer_group, peer)
         if header.consumer_group:
@@ -82,13 +78,10 @@ class ClientProcessor:
             change = self._consumers.unregister(header.consumer_group, peer, notifies=notifies)
             if change is not None:
                 self._tell(change)
-        return request.answer(ResponseCode.SUCCESS, None, {})
 
-    def consumer_list(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_CONSUMER_LIST_BY_GROUP."""
-        header = GetConsumerListByGroup.from_fields(request.ext_fields)
-        body = CONSUMER_LIST.encode(ConsumerList(self._consumers.client_ids(header.consumer_group)))
-        return request.answer(ResponseCode.SUCCESS, None, {}, body)
+    def consumer_list(self, _: Peer, header: GetConsumerListByGroup, __: Body) -> ConsumerList:
+        """The members of a group."""
+        return ConsumerList(self._consumers.client_ids(header.consumer_group))
 
     # ── departures that nobody announced ─────────────────────────────────────────────────────────────────────────────
 

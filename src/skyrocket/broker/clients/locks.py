@@ -1,11 +1,11 @@
 """Locks of queues, for consumption in order."""
 
 from skyrocket.broker.state.queue_locks import QueueLocks
-from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, LockedQueues
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.bodies.locks import LockedQueues
+from skyrocket.protocol.bodies.locks import QueueLocks as NamedQueues
+from skyrocket.protocol.requests.locks import LockBatchMq, UnlockBatchMq
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 
 
 class LockProcessor:
@@ -16,18 +16,15 @@ class LockProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.LOCK_BATCH_MQ, self.lock),
-            serve_raw(RequestCode.UNLOCK_BATCH_MQ, self.unlock),
+            serve(LockBatchMq, self.lock),
+            serve(UnlockBatchMq, self.unlock),
         )
 
-    def lock(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """LOCK_BATCH_MQ: the answer names the queues that the client now holds."""
-        wanted = QUEUE_LOCKS.decode(request.body)
+    def lock(self, _: Peer, __: LockBatchMq, wanted: NamedQueues) -> LockedQueues:
+        """Lock queues; the answer names the queues that the client now holds."""
         held = self._locks.lock(wanted.group or "", wanted.client_id or "", wanted.queues)
-        return request.answer(ResponseCode.SUCCESS, None, None, LOCKED_QUEUES.encode(LockedQueues(held)))
+        return LockedQueues(held)
 
-    def unlock(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """UNLOCK_BATCH_MQ."""
-        given = QUEUE_LOCKS.decode(request.body)
+    def unlock(self, _: Peer, __: UnlockBatchMq, given: NamedQueues) -> None:
+        """Give queues back."""
         self._locks.unlock(given.group or "", given.client_id or "", given.queues)
-        return request.answer(ResponseCode.SUCCESS)

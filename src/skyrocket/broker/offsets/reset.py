@@ -11,7 +11,6 @@ from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.tables import Tables
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import (
-    CORRECTION_OFFSETS,
     RESET_OFFSET_LIST,
     RESET_OFFSETS,
     CorrectionOffsets,
@@ -19,14 +18,14 @@ from skyrocket.protocol.bodies.offsets import (
     ResetOffsetList,
     ResetOffsets,
 )
-from skyrocket.protocol.codes import LanguageCode, RequestCode, ResponseCode, Version
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.codes import LanguageCode, Version
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import ConsumerNotOnline, SystemFailure
 from skyrocket.protocol.requests.offsets import CloneGroupOffset, ResetOffset
 from skyrocket.protocol.requests.query import QueryCorrectionOffset
 from skyrocket.protocol.requests.server_to_client import ResetConsumerClientOffset
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 from skyrocket.store.message_store import MessageStore
 
 
@@ -43,18 +42,17 @@ class OffsetAdminProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self.reset),
-            serve_raw(RequestCode.CLONE_GROUP_OFFSET, self.clone),
-            serve_raw(RequestCode.QUERY_CORRECTION_OFFSET, self.correction),
+            serve(ResetOffset, self.reset),
+            serve(CloneGroupOffset, self.clone),
+            serve(QueryCorrectionOffset, self.correction),
         )
 
     # ── reset ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def reset(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """INVOKE_BROKER_TO_RESET_OFFSET; the answer names the queues and where the group goes on in each."""
-        header = ResetOffset.from_fields(request.ext_fields)
+    def reset(self, _: Peer, header: ResetOffset, __: Body) -> ResetOffsets:
+        """Move a group; the answer names the queues and where the group goes on in each."""
         offsets = self._reset_here(header) if self._offsets.server_side_reset else self._reset_clients(header)
-        return request.answer(ResponseCode.SUCCESS, None, None, RESET_OFFSETS.encode(self._by_queue(header, offsets)))
+        return self._by_queue(header, offsets)
 
     def _reset_here(self, header: ResetOffset) -> Mapping[int, int]:
         if self._identity.broker_id != 0:
@@ -124,14 +122,12 @@ class OffsetAdminProcessor:
 
     # ── copy and correction ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def clone(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """CLONE_GROUP_OFFSET: one topic, or (RocketMQ means to, and copies nothing) all topics of the source."""
-        header = CloneGroupOffset.from_fields(request.ext_fields)
+    def clone(self, _: Peer, header: CloneGroupOffset, __: Body) -> None:
+        """Copy offsets of one topic, or (RocketMQ means to, and copies nothing) of all topics of the source."""
         source, named = header.src_group, (header.topic or "").strip()
         topics = [named] if named else self._offsets.topics_of(source)
         cloned = [topic for topic in topics if self._may_clone(source, topic, offline=header.offline)]
         self._offsets.clone(source, header.dest_group, cloned)
-        return request.answer(ResponseCode.SUCCESS)
 
     def _may_clone(self, source: str, topic: str, *, offline: bool) -> bool:
         """Of a group with members, only what it still subscribes to; unless it shall be taken for offline."""
@@ -142,9 +138,8 @@ class OffsetAdminProcessor:
             return True
         return self._consumers.find_subscription(source, topic) is not None
 
-    def correction(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_CORRECTION_OFFSET."""
-        header = QueryCorrectionOffset.from_fields(request.ext_fields)
+    def correction(self, _: Peer, header: QueryCorrectionOffset, __: Body) -> CorrectionOffsets:
+        """The least offset of every queue among all groups but some."""
         left_out = {name.strip() for name in (header.filter_groups or "").split(",")}
         offsets = self._offsets.correction_offsets(
             header.topic,
@@ -152,7 +147,7 @@ class OffsetAdminProcessor:
             left_out,
             lambda queue_id: self._store.min_offset(header.topic, queue_id),
         )
-        return request.answer(ResponseCode.SUCCESS, None, None, CORRECTION_OFFSETS.encode(CorrectionOffsets(offsets)))
+        return CorrectionOffsets(offsets)
 
 
 def _as_list(offsets: ResetOffsets) -> bytes:

@@ -1,4 +1,4 @@
-"""ACK_MESSAGE, BATCH_ACK_MESSAGE and CHANGE_MESSAGE_INVISIBLETIME: what consumers say of messages in their hands."""
+"""What consumers say of messages in their hands."""
 
 from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import UnknownOffset
@@ -9,19 +9,18 @@ from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.format.revive_log import Acknowledgement, CheckPoint, CheckPointKey
 from skyrocket.model.pop_retry import real_topic
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK, BatchAckEntry
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.bodies.batch_ack import BatchAck, BatchAckEntry
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import MessageIllegal, NoMessage, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE, ReceiptHandle
-from skyrocket.protocol.requests.pop import AckMessage, ChangeInvisibleTime, ChangeInvisibleTimeAnswer
+from skyrocket.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeInvisibleTime, ChangeInvisibleTimeAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Answered, Handlers, serve
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
 
 _NO_REMARK = "not set any response code"  # RocketMQ: what its answers say that are made before their handler has run
-_NOTHING = ChangeInvisibleTimeAnswer(pop_time=0, invisible_time=0, revive_qid=0).to_fields()
+_NOTHING = ChangeInvisibleTimeAnswer(pop_time=0, invisible_time=0, revive_qid=0)
 
 
 class AckProcessor:
@@ -48,16 +47,15 @@ class AckProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.ACK_MESSAGE, self.ack),
-            serve_raw(RequestCode.BATCH_ACK_MESSAGE, self.batch_ack),
-            serve_raw(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, self.change_invisible_time),
+            serve(AckMessage, self.ack),
+            serve(BatchAckMessage, self.batch_ack),
+            serve(ChangeInvisibleTime, self.change_invisible_time),
         )
 
     # ── acknowledgements ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ack(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+    def ack(self, peer: Peer, header: AckMessage, _: Body) -> None:
         """One message is done; raises TopicNotExist, MessageIllegal or NoMessage."""
-        header = AckMessage.from_fields(request.ext_fields)
         self._check_queue(peer, header.topic, header.queue_id)
         least, end = self._range(header.topic, header.queue_id)
         if not least <= header.offset <= end:
@@ -71,14 +69,12 @@ class AckProcessor:
             )
         else:
             _check_stored(self._write_ack(header, receipt))
-        return request.answer(ResponseCode.SUCCESS)
 
-    def batch_ack(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+    def batch_ack(self, peer: Peer, _: BatchAckMessage, body: BatchAck | None) -> None:
         """Many messages are done; those of unknown places are passed over. Raises NoMessage for an empty list."""
-        entries = BATCH_ACK.decode(request.body).entries if request.body else ()
-        if not entries:
+        if body is None or not body.entries:
             raise NoMessage("the list of acknowledgements is empty")
-        for entry in entries:
+        for entry in body.entries:
             topic = real_topic(entry.topic, entry.group, entry.retry)
             config = self._topics.find(topic)
             if config is None:
@@ -88,7 +84,6 @@ class AckProcessor:
             least, end = self._range(topic, entry.queue_id)
             offsets = [entry.start_offset + distance for distance in sorted(entry.acked)]
             self._ack_all(peer, entry, topic, [offset for offset in offsets if least <= offset <= end])
-        return request.answer(ResponseCode.SUCCESS)
 
     def _ack_all(self, peer: Peer, entry: BatchAckEntry, topic: str, offsets: list[int]) -> None:
         if not offsets:
@@ -141,17 +136,15 @@ class AckProcessor:
 
     # ── hidden longer or shorter ─────────────────────────────────────────────────────────────────────────────────────
 
-    def change_invisible_time(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+    def change_invisible_time(self, peer: Peer, header: ChangeInvisibleTime, _: Body) -> Answered:
         """A message is hidden until another time; raises TopicNotExist, MessageIllegal, NoMessage or SystemFailure."""
-        header = ChangeInvisibleTime.from_fields(request.ext_fields)
         try:
-            fields = self._changed(peer, header)
+            return Answered(self._changed(peer, header), remark=_NO_REMARK)
         except RequestError as error:
-            error.ext_fields = _NOTHING
+            error.ext_fields = _NOTHING.to_fields()
             raise
-        return request.answer(ResponseCode.SUCCESS, _NO_REMARK, fields)
 
-    def _changed(self, peer: Peer, header: ChangeInvisibleTime) -> dict[str, str]:
+    def _changed(self, peer: Peer, header: ChangeInvisibleTime) -> ChangeInvisibleTimeAnswer:
         self._check_queue(peer, header.topic, header.queue_id)
         least, end = self._range(header.topic, header.queue_id)
         if not least <= header.offset < end:
@@ -174,9 +167,11 @@ class AckProcessor:
         self._write_ack(header, receipt)  # of the old one; where that fails the message comes twice, never not at all
         return ChangeInvisibleTimeAnswer(
             pop_time=pop_time, invisible_time=header.invisible_time, revive_qid=receipt.revive_queue
-        ).to_fields()
+        )
 
-    def _changed_orderly(self, header: ChangeInvisibleTime, receipt: ReceiptHandle, now_ms: int) -> dict[str, str]:
+    def _changed_orderly(
+        self, header: ChangeInvisibleTime, receipt: ReceiptHandle, now_ms: int
+    ) -> ChangeInvisibleTimeAnswer:
         committed = self._offsets.table.committed(header.consumer_group, header.topic, header.queue_id)
         if committed is not None and header.offset < committed:
             return _NOTHING
@@ -189,7 +184,7 @@ class AckProcessor:
             pop_time=receipt.pop_time,
             invisible_time=visible_ms - receipt.pop_time,
             revive_qid=receipt.revive_queue,
-        ).to_fields()
+        )
 
     # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,4 +1,4 @@
-"""QUERY_ASSIGNMENT and the modes behind it: the broker shares queues out, to be pulled or to be popped."""
+"""Assignment of queues, and the modes behind it: the broker shares queues out, to be pulled or to be popped."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -12,11 +12,11 @@ from skyrocket.format.config_files.request_mode import POP, PULL, RequestMode
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies import assignment as bodies
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import GroupNotExist, NoPermission
+from skyrocket.protocol.requests.pop import GetAllMessageRequestMode, QueryAssignment, SetMessageRequestMode
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 
 ANY_QUEUE: Final = -1
 Strategy = Callable[[int, int, int], list[int]]  # place of the client, clients, queues → numbers of its queues
@@ -80,16 +80,15 @@ class AssignmentProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.QUERY_ASSIGNMENT, self.query),
-            serve_raw(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode),
-            serve_raw(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes),
+            serve(QueryAssignment, self.query),
+            serve(SetMessageRequestMode, self.set_mode),
+            serve(GetAllMessageRequestMode, self.all_modes),
         )
 
     # ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def set_mode(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+    def set_mode(self, _: Peer, __: SetMessageRequestMode, body: bodies.RequestMode) -> None:
         """Let a group pull or pop a topic; raises NoPermission, TopicNotExist or GroupNotExist."""
-        body = bodies.REQUEST_MODE_BODY.decode(request.body)
         topic, group = body.topic or "", body.group or ""
         if topic.startswith(RETRY_PREFIX):
             raise NoPermission("retry topic is not allowed to set mode")
@@ -97,9 +96,8 @@ class AssignmentProcessor:
         if self._groups.find_or_create(group) is None:
             raise GroupNotExist("subscription group does not exist")
         self._modes.set(RequestMode(topic, group, body.mode or PULL, body.pop_share_queues))
-        return request.answer(ResponseCode.SUCCESS)
 
-    def all_modes(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+    def all_modes(self, _: Peer, __: GetAllMessageRequestMode, ___: Body) -> bodies.RequestModeTable:
         """Everything that was decided, for a slave."""
         table = {
             topic: {
@@ -110,8 +108,7 @@ class AssignmentProcessor:
             }
             for topic, groups in self._modes.content().modes.items()
         }
-        body = bodies.REQUEST_MODE_TABLE.encode(bodies.RequestModeTable(modes=table))
-        return request.answer(ResponseCode.SUCCESS, None, None, body)
+        return bodies.RequestModeTable(modes=table)
 
     def _mode(self, topic: str, group: str) -> RequestMode:
         found = self._modes.find(topic, group)
@@ -123,17 +120,15 @@ class AssignmentProcessor:
 
     # ── assignment ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def query(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
+    async def query(self, _: Peer, __: QueryAssignment, asked: bodies.AssignmentQuery) -> bodies.Assignment:
         """The queues of one consumer; without a valid answer it keeps those that it has."""
-        asked = bodies.ASSIGNMENT_QUERY.decode(request.body)
         topic, group = asked.topic or "", asked.group or ""
         mode = self._mode(topic, group)
         queues = self._shared_out(asked, mode, await self._routes.of(topic))
         assigned = None
         if queues is not None:
             assigned = tuple(bodies.QueueAssignment(queue=queue, mode=mode.mode) for queue in dict.fromkeys(queues))
-        body = bodies.ASSIGNMENT.encode(bodies.Assignment(queues=assigned))
-        return request.answer(ResponseCode.SUCCESS, None, None, body)
+        return bodies.Assignment(queues=assigned)
 
     def _shared_out(
         self, asked: bodies.AssignmentQuery, mode: RequestMode, queues: Sequence[MessageQueue] | None

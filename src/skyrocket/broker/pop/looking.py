@@ -1,4 +1,4 @@
-"""PEEK_MESSAGE, NOTIFICATION and POLLING_INFO: is there something to pop? Nothing is taken."""
+"""Is there something to pop? Nothing is taken."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,8 +11,8 @@ from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.model.pop_retry import pop_retry_topic
 from skyrocket.model.topic_config import PERM_READ, TopicConfig
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import NoPermission, RequestError
 from skyrocket.protocol.requests.pop import (
     Notification,
@@ -24,7 +24,7 @@ from skyrocket.protocol.requests.pop import (
 )
 from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Answered, Handlers, serve, serve_raw
 from skyrocket.store.message_store import MessageStore
 
 _NO_REMARK = "not set any response code"
@@ -54,20 +54,19 @@ class LookingProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.PEEK_MESSAGE, self.peek),
-            serve_raw(RequestCode.NOTIFICATION, self.notify),
-            serve_raw(RequestCode.POLLING_INFO, self.polling_info),
+            serve(PeekMessage, self.peek),
+            serve_raw(Notification.code, self.notify),  # raw: it may be held, with its LaterAnswer
+            serve(PollingInfo, self.polling_info),
         )
 
     # ── peeking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def peek(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+    def peek(self, peer: Peer, header: PeekMessage, _: Body) -> Answered:
         """The messages that a pop would take, but they stay; raises the refusals of a pop."""
-        header = PeekMessage.from_fields(request.ext_fields)
         try:
             topic = self._topic(peer, header.topic, header.queue_id, header.consumer_group)
         except RequestError as error:
-            error.ext_fields = _peeked(0)
+            error.ext_fields = _peeked(0).to_fields()
             raise
         slices: list[memoryview] = []
         count = size = rest = 0
@@ -81,8 +80,8 @@ class LookingProcessor:
                 left -= result.count
             rest += left
         if not slices:
-            return request.answer(ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE", _peeked(rest))
-        return request.answer(ResponseCode.SUCCESS, "FOUND", _peeked(rest), b"".join(slices))
+            return Answered(_peeked(rest), remark="NO_MESSAGE_IN_QUEUE", code=ResponseCode.PULL_NOT_FOUND)
+        return Answered(_peeked(rest), b"".join(slices), "FOUND")
 
     # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,17 +141,15 @@ class LookingProcessor:
 
     # ── who waits ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def polling_info(self, peer: Peer, request: RemotingCommand) -> RemotingCommand:
+    def polling_info(self, peer: Peer, header: PollingInfo, _: Body) -> Answered:
         """How many pops wait for a queue, or with -1 for any queue."""
-        header = PollingInfo.from_fields(request.ext_fields)
         try:
             self._topic(peer, header.topic, header.queue_id, header.consumer_group)
         except RequestError as error:
             error.ext_fields = PollingInfoAnswer(polling_num=0).to_fields()
             raise
         waiting = self._waiting.pops.count(header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE))
-        fields = PollingInfoAnswer(polling_num=waiting).to_fields()
-        return request.answer(ResponseCode.SUCCESS, _NO_REMARK, fields)
+        return Answered(PollingInfoAnswer(polling_num=waiting), remark=_NO_REMARK)
 
     # ── shared ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,5 +170,5 @@ class LookingProcessor:
                 yield from ((retries.name, number) for number in range(retries.read_queues))
 
 
-def _peeked(rest: int) -> dict[str, str]:
-    return PopMessageAnswer(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest).to_fields()
+def _peeked(rest: int) -> PopMessageAnswer:
+    return PopMessageAnswer(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)

@@ -1,16 +1,15 @@
-"""QUERY_CONSUME_QUEUE: the entries of a queue as they are on disk, and whether a group's filter lets them pass."""
+"""The entries of a queue as they are on disk, and whether a group's filter lets them pass."""
 
 from typing import Final
 
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.format.queue_entry import QueueEntry
 from skyrocket.protocol.bodies.subscription import SubscriptionData
-from skyrocket.protocol.bodies.tables import QUEUE_ENTRIES, QueueEntries, QueueEntryInfo
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.bodies.tables import QueueEntries, QueueEntryInfo
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.query import QueryConsumeQueue
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Answered, Handlers, serve
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
 
@@ -26,28 +25,27 @@ class QueueEntryProcessor:
         self._consumers = consumers
 
     def handlers(self) -> Handlers:
-        return (serve_raw(RequestCode.QUERY_CONSUME_QUEUE, self.query),)
+        return (serve(QueryConsumeQueue, self.query),)
 
-    def query(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_CONSUME_QUEUE; where there is no entry the answer is a success with a remark and no body."""
-        header = QueryConsumeQueue.from_fields(request.ext_fields)
+    def query(self, _: Peer, header: QueryConsumeQueue, __: Body) -> Answered:
+        """Entries from an index on; where there is no entry the answer is a success with a remark and no body."""
         queue = self._store.queues.get(header.topic, header.queue_id)
         entries = _entries(queue, header) if isinstance(queue, ConsumeQueue) else []
         if queue is None or not entries:
             missing = f"Index {header.index} of {header.queue_id}@{header.topic} is not exist!"
-            return request.answer(ResponseCode.SUCCESS, missing)
+            return Answered(remark=missing)
         group, subscription, filter_data = header.consumer_group, None, None
         if group is not None:
             subscription = self._consumers.find_subscription(group, header.topic)
             filter_data = "null" if subscription is not None else f"{group}@{header.topic} is not online!"
-        body = QueueEntries(
+        found = QueueEntries(
             min_index=queue.min_offset,
             max_index=queue.max_offset,
             entries=tuple(_described(entry, subscription) for entry in entries),
             subscription=subscription,
             filter_data=filter_data,
         )
-        return request.answer(ResponseCode.SUCCESS, _NOT_CLEARED, None, QUEUE_ENTRIES.encode(body))
+        return Answered(body=found, remark=_NOT_CLEARED)
 
 
 def _entries(queue: ConsumeQueue, header: QueryConsumeQueue) -> list[QueueEntry]:

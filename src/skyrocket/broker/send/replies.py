@@ -67,6 +67,7 @@ class ReplyProcessor:
         self._trace_on = "true" if identity.trace_on else "false"
 
     def handlers(self) -> Handlers:
+        # Raw, as all that stores messages: two codes with the same fields under other names.
         return (serve_raw((RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2), self.reply),)
 
     def reply(self, peer: Peer, request: RemotingCommand) -> Awaitable[RemotingCommand]:

@@ -1,4 +1,4 @@
-"""CONSUMER_SEND_MSG_BACK: a message that was consumed in vain is stored again, for a later attempt or for nobody.
+"""A message whose consumption failed is stored again, for a later attempt or as a dead letter.
 
     tried less often than allowed    %RETRY%group, after a delay: level 3 + attempts unless the client names one
     tried too often, or level < 0    %DLQ%group, at once; an operator must look at it
@@ -22,12 +22,12 @@ from skyrocket.format.record import unpack_host
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.model.topic_config import PERM_WRITE, SYS_FLAG_UNIT_SUBSCRIPTION
-from skyrocket.protocol.codes import RequestCode, ResponseCode, Version
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.codes import Version
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import NoPermission, SystemFailure
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 
@@ -59,19 +59,17 @@ class SendBackProcessor:
         self.dead_letters: Counter[str] = Counter()  # by group
 
     def handlers(self) -> Handlers:
-        return (serve_raw(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back),)
+        return (serve(ConsumerSendMsgBack, self.send_back),)
 
-    def send_back(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """Raises the refusals of group, broker, topic and store."""
-        header = ConsumerSendMsgBack.from_fields(request.ext_fields)
+    def send_back(self, peer: Peer, header: ConsumerSendMsgBack, _: Body) -> None:
+        """Store a message again; raises the refusals of group, broker, topic and store."""
         group = self._groups.retrying(header.group)
         if not self._settings.broker.broker_permission & PERM_WRITE:
             raise NoPermission(f"the broker[{self._broker_ip}] sending message is forbidden")
         if group.retry_queues > 0:  # RocketMQ: without queues for them such messages are dropped in silence
             retry_topic = self._retry_topic(group, unit_mode=header.unit_mode)
             message, origin_id = self._consumed(header.offset)
-            self._store_again(message, origin_id, retry_topic, group, header, request.version)
-        return request.answer(ResponseCode.SUCCESS)
+            self._store_again(message, origin_id, retry_topic, group, header, peer.version)
 
     def _retry_topic(self, group: SubscriptionGroup, *, unit_mode: bool) -> str:
         sys_flag = SYS_FLAG_UNIT_SUBSCRIPTION if unit_mode else 0

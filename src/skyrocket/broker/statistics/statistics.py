@@ -8,23 +8,20 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.statistics.lag import Lag
 from skyrocket.broker.statistics.runtime_info import RuntimeInfo
 from skyrocket.protocol.bodies.statistics import (
-    BROKER_CONSUME_STATS,
-    BROKER_STATS_DATA,
-    CONSUME_STATS,
-    CONSUME_TIME_SPANS,
-    TOPIC_STATS,
     BrokerConsumeStats,
+    BrokerStatsData,
     ConsumeStats,
+    ConsumeTimeSpans,
+    TopicStats,
 )
-from skyrocket.protocol.bodies.tables import KV_TABLE, KvTable
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.requests.admin_broker import ViewBrokerStatsData
+from skyrocket.protocol.bodies.tables import KvTable
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo, ViewBrokerStatsData
 from skyrocket.protocol.requests.admin_groups import GetBrokerConsumeStats, GetConsumeStats
 from skyrocket.protocol.requests.admin_topics import GetTopicStatsInfo
 from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Handlers, serve
 
 
 class StatisticsProcessor:
@@ -47,39 +44,34 @@ class StatisticsProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.GET_BROKER_RUNTIME_INFO, self.runtime_info),
-            serve_raw(RequestCode.VIEW_BROKER_STATS_DATA, self.view),
-            serve_raw(RequestCode.GET_TOPIC_STATS_INFO, self.topic),
-            serve_raw(RequestCode.GET_CONSUME_STATS, self.group),
-            serve_raw(RequestCode.GET_BROKER_CONSUME_STATS, self.all_groups),
-            serve_raw(RequestCode.QUERY_CONSUME_TIME_SPAN, self.time_spans),
+            serve(GetBrokerRuntimeInfo, self.runtime_info),
+            serve(ViewBrokerStatsData, self.view),
+            serve(GetTopicStatsInfo, self.topic),
+            serve(GetConsumeStats, self.group),
+            serve(GetBrokerConsumeStats, self.all_groups),
+            serve(QueryConsumeTimeSpan, self.time_spans),
         )
 
-    def runtime_info(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_RUNTIME_INFO."""
-        return _success(request, KV_TABLE.encode(KvTable(self._runtime_info.table())))
+    def runtime_info(self, _: Peer, __: GetBrokerRuntimeInfo, ___: Body) -> KvTable:
+        """How the broker is, in RocketMQ's words."""
+        return KvTable(self._runtime_info.table())
 
-    def view(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """VIEW_BROKER_STATS_DATA."""
-        header = ViewBrokerStatsData.from_fields(request.ext_fields)
-        return _success(request, BROKER_STATS_DATA.encode(self._counters.view(header.stats_name, header.stats_key)))
+    def view(self, _: Peer, header: ViewBrokerStatsData, __: Body) -> BrokerStatsData:
+        """One counter over the last minute, hour and day."""
+        return self._counters.view(header.stats_name, header.stats_key)
 
-    def topic(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_TOPIC_STATS_INFO."""
-        header = GetTopicStatsInfo.from_fields(request.ext_fields)
-        return _success(request, TOPIC_STATS.encode(self._lag.topic(header.topic)))
+    def topic(self, _: Peer, header: GetTopicStatsInfo, __: Body) -> TopicStats:
+        """Where the queues of a topic begin and end."""
+        return self._lag.topic(header.topic)
 
-    def group(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_CONSUME_STATS; a group that nobody knows has an empty table."""
-        header = GetConsumeStats.from_fields(request.ext_fields)
+    def group(self, _: Peer, header: GetConsumeStats, __: Body) -> ConsumeStats:
+        """How far a group lags; one that nobody knows has an empty table."""
         named = [header.topic or "", *(header.topic_list or "").split(";")]
         topics = [name for name in dict.fromkeys(named) if name.strip()]
-        stats = self._lag.group(header.consumer_group, topics or self._offsets.topics_of(header.consumer_group))
-        return _success(request, CONSUME_STATS.encode(stats))
+        return self._lag.group(header.consumer_group, topics or self._offsets.topics_of(header.consumer_group))
 
-    async def all_groups(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_CONSUME_STATS; others are served between one group and the next."""
-        header = GetBrokerConsumeStats.from_fields(request.ext_fields)
+    async def all_groups(self, _: Peer, header: GetBrokerConsumeStats, __: Body) -> BrokerConsumeStats:
+        """How far all groups lag; others are served between one group and the next."""
         by_group: list[dict[str, list[ConsumeStats]]] = []
         lag = inflight = 0
         for group in tuple(self._groups.groups):
@@ -89,14 +81,8 @@ class StatisticsProcessor:
                 lag += each.broker_offset - each.consumer_offset
                 inflight += (each.pull_offset or 0) - each.consumer_offset
             await asyncio.sleep(0)
-        body = BrokerConsumeStats(tuple(by_group), str(self._identity.address), lag, inflight)
-        return _success(request, BROKER_CONSUME_STATS.encode(body))
+        return BrokerConsumeStats(tuple(by_group), str(self._identity.address), lag, inflight)
 
-    def time_spans(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """QUERY_CONSUME_TIME_SPAN."""
-        header = QueryConsumeTimeSpan.from_fields(request.ext_fields)
-        return _success(request, CONSUME_TIME_SPANS.encode(self._lag.time_spans(header.topic, header.group)))
-
-
-def _success(request: RemotingCommand, body: bytes) -> RemotingCommand:
-    return request.answer(ResponseCode.SUCCESS, None, None, body)
+    def time_spans(self, _: Peer, header: QueryConsumeTimeSpan, __: Body) -> ConsumeTimeSpans:
+        """How old the messages of a topic's queues are, and those that a group has reached."""
+        return self._lag.time_spans(header.topic, header.group)

@@ -1,4 +1,4 @@
-"""RECALL_MESSAGE: a sender takes back a message that waits for its time.
+"""A sender takes back a message that waits for its time.
 
 A cancel is parked for the same step as the message: when the step is over, cancels are read first, and what they name
 is not delivered. The answer comes when the cancel is stored.
@@ -18,8 +18,7 @@ from skyrocket.errors import DataError
 from skyrocket.format.properties import with_property
 from skyrocket.format.record import pack_host
 from skyrocket.model.topic_config import PERM_WRITE
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import (
     IllegalOperation,
     NoPermission,
@@ -30,9 +29,8 @@ from skyrocket.protocol.errors import (
     TopicNotExist,
 )
 from skyrocket.protocol.requests.messaging import RecallMessage, RecallMessageAnswer
-from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import Answered, Handlers, serve
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 
@@ -67,11 +65,10 @@ class RecallProcessor:
         self._config, self._limits = config, limits
 
     def handlers(self) -> Handlers:
-        return (serve_raw(RequestCode.RECALL_MESSAGE, self.recall),)
+        return (serve(RecallMessage, self.recall),)
 
-    def recall(self, peer: Peer, request: RemotingCommand) -> LaterAnswer:
+    async def recall(self, peer: Peer, header: RecallMessage, _: Body) -> Answered:
         """Raises what RocketMQ answers when the handle does not name a message that waits here."""
-        header = RecallMessage.from_fields(request.ext_fields)
         try:
             handle = self._checked(header)
             cancel = self._cancel(peer, header, handle)
@@ -81,14 +78,10 @@ class RecallProcessor:
         except RequestError as error:
             error.ext_fields = self._region
             raise
-        later = LaterAnswer(request)
-        fields = RecallMessageAnswer(region=self._identity.region, msg_id=handle.unique_key).to_fields()
-        answer = request.answer(ResponseCode.SUCCESS, _REMARK, fields)
-        if self._limits.flush_disk_type is FlushDiskType.SYNC_FLUSH:
-            self._answer_when_durable(later, answer, result.end_offset)
-        else:
-            later.fill(answer)
-        return later
+        waits = self._limits.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        if waits and not await self._is_durable(result.end_offset):
+            raise SystemFailure("recall failed, execute error", self._region)
+        return Answered(RecallMessageAnswer(region=self._identity.region, msg_id=handle.unique_key), remark=_REMARK)
 
     def _checked(self, header: RecallMessage) -> RecallHandle:
         if not self._config.recall:
@@ -136,22 +129,21 @@ class RecallProcessor:
             raise SystemFailure("recall failed, execute error") from error
         return cancel
 
-    def _answer_when_durable(self, later: LaterAnswer, answer: RemotingCommand, end_offset: int) -> None:
-        """With SYNC_FLUSH; when the disk is slow the cancel is stored all the same, and RocketMQ says so."""
+    async def _is_durable(self, end_offset: int) -> bool:
+        """Wait for the disk; when it is slow the cancel is stored all the same, and RocketMQ says so."""
         loop = asyncio.get_running_loop()
+        durable: asyncio.Future[bool] = loop.create_future()
 
         def settled(ok: bool) -> None:
-            timer.cancel()
-            if not later.is_open:
-                return
-            if ok:
-                later.fill(answer)
-            else:
-                later.refuse(SystemFailure("recall failed, execute error", self._region))
+            if not durable.done():
+                durable.set_result(ok)
 
         def flushed(ok: bool) -> None:  # in the flusher's thread
             with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
                 loop.call_soon_threadsafe(settled, ok)
 
-        timer = loop.call_later(self._limits.sync_flush_timeout_ms / 1000, settled, True)
         self._store.when_durable(end_offset, flushed)
+        try:
+            return await asyncio.wait_for(durable, self._limits.sync_flush_timeout_ms / 1000)
+        except TimeoutError:
+            return True

@@ -1,4 +1,4 @@
-"""END_TRANSACTION: a producer says how a transaction ends. RESUME_CHECK_HALF_MESSAGE: an operator has it checked again.
+"""A producer says how a transaction ends, or an operator has it checked again.
 
 commit    the message goes to its real topic; then it is noted that the half has ended
 rollback  it is noted that the half has ended
@@ -16,8 +16,7 @@ from skyrocket.errors import DataError
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.format.properties import find_property
 from skyrocket.model.topic import HALF_TOPIC
-from skyrocket.protocol.codes import RequestCode, ResponseCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import (
     IllegalOperation,
     MessageIllegal,
@@ -28,7 +27,7 @@ from skyrocket.protocol.errors import (
 )
 from skyrocket.protocol.requests.transaction import UNKNOWN, EndTransaction, ResumeCheckHalfMessage
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Handlers, serve_raw
+from skyrocket.remoting.serving import UNANSWERED, Answered, Handlers, serve
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 
@@ -57,25 +56,23 @@ class EndTransactionProcessor:
 
     def handlers(self) -> Handlers:
         return (
-            serve_raw(RequestCode.END_TRANSACTION, self.end),
-            serve_raw(RequestCode.RESUME_CHECK_HALF_MESSAGE, self.resume),
+            serve(EndTransaction, self.end),
+            serve(ResumeCheckHalfMessage, self.resume),
         )
 
-    def end(self, _: Peer, request: RemotingCommand) -> RemotingCommand | None:
-        """Raises what RocketMQ answers when the half is not the one that is spoken of, or the store refuses."""
-        header = EndTransaction.from_fields(request.ext_fields)
+    def end(self, _: Peer, header: EndTransaction, __: Body) -> Answered:
+        """Commit or roll back; raises what RocketMQ answers when it is another half, or the store refuses."""
         if not self._is_master:
             raise SlaveNotAvailable
         if header.commit_or_rollback == UNKNOWN:
-            return None
+            return UNANSWERED
         decision = Decision(header.commit_or_rollback)
         half = self._spoken_of(header)
         try:
             self._log.end(half, decision)
         except PutRefused as error:
             raise self._refusal(error.result.status) from error
-        remark = _REMARK_OF_ROLLBACK if decision is Decision.ROLLBACK else None
-        return request.answer(ResponseCode.SUCCESS, remark)
+        return Answered(remark=_REMARK_OF_ROLLBACK if decision is Decision.ROLLBACK else None)
 
     def _spoken_of(self, header: EndTransaction) -> HalfMessage:
         """The half that a producer means. The order of the checks is RocketMQ's; the last one is ours."""
@@ -120,9 +117,8 @@ class EndTransactionProcessor:
             case _:
                 return SystemFailure("UNKNOWN_ERROR DEFAULT")
 
-    def resume(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """Raises SystemFailure when the message is no half, is open anyway, or is not taken."""
-        header = ResumeCheckHalfMessage.from_fields(request.ext_fields)
+    def resume(self, _: Peer, header: ResumeCheckHalfMessage, __: Body) -> None:
+        """Have a half checked again; raises SystemFailure when it is none, is open anyway, or is not taken."""
         try:
             place = parse_offset_message_id(header.msg_id or "")
             record = self._store.by_physical_offset(place.physical_offset)
@@ -142,4 +138,3 @@ class EndTransactionProcessor:
             self._log.resume(half)
         except PutRefused as error:
             raise SystemFailure(f"Put message back to {HALF_TOPIC} failed. {error}") from error
-        return request.answer(ResponseCode.SUCCESS)

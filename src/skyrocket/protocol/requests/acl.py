@@ -2,21 +2,24 @@
 
 from skyrocket.protocol.bodies.access import ACL, ACL_CONFIG, ACLS, USER, USERS
 from skyrocket.protocol.codes import RequestCode
-from skyrocket.protocol.requests.header import Header, Request, answer, request
+from skyrocket.protocol.requests.header import Header, Request, answer, request, wire
+from skyrocket.protocol.signing import ACCESS_KEY
 
 
-@request(RequestCode.AUTH_CREATE_USER, body=USER)
+@request(RequestCode.AUTH_CREATE_USER, body=USER, optional_body=True)
 class CreateUser(Request[Header]):
     """A new user."""
 
     username: str | None = None
+    access_key: str | None = wire(ACCESS_KEY, default=None)  # who asks: the signer writes it
 
 
-@request(RequestCode.AUTH_UPDATE_USER, body=USER)
+@request(RequestCode.AUTH_UPDATE_USER, body=USER, optional_body=True)
 class UpdateUser(Request[Header]):
     """Another password, type or status."""
 
     username: str | None = None
+    access_key: str | None = wire(ACCESS_KEY, default=None)  # who asks: the signer writes it
 
 
 @request(RequestCode.AUTH_DELETE_USER)
@@ -24,6 +27,7 @@ class DeleteUser(Request[Header]):
     """Remove a user."""
 
     username: str | None = None
+    access_key: str | None = wire(ACCESS_KEY, default=None)  # who asks: the signer writes it
 
 
 @request(RequestCode.AUTH_GET_USER, answer_body=USER)
@@ -31,6 +35,7 @@ class GetUser(Request[Header]):
     """One user."""
 
     username: str | None = None
+    access_key: str | None = wire(ACCESS_KEY, default=None)  # who asks: the signer writes it
 
 
 @request(RequestCode.AUTH_LIST_USER, answer_body=USERS)
@@ -38,16 +43,17 @@ class ListUser(Request[Header]):
     """Users whose name contains the filter."""
 
     filter: str | None = None
+    access_key: str | None = wire(ACCESS_KEY, default=None)
 
 
-@request(RequestCode.AUTH_CREATE_ACL, body=ACL)
+@request(RequestCode.AUTH_CREATE_ACL, body=ACL, optional_body=True)
 class CreateAcl(Request[Header]):
     """Rights of a subject."""
 
     subject: str | None = None
 
 
-@request(RequestCode.AUTH_UPDATE_ACL, body=ACL)
+@request(RequestCode.AUTH_UPDATE_ACL, body=ACL, optional_body=True)
 class UpdateAcl(Request[Header]):
     """Other rights of a subject."""
 

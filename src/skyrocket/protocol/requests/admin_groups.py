@@ -7,7 +7,7 @@ from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Request, answer, request
 
 
-@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SUBSCRIPTION_GROUP)
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SUBSCRIPTION_GROUP, optional_body=True)
 class UpdateAndCreateSubscriptionGroup(Request[Header]):
     """A group as it shall be."""
 

@@ -1,6 +1,5 @@
 """Brokers make themselves known to a name server."""
 
-from skyrocket.protocol.bodies.registration import REGISTRATION
 from skyrocket.protocol.bodies.route import BROKER_MEMBER_GROUP
 from skyrocket.protocol.bodies.tables import KV_TABLE
 from skyrocket.protocol.bodies.topics import DATA_VERSION
@@ -16,9 +15,9 @@ class RegisterBrokerAnswer(Header):
     master_addr: str | None = None
 
 
-@request(RequestCode.REGISTER_BROKER, answer=RegisterBrokerAnswer, body=REGISTRATION, answer_body=KV_TABLE)
+@request(RequestCode.REGISTER_BROKER, answer=RegisterBrokerAnswer, answer_body=KV_TABLE)
 class RegisterBroker(Request[RegisterBrokerAnswer]):
-    """A broker and all its topics; for compressed bodies see `bodies.registration`."""
+    """A broker and all its topics; the body is a `bodies.registration`, compressed or not."""
 
     broker_name: str
     broker_addr: str

@@ -37,6 +37,6 @@ class GetConsumerListByGroup(Request[EmptyAnswer]):
     consumer_group: str
 
 
-@request(RequestCode.CHECK_CLIENT_CONFIG, body=CLIENT_CONFIG_CHECK)
+@request(RequestCode.CHECK_CLIENT_CONFIG, body=CLIENT_CONFIG_CHECK, optional_body=True)
 class CheckClientConfig(Request[Header]):
     """Does the broker understand my filter?"""

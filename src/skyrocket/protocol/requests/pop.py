@@ -50,7 +50,7 @@ class AckMessage(Request[Header]):
     broker_name: str | None = wire("bname", default=None)
 
 
-@request(RequestCode.BATCH_ACK_MESSAGE, body=BATCH_ACK)
+@request(RequestCode.BATCH_ACK_MESSAGE, body=BATCH_ACK, optional_body=True)
 class BatchAckMessage(Request[Header]):
     """Many are done."""
 

@@ -3,7 +3,7 @@
 from skyrocket.protocol.bodies.route import CLUSTER_INFO, TOPIC_ROUTE
 from skyrocket.protocol.bodies.topics import TOPIC_LIST
 from skyrocket.protocol.codes import RequestCode
-from skyrocket.protocol.requests.header import Header, Int, Request, answer, request
+from skyrocket.protocol.requests.header import Header, Int, Request, answer, request, wire
 
 
 @request(RequestCode.GET_ROUTEINFO_BY_TOPIC, answer_body=TOPIC_ROUTE)
@@ -12,6 +12,13 @@ class GetRouteInfoByTopic(Request[Header]):
 
     topic: str | None = None
     accept_standard_json_only: bool | None = None
+    zone_mode: bool | None = wire("__ZONE_MODE", default=None)
+    zone_name: str | None = wire("__ZONE_NAME", default=None)
+
+    @property
+    def zone(self) -> str | None:
+        """The zone to which the requester wants to be kept; None for all."""
+        return ((self.zone_name or "").strip() or None) if self.zone_mode else None
 
 
 @request(RequestCode.GET_BROKER_CLUSTER_INFO, answer_body=CLUSTER_INFO)

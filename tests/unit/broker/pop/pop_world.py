@@ -217,7 +217,7 @@ class PopWorld:
         fields = PopMessageAnswer.from_fields(answer.ext_fields)
         return popped_messages(bytes(answer.body), fields, changes.get("consumer_group", GROUP))
 
-    def ack(self, popped: Popped) -> RemotingCommand:
+    def ack(self, popped: Popped) -> None:
         receipt = popped.receipt
         header = AckMessage(
             consumer_group=popped.group,
@@ -226,9 +226,8 @@ class PopWorld:
             extra_info=receipt.text(),
             offset=receipt.queue_offset,
         )
-        answer = self.popping.acks.ack(PEER, command_of(header))
+        self.popping.acks.ack(PEER, header, b"")
         self.store.dispatch()
-        return answer
 
     def change(self, popped: Popped, invisible_ms: int) -> Popped:
         """Hide a message until another time; the message with its new receipt."""
@@ -241,9 +240,9 @@ class PopWorld:
             offset=receipt.queue_offset,
             invisible_time=invisible_ms,
         )
-        answer = self.popping.acks.change_invisible_time(PEER, command_of(header))
+        fields = self.popping.acks.change_invisible_time(PEER, header, b"").header
         self.store.dispatch()
-        fields = ChangeInvisibleTimeAnswer.from_fields(answer.ext_fields)
+        assert isinstance(fields, ChangeInvisibleTimeAnswer)
         changed = replace(
             receipt,
             start_offset=receipt.queue_offset,

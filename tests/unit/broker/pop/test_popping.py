@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from skyrocket.format.record import decode_records
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK, BatchAck, BatchAckEntry
+from skyrocket.protocol.bodies.batch_ack import BatchAck, BatchAckEntry
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import MessageIllegal, NoMessage
-from skyrocket.protocol.requests.pop import Notification, PeekMessage, PollingInfo, PopMessageAnswer
+from skyrocket.protocol.requests.pop import (
+    BatchAckMessage,
+    Notification,
+    PeekMessage,
+    PollingInfo,
+    PollingInfoAnswer,
+    PopMessageAnswer,
+)
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.exchange import command_of
 from skyrocket.store.commit_log import PutMessage
@@ -293,15 +300,15 @@ def test_a_batch_of_acknowledgements_counts_for_each_message(world: PopWorld) ->
         INVISIBLE_MS,
         frozenset({0, 1, 4, 9}),
     )
-    body = BATCH_ACK.encode(BatchAck(BROKER, (entry,)))
-    assert world.popping.acks.batch_ack(PEER, RemotingCommand(200_151, body=body)).code == 0
+    world.popping.acks.batch_ack(PEER, BatchAckMessage(), BatchAck(BROKER, (entry,)))
     world.pass_time(REVIVED_AFTER_MS)
     assert bodies(world.pop()) == [b"2", b"3"]
 
 
 def test_a_batch_without_entries_is_refused(world: PopWorld) -> None:
-    with pytest.raises(NoMessage):
-        world.popping.acks.batch_ack(PEER, RemotingCommand(200_151, body=b"{}"))
+    for body in (None, BatchAck(BROKER, ())):
+        with pytest.raises(NoMessage):
+            world.popping.acks.batch_ack(PEER, BatchAckMessage(), body)
 
 
 # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -369,11 +376,13 @@ def test_peeking_takes_nothing(world: PopWorld) -> None:
     world.put(b"one")
     world.put(b"two")
     header = PeekMessage(consumer_group=GROUP, topic=TOPIC, queue_id=0, max_msg_nums=1)
-    answer = world.popping.looking.peek(PEER, command_of(header))
-    assert [record.body for record in decode_records(bytes(answer.body))] == [b"one"]
-    assert (answer.ext_fields or {})["restNum"] == "1"
+    answer = world.popping.looking.peek(PEER, header, b"")
+    assert isinstance(answer.body, bytes)
+    assert [record.body for record in decode_records(answer.body)] == [b"one"]
+    assert isinstance(answer.header, PopMessageAnswer)
+    assert answer.header.rest_num == 1
     assert bodies(world.pop()) == [b"one", b"two"]
-    assert world.popping.looking.peek(PEER, command_of(header)).code == 19
+    assert world.popping.looking.peek(PEER, header, b"").code == 19
 
 
 def test_a_notification_tells_of_messages_and_waits_for_them(world: PopWorld) -> None:
@@ -392,7 +401,7 @@ def test_a_notification_tells_of_messages_and_waits_for_them(world: PopWorld) ->
 def test_the_number_of_waiting_pops_is_told(world: PopWorld) -> None:
     world.ask_pop(poll_time=5000)
     header = PollingInfo(consumer_group=GROUP, topic=TOPIC, queue_id=-1)
-    assert world.popping.looking.polling_info(PEER, command_of(header)).ext_fields == {"pollingNum": "1"}
+    assert world.popping.looking.polling_info(PEER, header, b"").header == PollingInfoAnswer(polling_num=1)
 
 
 # ── restart ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,12 +5,11 @@ import threading
 
 import pytest
 
-from skyrocket.broker.rules.when_saved import answer_when_saved
+from skyrocket.broker.rules.when_saved import saved
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.persistence import Persistence
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.format.config_files import consumer_offsets, topics
-from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.testing.clock import FakeClock
 from tests.unit.broker.state.files import PATH, MemoryDisk, config_file
@@ -92,10 +91,9 @@ async def test_whoever_waits_hears_that_a_table_could_not_be_saved_and_it_is_sav
     service = Persistence([table], ConsumerOffsetTable(config_file(consumer_offsets), FakeClock()))
 
     table.ensure("Orders", 4)
-    request = RemotingCommand(17)
     with pytest.raises(SystemFailure, match=r"in force but could not be saved.*No space left"):
-        await answer_when_saved(request, service.save_now, table)
+        await saved(service.save_now, table)
     assert table.dirty
     disk.is_full = False
-    assert (await answer_when_saved(request, service.save_now, table)).code == 0
+    await saved(service.save_now, table)
     assert b"Orders" in disk.files[PATH]
