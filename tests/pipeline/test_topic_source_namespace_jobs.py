@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from skyrocket.cli import app
-from skyrocket.cli.pipeline.running import target_of
+from skyrocket.cli.pipeline.options import JobClusterOptions
 from skyrocket.client import DeadLetter, Message, ReceivedMessage, blocking
 from skyrocket.client.names import wrap
 from skyrocket.pipeline.declared import load
@@ -63,7 +63,7 @@ def test_what_a_namespace_cannot_mean_is_told(arguments: list[str], said: str) -
 
 
 def test_the_options_of_a_command_mean_the_namespace_for_reading_and_for_sending(mq: LocalCluster) -> None:
-    options = target_of(mq.name_server_address, None, None, "A", False, None).options
+    options = JobClusterOptions(mq.name_server_address, namespace="A").spark_options()
     mq.create_topic("A%Few", queues=1)
     filled(mq, "A%Few", 3)
     reader = TopicReader({**options, "subscribe": "Few"}, spark_schema(None))
@@ -112,7 +112,7 @@ def test_without_names_the_groups_of_the_namespace_are_sampled_and_no_others(mq:
         reader = stream_reader(mq, subscribe="Sampled", namespace=namespace, consumerGroup=f"Group{namespace}")
         end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
         reader.latestOffset(end, reader.getDefaultReadLimit())  # tells the progress of the batch that has ended
-    settings = target_of(mq.name_server_address, None, None, "B", False, None).settings
+    settings = JobClusterOptions(mq.name_server_address, namespace="B").settings()
     found = watch(settings, (), ("Sampled",))
     assert [(sample.group, sample.topic) for sample in found] == [("GroupB", "Sampled")]
 

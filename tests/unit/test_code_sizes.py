@@ -31,7 +31,6 @@ KNOWN: set[str] = {
     "broker/processors/send.py:_keep_plain",
     "broker/transaction_log.py:TransactionLog",
     "broker/transactions.py:Transactions",
-    "cli/terminal/produce_job.py:ProduceJob",
     "client/admin.py",
     "client/assigned_queues.py:AssignedQueues",
     "client/consumption.py:ConcurrentConsumption",

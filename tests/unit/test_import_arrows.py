@@ -50,7 +50,6 @@ NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "for
 KNOWN_MODULE_CYCLES: set[str] = {"skyrocket.client"}
 KNOWN_FOLDER_CYCLES: set[str] = {
     "skyrocket.broker",
-    "skyrocket.cli",
     "skyrocket.client",
     "skyrocket.config",
     "skyrocket.inspector",

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
-from skyrocket.cli.lifetime import stop_on_signals, unless_stopped
-from skyrocket.cli.terminal.format_names import Format
+from skyrocket.cli.program.cluster import client_command
+from skyrocket.cli.program.lifetime import stop_on_signals, unless_stopped
+from skyrocket.cli.program.moments import start_of
+from skyrocket.cli.terminal.options import Format
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
@@ -71,7 +72,6 @@ def consume(
 
     Without --follow it ends at the end. Exit code 0: read (also after Ctrl-C), 1: it failed, 2: wrong usage.
     """
-    from skyrocket.cli.terminal.moments import start_of
     from skyrocket.cli.terminal.tail import Tail
     from skyrocket.client import SqlFilter
 

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from skyrocket.cli.options import VerboseOption
 from skyrocket.cli.pipeline.running import job_failures_shown
+from skyrocket.cli.program.options import VerboseOption
 from skyrocket.clock import SystemClock
 from skyrocket.errors import SkyrocketError
 

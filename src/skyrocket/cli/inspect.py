@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from skyrocket.cli.lifetime import EXIT_PROBLEMS, EXIT_USAGE
+from skyrocket.cli.program.lifetime import EXIT_PROBLEMS, EXIT_USAGE
 from skyrocket.clock import SystemClock
 from skyrocket.errors import SkyrocketError
 

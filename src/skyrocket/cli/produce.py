@@ -1,13 +1,15 @@
 """`skyrocket produce`: send messages from the terminal."""
 
 import sys
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
+from skyrocket.cli.program.cluster import client_command
+from skyrocket.cli.program.moments import moment_of, seconds_of
+from skyrocket.cli.terminal.options import Receipts, SendingOptions
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
 
@@ -16,15 +18,6 @@ if TYPE_CHECKING:
 
 _INPUT = "Input"
 _MESSAGE = "Every message"
-_SENDING = "Sending"
-
-
-class Receipts(StrEnum):
-    """The choices of --receipts."""
-
-    TEXT = "text"
-    JSON = "json"
-    NONE = "none"
 
 
 @client_command("produce")
@@ -75,41 +68,14 @@ def produce(
     deliver_at: Annotated[
         str | None, typer.Option("--deliver-at", help="Deliver at 2026-01-31T12:00.", rich_help_panel=_MESSAGE)
     ] = None,
-    group: Annotated[
-        str, typer.Option("--group", help="Producer group.", rich_help_panel=_SENDING)
-    ] = "skyrocket_produce",
-    in_flight: Annotated[
-        int, typer.Option("--in-flight", min=1, help="Sends under way at once.", rich_help_panel=_SENDING)
-    ] = 32,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Messages that come together travel together.", rich_help_panel=_SENDING)
-    ] = False,
-    rate: Annotated[
-        float | None, typer.Option("--rate", min=0.001, help="At most so many per second.", rich_help_panel=_SENDING)
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option("--timeout", min=0.001, help="Seconds for a send, retries included.", rich_help_panel=_SENDING),
-    ] = 3.0,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Report a failed send and go on.", rich_help_panel=_SENDING)
-    ] = False,
-    receipts: Annotated[
-        Receipts | None,
-        typer.Option(
-            "--receipts",
-            help="What to print for each message.  [default: text for arguments and --whole, else none]",
-            show_default=False,
-            rich_help_panel=_SENDING,
-        ),
-    ] = None,
+    *,
+    sending: SendingOptions,
 ) -> None:
     """Send messages: arguments, lines of standard input, files, JSON lines. To Skyrocket or Apache RocketMQ.
 
     Exit code 0: all confirmed, 1: a send failed, 2: wrong usage or input, 130: stopped by Ctrl-C.
     """
     from skyrocket.cli.terminal.json_lines import Template
-    from skyrocket.cli.terminal.moments import moment_of, seconds_of
     from skyrocket.cli.terminal.produce_job import Input, ProduceJob
 
     if bodies and file:
@@ -125,23 +91,11 @@ def produce(
         None if deliver_at is None else moment_of(deliver_at),
     )
     given = Input(tuple(bodies or ()) * repeat, tuple(file or ()), whole, as_json)
-    if receipts is None:
-        receipts = Receipts.TEXT if bodies or whole else Receipts.NONE
+    if sending.receipts is None:
+        sending = replace(sending, receipts=Receipts.TEXT if bodies or whole else Receipts.NONE)
     if not bodies and not file and sys.stdin.isatty():
         typer.echo("Every line is a message; Ctrl-D ends.", err=True)
-    job = ProduceJob(
-        template,
-        given,
-        settings,
-        group,
-        timeout=timeout,
-        in_flight=in_flight,
-        batched=batch,
-        rate=rate,
-        keeps_going=keep_going,
-        receipts=receipts.value,
-    )
-    code = run(job.run())
+    code = run(ProduceJob(template, given, settings, sending).run())
     if code:
         raise typer.Exit(code)
 

@@ -81,7 +81,7 @@ def test_a_line_may_say_when_to_deliver() -> None:
         ('{"body": "x", "tags": 5}', "tags is 5: give text"),
         ('{"body": "x", "keys": [1]}', "keys is 1: give text"),
         ('{"body": "x", "properties": []}', r"properties is \[\]: give an object"),
-        ('{"body": "x", "delay": "soon"}', "'soon' is no length of time"),
+        ('{"body": "x", "delay": "soon"}', "'soon' is not a length of time"),
         ('{"body": "x", "delay_level": "2"}', "delay_level is '2'"),
     ],
 )

@@ -10,8 +10,8 @@ from typing import Final
 
 from rich.cells import set_cell_size
 
-from skyrocket.cli.terminal.format_names import Format
 from skyrocket.cli.terminal.json_lines import described, iso
+from skyrocket.cli.terminal.options import Format
 from skyrocket.client import ReceivedMessage
 
 _WIDTHS: Final = {"stored at": 29, "queue": 18, "offset": 10, "tags": 12, "keys": 20, "bytes": 8}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from skyrocket.cli.terminal.moments import moment_of, seconds_of
+from skyrocket.cli.program.moments import moment_of, seconds_of
 from skyrocket.client import Message, ReceivedMessage
 from skyrocket.errors import ConfigError
 from skyrocket.model.property_names import RESERVED

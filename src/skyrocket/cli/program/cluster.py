@@ -3,18 +3,22 @@
 import contextlib
 import inspect
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from skyrocket.cli.lifetime import failures_shown
-from skyrocket.cli.options import VerboseOption
+from skyrocket.cli.program.lifetime import failures_shown
+from skyrocket.cli.program.options import options_of, verbose_parameter, with_groups, with_parameters
 from skyrocket.errors import ConfigError, MessageRefused
+from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
-    from skyrocket.client import ClientSettings
+    from skyrocket.client import Admin, ClientSettings
+
+T = TypeVar("T")
 
 _CLUSTER = "Cluster"
 
@@ -69,25 +73,34 @@ TlsCaOption = Annotated[
 DEFAULT_NAMESRV = "127.0.0.1:9876"
 
 
-def client_settings(
-    namesrv: NamesrvOption = DEFAULT_NAMESRV,
-    access_key: AccessKeyOption = None,
-    secret_key: SecretKeyOption = None,
-    security_token: SecurityTokenOption = None,
-    namespace: NamespaceOption = "",
-    tls: TlsOption = False,
-    tls_ca: TlsCaOption = None,
-) -> "ClientSettings":
-    """From the options above; raises ConfigError or WrongUse."""
-    from skyrocket.client import Acl, ClientSettings
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Which cluster, and as whom."""
 
-    if (access_key is None) != (secret_key is None):
-        given, missing = ("--access-key", "--secret-key") if secret_key is None else ("--secret-key", "--access-key")
-        raise ConfigError(f"{given} needs {missing}, or the variables ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY")
-    acl = None if access_key is None or secret_key is None else Acl(access_key, secret_key, security_token)
-    if tls_ca is not None and not tls:
-        raise ConfigError("--tls-ca is for encrypted connections: add --tls")
-    return ClientSettings(namesrv, namespace=namespace, credentials=acl, tls=_tls(tls_ca) if tls else None)
+    namesrv: NamesrvOption = DEFAULT_NAMESRV
+    access_key: AccessKeyOption = None
+    secret_key: SecretKeyOption = None
+    security_token: SecurityTokenOption = None
+    namespace: NamespaceOption = ""
+    tls: TlsOption = False
+    tls_ca: TlsCaOption = None
+
+    def settings(self) -> "ClientSettings":
+        """For clients; raises ConfigError or WrongUse."""
+        from skyrocket.client import Acl, ClientSettings
+
+        if (self.access_key is None) != (self.secret_key is None):
+            given, missing = "--access-key", "--secret-key"
+            if self.access_key is None:
+                given, missing = missing, given
+            raise ConfigError(f"{given} needs {missing}, or the variables ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY")
+        acl = None
+        if self.access_key is not None and self.secret_key is not None:
+            acl = Acl(self.access_key, self.secret_key, self.security_token)
+        if self.tls_ca is not None and not self.tls:
+            raise ConfigError("--tls-ca is for encrypted connections: add --tls")
+        tls = _tls(self.tls_ca) if self.tls else None
+        return ClientSettings(self.namesrv, namespace=self.namespace, credentials=acl, tls=tls)
 
 
 def _tls(authorities: Path | None) -> ssl.SSLContext:
@@ -113,22 +126,32 @@ def client_failures_shown(command: str, verbose: bool) -> Iterator[None]:
 
 
 def client_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """For a command whose first parameter is the cluster: users give the options above instead, and --verbose."""
-    of_cluster = inspect.signature(client_settings).parameters
-    verbosity = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=VerboseOption)
+    """For a command whose first parameter is the client's settings: users give the options of the cluster instead.
+
+    Other parameters may be groups of options; --verbose comes with it.
+    """
+    of_cluster = options_of(ClusterOptions)
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        def called(verbose: bool, **given: Any) -> None:
-            cluster = {option: given.pop(option) for option in of_cluster}
-            with client_failures_shown(name, verbose):
-                command(client_settings(**cluster), **given)
+        own = with_groups(command)
+        of_command = list(inspect.signature(own).parameters.values())[1:]
 
-        own = list(inspect.signature(command).parameters.values())[1:]
-        called.__name__, called.__doc__ = command.__name__, command.__doc__
-        called.__annotations__ = {}  # typer reads the signature; from here it would take types for these options
-        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *of_cluster.values(), verbosity)]
-        )
-        return called
+        def called(verbose: bool, **given: Any) -> None:
+            with client_failures_shown(name, verbose):
+                cluster = ClusterOptions(**{option.name: given.pop(option.name) for option in of_cluster})
+                own(settings=cluster.settings(), **given)
+
+        return with_parameters(called, command, [*of_command, *of_cluster, verbose_parameter()])
 
     return with_options
+
+
+def ask(settings: "ClientSettings", question: "Callable[[Admin], Awaitable[T]]") -> T:
+    """What an Admin of the cluster answers."""
+    from skyrocket.client import Admin
+
+    async def asked() -> T:
+        async with Admin(client=settings) as admin:
+            return await question(admin)
+
+    return run(asked())
