@@ -74,7 +74,7 @@ class Sink:
                 yield pa.RecordBatch.from_pylist(given[at : min(at + rows_per_batch, most)], _schema(columns))
             if dies_after is not None:
                 for topic in work.topics:
-                    self.connection.run(topic.lanes.drained())
+                    self.connection.run(topic.senders.drained())
                 raise Died
 
         return work.run(batches())

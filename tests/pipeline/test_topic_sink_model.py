@@ -15,7 +15,7 @@ from skyrocket.client.exactly_once.read_back import Page
 from skyrocket.format.batch import decode_batch
 from skyrocket.format.properties import decode_properties
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.pipeline.topic_sink import lanes, stored_ids, writers
+from skyrocket.pipeline.topic_sink import queue_senders, stored_ids, writers
 from skyrocket.pipeline.topic_sink.connection import Connection
 from skyrocket.remoting.errors import ConnectionLost
 from tests.pipeline.sink_tasks import Died, Sink
@@ -81,7 +81,7 @@ class InMemory:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_ids, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(lanes, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(queue_senders, "_FIRST_PAUSE", 0.0)
 
 
 ROWS = st.lists(st.sampled_from(["same", "equal", "a", "b", "c", "d", "e"]), min_size=1, max_size=14)

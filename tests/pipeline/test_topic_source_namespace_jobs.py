@@ -147,14 +147,14 @@ onError: {malformed: dlq, topic: Bad}
     settings = cluster_settings(located.pipeline, mq.name_server_address)
     assert settings.credentials is not None, "a namespace alone is no account"
     with mq.admin() as admin, pytest.raises(PipelineFileError) as caught:
-        check_topics(located.pipeline, located.places, admin)
+        check_topics(located.pipeline, located.locations, admin)
     causes = [str(problem) for problem in caught.value.problems]
     missing = [cause.partition(": ")[2].partition(" does not exist")[0] for cause in causes]
     assert missing == ["topic A%Order", "topic B%Paid", "topic A%Bad"]
     file.write_text(text.replace(",Order'", "'") + "createTopics: true\n")
     located = load(file)
     with mq.admin() as admin:
-        check_topics(located.pipeline, located.places, admin)
+        check_topics(located.pipeline, located.locations, admin)
         assert {"B%Paid", "A%Bad"} <= set(admin.topics())
     file.write_text(text.replace("namespace: A", "namespce: A"))
     with pytest.raises(PipelineFileError, match="namespace"):

@@ -42,7 +42,12 @@ ARROWS: dict[str, set[str]] = {
 MAY_IMPORT_EVERYTHING = {"cli", "testing"}  # but not each other, and nobody imports them
 
 # Library ▸ the only parts that may import it.
-ONLY_IN = {"pyspark": {"pipeline"}, "pyarrow": {"pipeline"}, "opentelemetry": {"client"}}
+ONLY_IN = {
+    "pyspark": {"pipeline"},
+    "pyarrow": {"pipeline"},
+    "opentelemetry": {"client"},
+    "cryptography": {"remoting"},
+}
 # These wait for nobody: no event loop, no network.
 NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "format", "protocol"}}
 

@@ -71,9 +71,9 @@ def dedupe(
 
     Findings: duplicates. Exit code 0: none, 1: it failed, 2: findings.
     """
+    from skyrocket.pipeline.durable_files import state_directory
     from skyrocket.pipeline.jobs import dedupe as job
     from skyrocket.pipeline.jobs import dedupe_results
-    from skyrocket.pipeline.jobs.remembered import state_directory
 
     source, times = place.input(cluster), window.window()
     records = str(checkpoint or state_directory(os.environ) / "dedupe")

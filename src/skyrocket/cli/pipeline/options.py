@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,8 +22,6 @@ from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from skyrocket.client import ClientSettings
     from skyrocket.pipeline.jobs.inputs import Input, Window
 
@@ -75,7 +73,7 @@ class SparkOptions:
         ),
     ] = None
 
-    def session(self, job: str) -> "AbstractContextManager[SparkSession]":
+    def session(self, job: str) -> AbstractContextManager[Any]:
         """The session of a job; raises ConfigError."""
         from skyrocket.pipeline.jobs.launch import job_session
 

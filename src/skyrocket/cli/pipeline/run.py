@@ -108,7 +108,7 @@ def _check_topics(located: "Located", addresses: str, *, create: bool = True) ->
     if not [*read_topics(located.pipeline), *written_topics(located.pipeline)]:
         return
     with blocking.Admin(client=cluster_settings(located.pipeline, addresses)) as admin:
-        check_topics(located.pipeline, located.places, admin, create=create)
+        check_topics(located.pipeline, located.locations, admin, create=create)
 
 
 def _printed(as_json: bool) -> "Callable[[BatchDone], None]":

@@ -18,16 +18,16 @@ from skyrocket.pipeline.declared.plan import (
     Trigger,
     Watermark,
 )
-from skyrocket.pipeline.declared.problems import PipelineFileError, Place, Problem
+from skyrocket.pipeline.declared.problems import Location, PipelineFileError, Problem
 
 __all__ = [
     "Decode",
     "Dedupe",
+    "Location",
     "Malformed",
     "OnError",
     "Pipeline",
     "PipelineFileError",
-    "Place",
     "Problem",
     "Restart",
     "Sink",

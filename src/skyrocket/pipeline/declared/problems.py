@@ -2,12 +2,13 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Self
 
 from skyrocket.errors import ConfigError
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A character of a file; both numbers count from one."""
 
     file: str
@@ -21,20 +22,25 @@ class Place(NamedTuple):
 class Problem(NamedTuple):
     """One mistake, and what to do about it."""
 
-    place: Place
+    location: Location
     cause: str
     next_step: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.cause}; {self.next_step}"
+        return f"{self.location}: {self.cause}; {self.next_step}"
 
 
 class PipelineFileError(ConfigError):
     """The file cannot be run; every problem that was found, in the order of its lines."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: Sequence[Problem] = sorted(problems, key=lambda problem: problem.place)
+        self.problems: Sequence[Problem] = sorted(problems, key=lambda problem: problem.location)
         super().__init__("\n".join(map(str, self.problems)))
+
+    @classmethod
+    def at(cls, file: str | Path, cause: str, next_step: str, line: int = 1, column: int = 1) -> Self:
+        """One problem, that of the whole file unless a line is given."""
+        return cls([Problem(Location(str(file), line, column), cause, next_step)])
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str | None:

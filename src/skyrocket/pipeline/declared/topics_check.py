@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skyrocket.client.names import wrap
-from skyrocket.pipeline.declared.places import Part, Places
+from skyrocket.pipeline.declared.locations import Locations, Part
 from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline, Sink, Source
 from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, nearest
 from skyrocket.pipeline.options import Options
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skyrocket.client.blocking import Admin
 
 
-def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: bool = True) -> None:
+def check_topics(pipeline: Pipeline, locations: Locations, admin: "Admin", *, create: bool = True) -> None:
     """Raises PipelineFileError for topics that do not exist; with `createTopics` those of sinks are made."""
     existing = admin.topics()  # with their namespaces
     missing = [(part, topic) for part, topic in read_topics(pipeline) if topic not in existing]
@@ -26,7 +26,7 @@ def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: 
     else:
         missing += [(part, topic) for part, topic in written_topics(pipeline) if topic in to_write]
     if missing:
-        raise PipelineFileError([Problem(places.of(part), *_said(topic, existing, part)) for part, topic in missing])
+        raise PipelineFileError([Problem(locations.of(part), *_said(topic, existing, part)) for part, topic in missing])
 
 
 def cluster_settings(pipeline: Pipeline, namesrv: str) -> "ClientSettings":

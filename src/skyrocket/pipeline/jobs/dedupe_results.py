@@ -9,10 +9,10 @@ from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
 from skyrocket.model import property_names as names
+from skyrocket.pipeline.durable_files import digest
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
 from skyrocket.pipeline.jobs.dedupe import NEEDED_COLUMNS, PLACE, Keep, clean, first_within, keyed, ranked, run
 from skyrocket.pipeline.jobs.inputs import Input, Topics, Window, messages
-from skyrocket.pipeline.jobs.remembered import digest
 from skyrocket.pipeline.report import Report
 from skyrocket.pipeline.schema import COLUMNS, spark_ddl
 

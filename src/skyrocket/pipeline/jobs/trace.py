@@ -23,8 +23,7 @@ from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
-from skyrocket.pipeline.jobs.skew import skewed
-from skyrocket.pipeline.jobs.tables import PERCENTILES, floats, percentiles, table
+from skyrocket.pipeline.jobs.tables import PERCENTILES, floats, percentiles, skewed, table
 from skyrocket.pipeline.jobs.trace_events import CALL_BEGAN, CALL_ENDED, DAMAGED, SENT, events
 from skyrocket.pipeline.report import Plot, Report
 

@@ -18,7 +18,7 @@ from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.properties import encode_properties
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink.identity import Scope
-from skyrocket.pipeline.topic_sink.lanes import SendError
+from skyrocket.pipeline.topic_sink.queue_senders import SendError
 from skyrocket.pipeline.topic_sink.stored_ids import SETTLE_SECONDS, pages, unique_key_of
 
 Runs = Mapping[MessageQueue, Sequence[tuple[int, int]]]

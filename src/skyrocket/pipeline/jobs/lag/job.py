@@ -19,8 +19,7 @@ from pyspark.sql import functions as fn
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs.lag.samples import Committed
 from skyrocket.pipeline.jobs.lag.sizing import Handling, size
-from skyrocket.pipeline.jobs.skew import skewed
-from skyrocket.pipeline.jobs.tables import table
+from skyrocket.pipeline.jobs.tables import skewed, table
 from skyrocket.pipeline.report import Plot, Report
 
 if TYPE_CHECKING:

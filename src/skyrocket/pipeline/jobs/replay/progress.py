@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.durable_files import replace_file
-from skyrocket.pipeline.jobs.remembered import digest, state_directory
+from skyrocket.pipeline.durable_files import digest, replace_file, state_directory
 
 
 class Queue(NamedTuple):
