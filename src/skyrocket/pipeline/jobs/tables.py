@@ -46,10 +46,10 @@ def floats(values: Sequence[Any]) -> list[float]:
 
 
 def skewed(counts: "DataFrame", of: Sequence[str], column: str, *, factor: float, least: int) -> "DataFrame":
-    """Queues with much more than their share: more than `least` and `factor` times the mean of their `of`; largest first.
+    """Queues with more than `factor` times the mean of those with the same `of`, and more than `least`; largest first.
 
-    They are why adding consumers does not help. `mean` and `ratio` say by how much; a topic with one queue has nothing to
-    be compared with.
+    They are why adding consumers does not help. `mean` and `ratio` say by how much; a topic with one queue has nothing
+    to be compared with.
     """
     siblings = Window.partitionBy(*of)
     compared = counts.withColumn("mean", fn.avg(column).over(siblings)).withColumn(
