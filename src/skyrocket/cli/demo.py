@@ -43,13 +43,10 @@ class DemoFailed(SkyrocketError):
 
 def demo(
     seconds: Annotated[
-        float | None,
-        typer.Option(help="End so long after the first result; else with Ctrl-C.", show_default=False, min=0),
+        float | None, typer.Option(help="End so long after the first result; else with Ctrl-C.", min=0)
     ] = None,
     rate: Annotated[float, typer.Option(help="Orders per second; a hundred of them are a minute.", min=1)] = 200.0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Keep store, lake and page here.", show_default=False, file_okay=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Keep store, lake and page here.", file_okay=False)] = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Start a server, a producer of orders and the pipeline that makes revenue per minute of them; shows the plot.

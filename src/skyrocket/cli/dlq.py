@@ -10,14 +10,14 @@ import typer
 
 from skyrocket.cli.program.cluster import ask, client_command
 from skyrocket.cli.program.moments import ago_or_at
-from skyrocket.cli.program.options import JsonLinesOption, OnlySayWhichOption, limit_option
+from skyrocket.cli.program.options import JsonLinesOption, OnlySayWhichOption, limit_option, panel
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings, DeadLetterFilter, ReceivedMessage
 
-_WHICH = "Which dead letters"
+_which = panel("Which dead letters")
 
 GroupArgument = Annotated[str, typer.Argument(help="The consumer group that gave them up.", show_default=False)]
 
@@ -28,20 +28,12 @@ dlq = typer.Typer(no_args_is_help=True, help="Dead letters: what consumer groups
 class LetterOptions:
     """Which dead letters."""
 
-    since: Annotated[
-        str | None,
-        typer.Option("--since", help="Dead since 2h ago, or a time (2026-01-31T12:00).", rich_help_panel=_WHICH),
-    ] = None
-    until: Annotated[str | None, typer.Option("--until", help="Dead before that.", rich_help_panel=_WHICH)] = None
-    key: Annotated[str | None, typer.Option("--key", help="With this key.", rich_help_panel=_WHICH)] = None
-    error: Annotated[
-        str | None,
-        typer.Option("--error", help="With this in the exception's type, as OutOfStock.", rich_help_panel=_WHICH),
-    ] = None
-    message_id: Annotated[
-        list[str] | None, typer.Option("--id", help="With this message id; may be repeated.", rich_help_panel=_WHICH)
-    ] = None
-    limit: Annotated[int, limit_option(_WHICH)] = 100
+    since: Annotated[str | None, _which("--since", help="Dead since 2h ago, or a time (2026-01-31T12:00).")] = None
+    until: Annotated[str | None, _which("--until", help="Dead before that.")] = None
+    key: Annotated[str | None, _which("--key", help="With this key.")] = None
+    error: Annotated[str | None, _which("--error", help="With this in the exception's type, as OutOfStock.")] = None
+    message_id: Annotated[list[str] | None, _which("--id", help="With this message id; may be repeated.")] = None
+    limit: Annotated[int, limit_option(_which)] = 100
 
     @property
     def are_given(self) -> bool:
@@ -85,7 +77,7 @@ def resend(
     group: GroupArgument,
     *,
     which: LetterOptions,
-    everything: Annotated[bool, typer.Option("--all", help="Without any choice.", rich_help_panel=_WHICH)] = False,
+    everything: Annotated[bool, _which("--all", help="Without any choice.")] = False,
     to_topic: Annotated[
         bool, typer.Option("--to-topic", help="To the topics they came from, for all their groups.")
     ] = False,

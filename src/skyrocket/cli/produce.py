@@ -9,6 +9,7 @@ import typer
 
 from skyrocket.cli.program.cluster import client_command
 from skyrocket.cli.program.moments import moment_of, seconds_of
+from skyrocket.cli.program.options import panel
 from skyrocket.cli.terminal.options import Receipts, SendingOptions
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
@@ -16,8 +17,8 @@ from skyrocket.remoting.event_loop import run
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
 
-_INPUT = "Input"
-_MESSAGE = "Every message"
+_input = panel("Input")
+_message = panel("Every message")
 
 
 @client_command("produce")
@@ -27,47 +28,24 @@ def produce(
     bodies: Annotated[
         list[str] | None, typer.Argument(help="Messages; without any, lines of standard input.", show_default=False)
     ] = None,
-    file: Annotated[
-        list[Path] | None,
-        typer.Option("--file", help="Read messages from a file; - is standard input.", rich_help_panel=_INPUT),
-    ] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="A file is one message, not a message per line.", rich_help_panel=_INPUT)
-    ] = False,
+    file: Annotated[list[Path] | None, _input("--file", help="Read messages from a file; - is standard input.")] = None,
+    whole: Annotated[bool, _input("--whole", help="A file is one message, not a message per line.")] = False,
     as_json: Annotated[
         bool,
-        typer.Option(
+        _input(
             "--json",
             help="Lines are JSON: body (or body_base64), tags, keys, properties, sharding_key, delay, delay_level, "
             "deliver_at; what `consume --format json` writes.",
-            rich_help_panel=_INPUT,
         ),
     ] = False,
-    repeat: Annotated[
-        int, typer.Option("--repeat", min=1, help="Send messages given as arguments so often.", rich_help_panel=_INPUT)
-    ] = 1,
-    tags: Annotated[str | None, typer.Option("--tags", help="Its tag.", rich_help_panel=_MESSAGE)] = None,
-    key: Annotated[
-        list[str] | None, typer.Option("--key", help="To find it by; may be repeated.", rich_help_panel=_MESSAGE)
-    ] = None,
-    prop: Annotated[
-        list[str] | None,
-        typer.Option("--property", help="As name=value; may be repeated.", rich_help_panel=_MESSAGE),
-    ] = None,
-    sharding_key: Annotated[
-        str | None,
-        typer.Option("--sharding-key", help="One key, one queue, in order.", rich_help_panel=_MESSAGE),
-    ] = None,
-    delay: Annotated[
-        str | None, typer.Option("--delay", help="Deliver after 30s, 10m, 2h, ….", rich_help_panel=_MESSAGE)
-    ] = None,
-    delay_level: Annotated[
-        int,
-        typer.Option("--delay-level", min=0, help="Deliver after a level (1: 1s … 18: 2h).", rich_help_panel=_MESSAGE),
-    ] = 0,
-    deliver_at: Annotated[
-        str | None, typer.Option("--deliver-at", help="Deliver at 2026-01-31T12:00.", rich_help_panel=_MESSAGE)
-    ] = None,
+    repeat: Annotated[int, _input("--repeat", min=1, help="Send messages given as arguments so often.")] = 1,
+    tags: Annotated[str | None, _message("--tags", help="Its tag.")] = None,
+    key: Annotated[list[str] | None, _message("--key", help="To find it by; may be repeated.")] = None,
+    prop: Annotated[list[str] | None, _message("--property", help="As name=value; may be repeated.")] = None,
+    sharding_key: Annotated[str | None, _message("--sharding-key", help="One key, one queue, in order.")] = None,
+    delay: Annotated[str | None, _message("--delay", help="Deliver after 30s, 10m, 2h, ….")] = None,
+    delay_level: Annotated[int, _message("--delay-level", min=0, help="Deliver after a level (1: 1s … 18: 2h).")] = 0,
+    deliver_at: Annotated[str | None, _message("--deliver-at", help="Deliver at 2026-01-31T12:00.")] = None,
     *,
     sending: SendingOptions,
 ) -> None:

@@ -22,7 +22,7 @@ def list_pending(
     settings: "ClientSettings",
     topic: Annotated[str | None, topic_option()] = None,
     due_from: Annotated[
-        str | None, typer.Option("--from", help="Due at this time (2026-01-31T12:00) or later.", show_default=False)
+        str | None, typer.Option("--from", help="Due at this time (2026-01-31T12:00) or later.")
     ] = None,
     limit: Annotated[int, limit_option()] = 100,
     count: Annotated[bool, typer.Option("--count", help="Only how many wait, by topic.")] = False,

@@ -10,13 +10,13 @@ import typer
 
 from skyrocket.cli.program.cluster import ask, client_command
 from skyrocket.cli.program.moments import seconds_of
-from skyrocket.cli.program.options import JsonLinesOption, OnlySayWhichOption, limit_option, topic_option
+from skyrocket.cli.program.options import JsonLinesOption, OnlySayWhichOption, limit_option, panel, topic_option
 from skyrocket.errors import ConfigError
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, ClientSettings, OpenTransaction
 
-_WHICH = "Which transactions"
+_which = panel("Which transactions")
 
 transactions = typer.Typer(no_args_is_help=True, help="Open transactions: those without a commit or rollback.")
 
@@ -25,14 +25,10 @@ transactions = typer.Typer(no_args_is_help=True, help="Open transactions: those 
 class TransactionOptions:
     """Which open transactions."""
 
-    topic: Annotated[str | None, topic_option(_WHICH)] = None
-    producer_group: Annotated[
-        str | None, typer.Option("--producer-group", help="Of this producer group.", rich_help_panel=_WHICH)
-    ] = None
-    older: Annotated[
-        str | None, typer.Option("--older", help="Open for at least so long: 30s, 10m, 2h.", rich_help_panel=_WHICH)
-    ] = None
-    limit: Annotated[int, limit_option(_WHICH)] = 100
+    topic: Annotated[str | None, topic_option(_which)] = None
+    producer_group: Annotated[str | None, _which("--producer-group", help="Of this producer group.")] = None
+    older: Annotated[str | None, _which("--older", help="Open for at least so long: 30s, 10m, 2h.")] = None
+    limit: Annotated[int, limit_option(_which)] = 100
 
     def found(self, settings: "ClientSettings", ids: Sequence[str] = ()) -> "list[OpenTransaction]":
         """Those with these ids, or all; raises ClientError for an id that is not open."""
@@ -84,9 +80,7 @@ def _add_ending(verb: str, done: str, effect: str) -> None:
         ] = None,
         *,
         which: TransactionOptions,
-        everything: Annotated[
-            bool, typer.Option("--all", help="All that the options choose, without ids.", rich_help_panel=_WHICH)
-        ] = False,
+        everything: Annotated[bool, _which("--all", help="All that the options choose, without ids.")] = False,
         dry_run: OnlySayWhichOption = False,
     ) -> None:
         if bool(ids) == everything:

@@ -17,9 +17,7 @@ def audit(
     business_key: Annotated[
         str | None,
         typer.Option(
-            "--business-key",
-            help="Also count messages with the same keys, property:NAME or json:$.path as duplicates.",
-            show_default=False,
+            "--business-key", help="Also count messages with the same keys, property:NAME or json:$.path as duplicates."
         ),
     ] = None,
     index_slots: Annotated[int, typer.Option(help="The broker's maxHashSlotNum.", min=1)] = 5_000_000,

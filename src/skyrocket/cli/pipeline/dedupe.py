@@ -3,18 +3,19 @@
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skyrocket.cli.pipeline.options import InputOptions, JobClusterOptions, SparkOptions, WindowOptions
 from skyrocket.cli.pipeline.running import job_command
+from skyrocket.cli.program.options import panel
 
 if TYPE_CHECKING:
     from skyrocket.pipeline.report import Report
 
-_RESULT: Final = "The clean records"
-_STREAM: Final = "As a stream"
+_result = panel("The clean records")
+_stream = panel("As a stream")
 
 
 class KeepWord(StrEnum):
@@ -34,35 +35,16 @@ def dedupe(
     *,
     window: WindowOptions,
     to_parquet: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write them to this directory; one of an earlier run is replaced.",
-            show_default=False,
-            rich_help_panel=_RESULT,
-        ),
+        Path | None, _result(help="Write them to this directory; one of an earlier run is replaced.")
     ] = None,
-    to_topic: Annotated[
-        str | None, typer.Option(help="Send them to this topic.", show_default=False, rich_help_panel=_RESULT)
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report.", rich_help_panel=_RESULT)] = False,
-    stream: Annotated[
-        bool,
-        typer.Option("--stream", help="Go on with what comes: first record within --within.", rich_help_panel=_STREAM),
-    ] = False,
-    within: Annotated[
-        str, typer.Option(help="A repetition comes at most so much later.", rich_help_panel=_STREAM)
-    ] = "10 minutes",
+    to_topic: Annotated[str | None, _result(help="Send them to this topic.")] = None,
+    dry_run: Annotated[bool, _result("--dry-run", help="Only report.")] = False,
+    stream: Annotated[bool, _stream("--stream", help="Go on with what comes: first record within --within.")] = False,
+    within: Annotated[str, _stream(help="A repetition comes at most so much later.")] = "10 minutes",
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where is kept what was sent.  [without --stream: below ~/.local/state/skyrocket]",
-            show_default=False,
-            rich_help_panel=_STREAM,
-        ),
+        Path | None, _stream(help="Where is kept what was sent.  [without --stream: below ~/.local/state/skyrocket]")
     ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="End when all that is there now is done.", rich_help_panel=_STREAM)
-    ] = False,
+    once: Annotated[bool, _stream("--once", help="End when all that is there now is done.")] = False,
     place: InputOptions,
     cluster: JobClusterOptions,
     spark: SparkOptions,

@@ -2,59 +2,42 @@
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skyrocket.cli.pipeline.options import (
-    LIMITS,
     AtLeastOption,
     JobClusterOptions,
     QueueSkewOption,
     SparkOptions,
     StoreOption,
+    limits_panel,
 )
 from skyrocket.cli.pipeline.running import job_command
 from skyrocket.cli.program.moments import seconds_of
+from skyrocket.cli.program.options import panel
 from skyrocket.errors import ConfigError
 
 if TYPE_CHECKING:
     from skyrocket.pipeline.jobs.lag import Plan
     from skyrocket.pipeline.report import Report
 
-_SAMPLING: Final = "Sampling"
-_SIZING: Final = "Sizing"
+_sampling = panel("Sampling")
+_sizing = panel("Sizing")
 
 
 @dataclass(frozen=True)
 class SizingOptions:
     """How many consumers would be needed."""
 
-    cpu_ms: Annotated[
-        float | None,
-        typer.Option(help="T1: computing per message.", show_default=False, rich_help_panel=_SIZING),
-    ] = None
-    io_ms: Annotated[float, typer.Option(help="T2: waiting per message.", rich_help_panel=_SIZING)] = 0.0
-    cores: Annotated[int, typer.Option(help="C: cores of a consumer's host.", rich_help_panel=_SIZING)] = 4
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            help="Threads of a consumer, if not the best number.", show_default=False, rich_help_panel=_SIZING
-        ),
-    ] = None
-    peak: Annotated[
-        float | None,
-        typer.Option(
-            help="Messages per second at the peak; else as measured.", show_default=False, rich_help_panel=_SIZING
-        ),
-    ] = None
-    drain_within: Annotated[
-        str | None,
-        typer.Option(help="The backlog must be gone in this time.", show_default=False, rich_help_panel=_SIZING),
-    ] = None
-    ordered: Annotated[
-        bool, typer.Option("--ordered", help="Messages are consumed in order.", rich_help_panel=_SIZING)
-    ] = False
+    cpu_ms: Annotated[float | None, _sizing(help="T1: computing per message.")] = None
+    io_ms: Annotated[float, _sizing(help="T2: waiting per message.")] = 0.0
+    cores: Annotated[int, _sizing(help="C: cores of a consumer's host.")] = 4
+    threads: Annotated[int | None, _sizing(help="Threads of a consumer, if not the best number.")] = None
+    peak: Annotated[float | None, _sizing(help="Messages per second at the peak; else as measured.")] = None
+    drain_within: Annotated[str | None, _sizing(help="The backlog must be gone in this time.")] = None
+    ordered: Annotated[bool, _sizing("--ordered", help="Messages are consumed in order.")] = False
 
     def plan(self) -> "Plan | None":
         """None when it was not asked for; raises ConfigError."""
@@ -74,20 +57,11 @@ def lag(
     group: Annotated[
         list[str] | None, typer.Argument(help="Consumer groups; without one, all that have consumed.")
     ] = None,
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Of this topic only; may be repeated.", show_default=False)
-    ] = None,
-    every: Annotated[str, typer.Option("--every", help="Time between samples.", rich_help_panel=_SAMPLING)] = "10s",
-    duration: Annotated[
-        str, typer.Option("--for", help="How long to sample; 0: once, without rates.", rich_help_panel=_SAMPLING)
-    ] = "0",
-    max_messages: Annotated[
-        int, typer.Option(help="A group may be behind so many in a topic.", rich_help_panel=LIMITS)
-    ] = 100_000,
-    max_seconds: Annotated[
-        float | None,
-        typer.Option(help="Or so many seconds.", show_default=False, rich_help_panel=LIMITS),
-    ] = None,
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Of this topic only; may be repeated.")] = None,
+    every: Annotated[str, _sampling("--every", help="Time between samples.")] = "10s",
+    duration: Annotated[str, _sampling("--for", help="How long to sample; 0: once, without rates.")] = "0",
+    max_messages: Annotated[int, limits_panel(help="A group may be behind so many in a topic.")] = 100_000,
+    max_seconds: Annotated[float | None, limits_panel(help="Or so many seconds.")] = None,
     skew_factor: QueueSkewOption = 2.0,
     skew_messages: AtLeastOption = 100,
     *,

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from skyrocket.cli.program.cluster import (
     TlsOption,
 )
 from skyrocket.cli.program.moments import ago_or_at
+from skyrocket.cli.program.options import panel
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 
@@ -25,52 +26,37 @@ if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
     from skyrocket.pipeline.jobs.inputs import Input, Window
 
-_WHENCE: Final = "Where messages come from"
-_WHICH: Final = "Which messages"
-LIMITS: Final = "What is a finding"
-_SPARK: Final = "Spark and results"
+_whence = panel("Where messages come from")
+_which = panel("Which messages")
+limits_panel = panel("What is a finding")
+_spark = panel("Spark and results")
 
 OutOption = Annotated[
     Path | None,
-    typer.Option(
+    _spark(
         "--out",
         help="Directory for the results: Parquet per table, report.html, report.json.",
         show_default=False,
         file_okay=False,
-        rich_help_panel=_SPARK,
     ),
 ]
 StoreOption = Annotated[
     Path | None,
-    typer.Option(
-        "--store",
-        help="A broker's store directory, live or copied, instead of the cluster.",
-        show_default=False,
-        rich_help_panel=_WHENCE,
-    ),
+    _whence("--store", help="A broker's store directory, live or copied, instead of the cluster.", show_default=False),
 ]
 StoreArgument = Annotated[Path, typer.Argument(help="The broker's store directory, live or copied.")]
 SplitMbOption = Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)]
-QueueSkewOption = Annotated[float, typer.Option(help="A queue against the mean.", rich_help_panel=LIMITS)]
-AtLeastOption = Annotated[int, typer.Option(help="And at least so many.", rich_help_panel=LIMITS)]
+QueueSkewOption = Annotated[float, limits_panel(help="A queue against the mean.")]
+AtLeastOption = Annotated[int, limits_panel(help="And at least so many.")]
 
 
 @dataclass(frozen=True)
 class SparkOptions:
     """Where Spark runs, and how."""
 
-    master: Annotated[
-        str,
-        typer.Option("--master", help="Spark's master: local[4], spark://host:7077, yarn, …", rich_help_panel=_SPARK),
-    ] = "local[*]"
+    master: Annotated[str, _spark("--master", help="Spark's master: local[4], spark://host:7077, yarn, …")] = "local[*]"
     spark_conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--spark-conf",
-            help="A setting of Spark, as spark.driver.memory=4g; may be repeated.",
-            show_default=False,
-            rich_help_panel=_SPARK,
-        ),
+        list[str] | None, _spark("--spark-conf", help="A setting of Spark, as spark.driver.memory=4g; may be repeated.")
     ] = None
 
     def session(self, job: str) -> AbstractContextManager[Any]:
@@ -95,17 +81,9 @@ class WindowOptions:
     """From when to when."""
 
     since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            help="Stored since 2h ago, or a time (2026-01-31T12:00:00.250).",
-            show_default=False,
-            rich_help_panel=_WHICH,
-        ),
+        str | None, _which("--since", help="Stored since 2h ago, or a time (2026-01-31T12:00:00.250).")
     ] = None
-    until: Annotated[
-        str | None, typer.Option("--until", help="Stored before that.", show_default=False, rich_help_panel=_WHICH)
-    ] = None
+    until: Annotated[str | None, _which("--until", help="Stored before that.")] = None
 
     def window(self) -> "Window":
         """Raises ConfigError."""
@@ -163,11 +141,8 @@ class InputOptions:
     store: StoreOption = None
     archive: Annotated[
         Path | None,
-        typer.Option(
-            "--archive",
-            help="A lake of `pipeline archive`, or Parquet with the same columns, instead of the cluster.",
-            show_default=False,
-            rich_help_panel=_WHENCE,
+        _whence(
+            "--archive", help="A lake of `pipeline archive`, or Parquet with the same columns, instead of the cluster."
         ),
     ] = None
 

@@ -17,16 +17,12 @@ if TYPE_CHECKING:
 def rebuild(
     store: Annotated[Path, typer.Argument(help="The store directory of a broker that does not run, or a copy.")],
     target: Annotated[
-        Path | None,
-        typer.Option("--target", help="Put them here instead of into the store.", show_default=False, file_okay=False),
+        Path | None, typer.Option("--target", help="Put them here instead of into the store.", file_okay=False)
     ] = None,
     conf: Annotated[
-        Path | None,
-        typer.Option("--conf", help="The broker's .conf: file sizes, delay levels, light queues.", show_default=False),
+        Path | None, typer.Option("--conf", help="The broker's .conf: file sizes, delay levels, light queues.")
     ] = None,
-    only: Annotated[
-        Literal["queues", "index"] | None, typer.Option("--only", help="One of the two.", show_default=False)
-    ] = None,
+    only: Annotated[Literal["queues", "index"] | None, typer.Option("--only", help="One of the two.")] = None,
     index_tags: Annotated[
         bool, typer.Option("--index-tags/--no-index-tags", help="Tags in the index, as 5.4.0; 4.9 and 5.3 have none.")
     ] = True,

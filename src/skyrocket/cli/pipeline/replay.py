@@ -2,80 +2,51 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skyrocket.cli.pipeline.options import InputOptions, JobClusterOptions, SparkOptions, WindowOptions
 from skyrocket.cli.pipeline.running import job_command
+from skyrocket.cli.program.options import panel
 from skyrocket.errors import ConfigError
 
 if TYPE_CHECKING:
     from skyrocket.pipeline.report import Report
 
-_WHICH: Final = "Which messages"
-_SENDING: Final = "Sending"
+_which = panel("Which messages")
+_sending = panel("Sending")
 
 
 @job_command
 def replay(
     topic: Annotated[list[str] | None, typer.Argument(help="Topics to take messages from.")] = None,
-    dlq: Annotated[
-        str | None,
-        typer.Option(
-            "--dlq", help="The dead letters of this group instead.", show_default=False, rich_help_panel=_WHICH
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group",
-            help="What this group has not consumed yet: its backlog.",
-            show_default=False,
-            rich_help_panel=_WHICH,
-        ),
-    ] = None,
+    dlq: Annotated[str | None, _which("--dlq", help="The dead letters of this group instead.")] = None,
+    group: Annotated[str | None, _which("--group", help="What this group has not consumed yet: its backlog.")] = None,
     *,
     window: WindowOptions,
-    key: Annotated[
-        list[str] | None,
-        typer.Option("--key", help="With this key; may be repeated.", show_default=False, rich_help_panel=_WHICH),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", help="With this tag; may be repeated.", show_default=False, rich_help_panel=_WHICH),
-    ] = None,
+    key: Annotated[list[str] | None, _which("--key", help="With this key; may be repeated.")] = None,
+    tag: Annotated[list[str] | None, _which("--tag", help="With this tag; may be repeated.")] = None,
     listed: Annotated[
-        Path | None,
-        typer.Option(
-            "--list",
-            help="Only these places: letters.parquet of the job dlq, or a part of it.",
-            show_default=False,
-            rich_help_panel=_WHICH,
-        ),
+        Path | None, _which("--list", help="Only these places: letters.parquet of the job dlq, or a part of it.")
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(
+        _sending(
             "--to",
             help="Topic to send to.  [default with --dlq: the topic that each letter came from]",
             show_default=False,
-            rich_help_panel=_SENDING,
         ),
     ] = None,
-    rate: Annotated[float, typer.Option(help="Messages per second.", rich_help_panel=_SENDING)] = 1000.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.", rich_help_panel=_SENDING)] = False,
+    rate: Annotated[float, _sending(help="Messages per second.")] = 1000.0,
+    dry_run: Annotated[bool, _sending("--dry-run", help="Only count.")] = False,
     progress: Annotated[
         Path | None,
-        typer.Option(
-            help="File that remembers what was sent.  [default: below ~/.local/state/skyrocket]",
-            show_default=False,
-            rich_help_panel=_SENDING,
+        _sending(
+            help="File that remembers what was sent.  [default: below ~/.local/state/skyrocket]", show_default=False
         ),
     ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Forget what earlier runs have sent.", rich_help_panel=_SENDING)
-    ] = False,
+    again: Annotated[bool, _sending("--again", help="Forget what earlier runs have sent.")] = False,
     place: InputOptions,
     cluster: JobClusterOptions,
     spark: SparkOptions,

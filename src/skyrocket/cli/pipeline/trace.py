@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skyrocket.cli.pipeline.options import (
-    LIMITS,
     AtLeastOption,
     InputOptions,
     JobClusterOptions,
     QueueSkewOption,
     SparkOptions,
     WindowOptions,
+    limits_panel,
 )
 from skyrocket.cli.pipeline.running import job_command
 
@@ -27,18 +27,14 @@ def trace(
     topic: Annotated[
         list[str] | None,
         typer.Option(
-            "--topic",
-            help="Read this topic as well: its brokers' store times and its queues; may be repeated.",
-            show_default=False,
+            "--topic", help="Read this topic as well: its brokers' store times and its queues; may be repeated."
         ),
     ] = None,
     *,
     window: WindowOptions,
-    slow_factor: Annotated[
-        float, typer.Option(help="A client's p90 against the others of its group.", rich_help_panel=LIMITS)
-    ] = 3.0,
-    slow_ms: Annotated[float, typer.Option(help="And at least so long.", rich_help_panel=LIMITS)] = 10.0,
-    hot_share: Annotated[float, typer.Option(help="Share of a topic with one key.", rich_help_panel=LIMITS)] = 0.2,
+    slow_factor: Annotated[float, limits_panel(help="A client's p90 against the others of its group.")] = 3.0,
+    slow_ms: Annotated[float, limits_panel(help="And at least so long.")] = 10.0,
+    hot_share: Annotated[float, limits_panel(help="Share of a topic with one key.")] = 0.2,
     hot_count: AtLeastOption = 100,
     skew_factor: QueueSkewOption = 2.0,
     skew_count: AtLeastOption = 100,

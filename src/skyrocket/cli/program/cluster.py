@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
-
 from skyrocket.cli.program.lifetime import failures_shown
-from skyrocket.cli.program.options import options_of, verbose_parameter, with_groups, with_parameters
+from skyrocket.cli.program.options import options_of, panel, verbose_parameter, with_groups, with_parameters
 from skyrocket.errors import ConfigError, MessageRefused
 from skyrocket.remoting.event_loop import run
 
@@ -20,53 +18,41 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CLUSTER = "Cluster"
+_cluster = panel("Cluster")
 
-NamesrvOption = Annotated[
-    str,
-    typer.Option("-n", "--namesrv", envvar="NAMESRV_ADDR", help="Name servers, joined by ;", rich_help_panel=_CLUSTER),
-]
+NamesrvOption = Annotated[str, _cluster("-n", "--namesrv", envvar="NAMESRV_ADDR", help="Name servers, joined by ;")]
 AccessKeyOption = Annotated[
     str | None,
-    typer.Option(
+    _cluster(
         "--access-key",
         envvar="ROCKETMQ_ACCESS_KEY",
         help="Account (ACL 1.0: accessKey, 2.0: user).",
         show_default=False,
-        rich_help_panel=_CLUSTER,
     ),
 ]
 SecretKeyOption = Annotated[
     str | None,
-    typer.Option(
+    _cluster(
         "--secret-key",
         envvar="ROCKETMQ_SECRET_KEY",
         help="Its secret; better in the environment than here, where `ps` shows it.",
         show_default=False,
-        rich_help_panel=_CLUSTER,
     ),
 ]
 SecurityTokenOption = Annotated[
     str | None,
-    typer.Option(
-        "--security-token",
-        envvar="ROCKETMQ_SECURITY_TOKEN",
-        help="Token of a temporary account.",
-        show_default=False,
-        rich_help_panel=_CLUSTER,
+    _cluster(
+        "--security-token", envvar="ROCKETMQ_SECURITY_TOKEN", help="Token of a temporary account.", show_default=False
     ),
 ]
-NamespaceOption = Annotated[
-    str, typer.Option("--namespace", help="Stands in front of topics and groups.", rich_help_panel=_CLUSTER)
-]
-TlsOption = Annotated[bool, typer.Option("--tls", help="Encrypt connections.", rich_help_panel=_CLUSTER)]
+NamespaceOption = Annotated[str, _cluster("--namespace", help="Stands in front of topics and groups.")]
+TlsOption = Annotated[bool, _cluster("--tls", help="Encrypt connections.")]
 TlsCaOption = Annotated[
     Path | None,
-    typer.Option(
+    _cluster(
         "--tls-ca",
         help="With --tls: whom to trust (PEM), whatever host names say; else the system's authorities.",
         show_default=False,
-        rich_help_panel=_CLUSTER,
     ),
 ]
 

@@ -11,6 +11,7 @@ that parameter's place:
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -27,14 +28,19 @@ JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON lines.")]
 OnlySayWhichOption = Annotated[bool, typer.Option("--dry-run", help="Only say which.")]
 
 
-def limit_option(panel: str | None = None) -> Any:
+def panel(name: str) -> Callable[..., Any]:
+    """typer.Option for the options that --help shows together under this name."""
+    return partial(typer.Option, rich_help_panel=name)
+
+
+def limit_option(option: Callable[..., Any] = typer.Option) -> Any:
     """`--limit`, for an Annotated[int, …]; each command has its own panel."""
-    return typer.Option("--limit", min=1, help="At most so many.", rich_help_panel=panel)
+    return option("--limit", min=1, help="At most so many.")
 
 
-def topic_option(panel: str | None = None) -> Any:
+def topic_option(option: Callable[..., Any] = typer.Option) -> Any:
     """`--topic` as a choice, for an Annotated[str | None, …]."""
-    return typer.Option("--topic", help="Of this topic.", rich_help_panel=panel)
+    return option("--topic", help="Of this topic.")
 
 
 BrokerPortOption = Annotated[

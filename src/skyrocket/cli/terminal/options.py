@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-import typer
+from skyrocket.cli.program.options import panel
 
-_SENDING = "Sending"
+_sending = panel("Sending")
 
 
 class Format(StrEnum):
@@ -30,31 +30,17 @@ class Receipts(StrEnum):
 class SendingOptions:
     """How messages are sent, and what is said about each."""
 
-    group: Annotated[str, typer.Option("--group", help="Producer group.", rich_help_panel=_SENDING)] = (
-        "skyrocket_produce"
-    )
-    in_flight: Annotated[
-        int, typer.Option("--in-flight", min=1, help="Sends under way at once.", rich_help_panel=_SENDING)
-    ] = 32
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Messages that come together travel together.", rich_help_panel=_SENDING)
-    ] = False
-    rate: Annotated[
-        float | None, typer.Option("--rate", min=0.001, help="At most so many per second.", rich_help_panel=_SENDING)
-    ] = None
-    timeout: Annotated[
-        float,
-        typer.Option("--timeout", min=0.001, help="Seconds for a send, retries included.", rich_help_panel=_SENDING),
-    ] = 3.0
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Report a failed send and go on.", rich_help_panel=_SENDING)
-    ] = False
+    group: Annotated[str, _sending("--group", help="Producer group.")] = "skyrocket_produce"
+    in_flight: Annotated[int, _sending("--in-flight", min=1, help="Sends under way at once.")] = 32
+    batch: Annotated[bool, _sending("--batch", help="Messages that come together travel together.")] = False
+    rate: Annotated[float | None, _sending("--rate", min=0.001, help="At most so many per second.")] = None
+    timeout: Annotated[float, _sending("--timeout", min=0.001, help="Seconds for a send, retries included.")] = 3.0
+    keep_going: Annotated[bool, _sending("--keep-going", help="Report a failed send and go on.")] = False
     receipts: Annotated[
         Receipts | None,
-        typer.Option(
+        _sending(
             "--receipts",
             help="What to print for each message.  [default: text for arguments and --whole, else none]",
             show_default=False,
-            rich_help_panel=_SENDING,
         ),
     ] = None
