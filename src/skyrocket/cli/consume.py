@@ -42,7 +42,7 @@ def consume(
     queue: Annotated[
         list[int] | None, _which("--queue", min=0, help="Of these queue ids only; may be repeated.")
     ] = None,
-    limit: Annotated[int, _which("--limit", min=0, help="So many; 0: all.")] = 0,
+    limit: Annotated[int, _which("--limit", min=0, help="This many; 0: all.")] = 0,
     follow: Annotated[bool, _reading("-f", "--follow", help="Wait for more until Ctrl-C.")] = False,
     group: Annotated[
         str | None,

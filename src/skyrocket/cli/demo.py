@@ -43,7 +43,7 @@ class DemoFailed(SkyrocketError):
 
 def demo(
     seconds: Annotated[
-        float | None, typer.Option(help="End so long after the first result; else with Ctrl-C.", min=0)
+        float | None, typer.Option(help="End this many seconds after the first result; else with Ctrl-C.", min=0)
     ] = None,
     rate: Annotated[float, typer.Option(help="Orders per second; a hundred of them are a minute.", min=1)] = 200.0,
     out: Annotated[Path | None, typer.Option("--out", help="Keep store, lake and page here.", file_okay=False)] = None,
@@ -184,7 +184,7 @@ def _pipeline(directory: Path, address: str) -> "Iterator[subprocess.Popen[bytes
 
 @contextlib.contextmanager
 def _ended(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """SIGTERM and a while; a part that hangs is killed, and that is told."""
+    """Stop it with SIGTERM at the end; a part that hangs is killed, and that is reported."""
     try:
         yield
     finally:

@@ -40,7 +40,7 @@ class LetterOptions:
         return any((self.since, self.until, self.key, self.error, self.message_id))
 
     def filter(self) -> "DeadLetterFilter":
-        """Raises ConfigError."""
+        """As our client takes it; raises ConfigError."""
         from skyrocket.client import DeadLetterFilter
 
         now_ms = SystemClock().now_ms()

@@ -26,7 +26,7 @@ def inspect(
     topic: Annotated[str | None, _choose(help="Of this topic only.")] = None,
     queue: Annotated[int | None, _choose(help="Of this queue id only.")] = None,
     from_offset: Annotated[int, _choose(help="From this physical offset on; with --queue: queue offset.")] = 0,
-    limit: Annotated[int, _choose(help="At most so many; 0: all.", min=0)] = 20,
+    limit: Annotated[int, _choose(help="At most this many; 0: all.", min=0)] = 20,
     key: Annotated[str | None, _choose(help="With this key or unique key.")] = None,
     tag: Annotated[str | None, _choose(help="With these tags.")] = None,
     body: Annotated[bool, _choose("--body", help="Show inflated bodies.")] = False,

@@ -38,7 +38,7 @@ def produce(
             "deliver_at; what `consume --format json` writes.",
         ),
     ] = False,
-    repeat: Annotated[int, _input("--repeat", min=1, help="Send messages given as arguments so often.")] = 1,
+    repeat: Annotated[int, _input("--repeat", min=1, help="Send messages given as arguments this many times.")] = 1,
     tags: Annotated[str | None, _message("--tags", help="Its tag.")] = None,
     key: Annotated[list[str] | None, _message("--key", help="To find it by; may be repeated.")] = None,
     prop: Annotated[list[str] | None, _message("--property", help="As name=value; may be repeated.")] = None,

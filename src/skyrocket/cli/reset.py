@@ -53,7 +53,7 @@ def reset(
 
 
 def _moment(text: str) -> datetime | None:
-    """None is the end."""
+    """The moment of --to; None is the end of the queue. Raises ConfigError."""
     try:
         start = start_of(text, SystemClock().now_ms())
     except ConfigError:

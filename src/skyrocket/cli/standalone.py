@@ -108,7 +108,7 @@ def _observed_if_free(sections: Sections) -> Sections:
 
 
 def _next_step(name_server_port: int, addresses: Sequence[str]) -> str:
-    """What to give to clients."""
+    """The line that says which address clients need."""
     host = Address.parse(addresses[0]).host
     here = f"127.0.0.1:{name_server_port}"
     if host not in ("127.0.0.1", "::1", "localhost"):

@@ -27,7 +27,7 @@ class TransactionOptions:
 
     topic: Annotated[str | None, topic_option(_which)] = None
     producer_group: Annotated[str | None, _which("--producer-group", help="Of this producer group.")] = None
-    older: Annotated[str | None, _which("--older", help="Open for at least so long: 30s, 10m, 2h.")] = None
+    older: Annotated[str | None, _which("--older", help="Open for at least this long: 30s, 10m, 2h.")] = None
     limit: Annotated[int, limit_option(_which)] = 100
 
     def found(self, settings: "ClientSettings", ids: Sequence[str] = ()) -> "list[OpenTransaction]":

@@ -23,7 +23,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[BinaryIO]:
-    """The same for what somebody else writes: the file has its name once the block has ended well."""
+    """As replace_file, for what a library writes: the file has its name once the block has ended well."""
     with _written_aside(path) as (file, aside):
         yield file
         _flush(file)

@@ -85,7 +85,7 @@ class Options:
         try:
             number = int(text)
         except ValueError:
-            raise self.error(name, f'is "{text}", which is no whole number') from None
+            raise self.error(name, f'is "{text}", which is not a whole number') from None
         if number < least:
             raise self.error(name, f"is {number}, but at least {least} is needed")
         return number
@@ -98,7 +98,7 @@ class Options:
         return text in _TRUE
 
     def choice(self, name: str, choices: Collection[str], default: str) -> str:
-        """One word of a few."""
+        """One of a few words, as documented."""
         text = self.text(name, default)
         found = next((choice for choice in choices if choice.lower() == text.lower()), None)
         if found is None:
@@ -106,7 +106,7 @@ class Options:
         return found
 
     def words(self, name: str) -> tuple[str, ...]:
-        """A list with commas."""
+        """A list, parted by commas."""
         return tuple(word.strip() for word in self.text(name, "").split(",") if word.strip())
 
     def duration_ms(self, name: str, default: int) -> int:
@@ -137,7 +137,7 @@ class Options:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise self.error(name, f"is no JSON: {error}; it was {_shortened(text)}") from None
+            raise self.error(name, f"is not JSON: {error}; it was {_shortened(text)}") from None
         if not isinstance(value, dict):
             raise self.error(name, f"must be a JSON object, and is {_shortened(text)}")
         return value

@@ -76,7 +76,7 @@ def test_a_line_may_say_when_to_deliver() -> None:
         ("paid", "it is not JSON"),
         ("[1]", "it is list, not an object"),
         ("{}", "it has neither body nor body_base64"),
-        ('{"body": "x", "tag": "A"}', "'tag' is no field of a message; there are body, body_base64, delay"),
+        ('{"body": "x", "tag": "A"}', "'tag' is not a field of a message; the fields are body, body_base64, delay"),
         ('{"body_base64": "?"}', "body_base64 is not Base64"),
         ('{"body": "x", "tags": 5}', "tags is 5: give text"),
         ('{"body": "x", "keys": [1]}', "keys is 1: give text"),

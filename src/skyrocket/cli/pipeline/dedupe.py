@@ -40,7 +40,7 @@ def dedupe(
     to_topic: Annotated[str | None, _result(help="Send them to this topic.")] = None,
     dry_run: Annotated[bool, _result("--dry-run", help="Only report.")] = False,
     stream: Annotated[bool, _stream("--stream", help="Go on with what comes: first record within --within.")] = False,
-    within: Annotated[str, _stream(help="A repetition comes at most so much later.")] = "10 minutes",
+    within: Annotated[str, _stream(help="A repetition comes at most this much later.")] = "10 minutes",
     checkpoint: Annotated[
         Path | None, _stream(help="Where is kept what was sent.  [without --stream: below ~/.local/state/skyrocket]")
     ] = None,

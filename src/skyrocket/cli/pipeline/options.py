@@ -47,7 +47,7 @@ StoreOption = Annotated[
 StoreArgument = Annotated[Path, typer.Argument(help="The broker's store directory, live or copied.")]
 SplitMbOption = Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)]
 QueueSkewOption = Annotated[float, limits_panel(help="A queue against the mean.")]
-AtLeastOption = Annotated[int, limits_panel(help="And at least so many.")]
+AtLeastOption = Annotated[int, limits_panel(help="And at least this many.")]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class WindowOptions:
     until: Annotated[str | None, _which("--until", help="Stored before that.")] = None
 
     def window(self) -> "Window":
-        """Raises ConfigError."""
+        """As jobs take it; raises ConfigError."""
         from skyrocket.pipeline.jobs.inputs import Window
 
         return Window(_moment_ms(self.since), _moment_ms(self.until))

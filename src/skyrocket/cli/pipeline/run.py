@@ -38,7 +38,7 @@ def run(
     spark: SparkOptions,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run the pipeline of a file until SIGTERM or Ctrl-C; batches that are at work are finished first.
+    """Run the pipeline of a file until SIGTERM or Ctrl-C; batches under way are finished first.
 
     Exit code 0: stopped, or all written with --once; 1: the file is wrong, or it failed.
     """

@@ -33,7 +33,7 @@ def trace(
     *,
     window: WindowOptions,
     slow_factor: Annotated[float, limits_panel(help="A client's p90 against the others of its group.")] = 3.0,
-    slow_ms: Annotated[float, limits_panel(help="And at least so long.")] = 10.0,
+    slow_ms: Annotated[float, limits_panel(help="And at least this long.")] = 10.0,
     hot_share: Annotated[float, limits_panel(help="Share of a topic with one key.")] = 0.2,
     hot_count: AtLeastOption = 100,
     skew_factor: QueueSkewOption = 2.0,

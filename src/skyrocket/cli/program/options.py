@@ -35,7 +35,7 @@ def panel(name: str) -> Callable[..., Any]:
 
 def limit_option(option: Callable[..., Any] = typer.Option) -> Any:
     """`--limit`, for an Annotated[int, …]; each command has its own panel."""
-    return option("--limit", min=1, help="At most so many.")
+    return option("--limit", min=1, help="At most this many.")
 
 
 def topic_option(option: Callable[..., Any] = typer.Option) -> Any:

@@ -19,7 +19,7 @@ _NARROWEST_BODY: Final = 20
 
 
 def visible(body: bytes) -> str:
-    """As text on one line; bytes that are no UTF-8 and control characters are escaped."""
+    """As text on one line; bytes that are not UTF-8 and control characters are escaped."""
     text = body.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(map(_visible, text))
 

@@ -33,7 +33,7 @@ class SendingOptions:
     group: Annotated[str, _sending("--group", help="Producer group.")] = "skyrocket_produce"
     in_flight: Annotated[int, _sending("--in-flight", min=1, help="Sends under way at once.")] = 32
     batch: Annotated[bool, _sending("--batch", help="Messages that come together travel together.")] = False
-    rate: Annotated[float | None, _sending("--rate", min=0.001, help="At most so many per second.")] = None
+    rate: Annotated[float | None, _sending("--rate", min=0.001, help="At most this many per second.")] = None
     timeout: Annotated[float, _sending("--timeout", min=0.001, help="Seconds for a send, retries included.")] = 3.0
     keep_going: Annotated[bool, _sending("--keep-going", help="Report a failed send and go on.")] = False
     receipts: Annotated[

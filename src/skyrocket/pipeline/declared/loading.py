@@ -35,7 +35,7 @@ def _from_python(file: Path, text: str) -> Located:
     except SyntaxError as error:
         cause, line, column = f"not Python: {error.msg}", error.lineno or 1, error.offset or 1
         raise PipelineFileError.at(file, cause, "check this line", line, column) from None
-    except Exception as error:  # it is the user's own code, and may raise whatever it likes
+    except Exception as error:  # it is the user's own code, and may raise anything
         cause = f"{type(error).__name__}: {error}"
         raise PipelineFileError.at(file, cause, "the file must run by itself", _line_in(file, error)) from error
     pipeline = names.get("pipeline")

@@ -51,7 +51,7 @@ def _said(topic: str, existing: list[str], part: Part) -> tuple[str, str]:
 
 
 def read_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
-    """With their namespaces."""
+    """Topics of sources with their namespaces, and where each stands."""
     for name, source in pipeline.sources.items():
         if source.format == ROCKETMQ:
             for topic in source.options.get("subscribe", "").split(","):
@@ -60,7 +60,7 @@ def read_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
 
 
 def written_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
-    """With their namespaces."""
+    """Topics of sinks and of malformed bodies with their namespaces, and where each stands."""
     for sink in pipeline.sinks:
         if sink.format == ROCKETMQ:
             yield ("sinks", sink.name, "topic"), wrap(sink.options.get(NAMESPACE, ""), sink.options["topic"])

@@ -37,7 +37,7 @@ def key_column(spec: str) -> "Column":
     offered = [name for name in COLUMNS if name not in _NO_KEYS]
     near = [] if spec in _NO_KEYS else difflib.get_close_matches(spec, offered, n=1)
     advice = f"did you mean {near[0]}?" if near else "write keys, uniqKey, property:NAME or json:$.path"
-    raise ConfigError(f"{spec!r} is no key of a message; {advice}")
+    raise ConfigError(f"{spec!r} is not a key of a message; {advice}")
 
 
 def columns_for(spec: str) -> tuple[str, ...]:

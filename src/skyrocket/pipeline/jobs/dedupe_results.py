@@ -59,7 +59,7 @@ def as_outgoing(records: "DataFrame") -> "DataFrame":
 
 
 def job_name(rows: "DataFrame", to: str, by: str, keep: Keep) -> str:
-    """The same for the same messages: a job that is run again over them has nothing to send."""
+    """Equal for equal messages: a job that runs again over them has nothing to send."""
     extent = rows.groupBy(*PLACE[:3]).agg(fn.min("queueOffset"), fn.max("queueOffset"), fn.count("*")).collect()
     return digest({"to": to, "by": by, "keep": keep, "messages": str(sorted(map(tuple, extent)))})
 

@@ -69,7 +69,7 @@ class TopicRows:
         )
 
     def contents(self) -> "pa.BinaryArray":
-        """What makes each row itself."""
+        """What tells a row from others: its messageId, or all that it says."""
         if self.message_ids is not None:
             return self.message_ids
         queues = pa.array(self.queue_ids).cast(pa.string()).cast(pa.binary())

@@ -38,7 +38,7 @@ _CLOCKS_DIFFER_MS: Final = 600_000  # at most, between the driver and the broker
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which write this is part of; the same for all its tasks."""
+    """Which write a task is part of; equal for all its tasks."""
 
     run: str  # one life of the write: a restarted batch is another run of the same batch
     query: str

@@ -30,7 +30,7 @@ class Connection:
         self.granted: dict[str, int] = {}  # how much each broker gives at once
 
     def reader(self) -> RangeReader:
-        """For ranges of queues."""
+        """Reads ranges of queues."""
         return RangeReader(self.instance, self.granted)
 
 

@@ -30,7 +30,7 @@ from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 
 @dataclass
 class Seen:
-    """One look at all brokers."""
+    """What brokers said of all queues at one moment."""
 
     bounds: dict[MessageQueue, Bounds] = field(default_factory=dict)
     away: dict[str, SkyrocketError] = field(default_factory=dict)  # brokers that gave no answer

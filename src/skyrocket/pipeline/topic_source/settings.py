@@ -200,7 +200,7 @@ def _subscribed(options: Options, cluster: Cluster) -> Subscribed:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise options.error(name, f'is "{pattern}", which is no regular expression: {error}') from None
+        raise options.error(name, f'is "{pattern}", which is not a regular expression: {error}') from None
     return Subscribed(pattern=pattern)
 
 
@@ -213,7 +213,7 @@ def _wanted(options: Options) -> Wanted:
         try:
             compile_filter(condition)  # brokers take a condition that they do not understand for none
         except SqlError as error:
-            raise options.error("sqlFilter", f'is "{condition}", which is no SQL92 condition: {error}') from None
+            raise options.error("sqlFilter", f'is "{condition}", which is not an SQL92 condition: {error}') from None
         return Wanted(condition, "SQL92", (), keys)
     text = options.text("tags", "*").replace(",", "||")
     try:

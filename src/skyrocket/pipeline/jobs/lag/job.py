@@ -33,7 +33,7 @@ _MOST_LINES: Final = 8
 
 @dataclass(frozen=True)
 class LagLimits:
-    """What is too much."""
+    """From where on a backlog is a finding."""
 
     messages: int = 100_000  # of a group in a topic
     seconds: float | None = None
