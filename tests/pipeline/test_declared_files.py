@@ -24,9 +24,9 @@ from skyrocket.pipeline.declared import (
     Watermark,
     load,
 )
-from skyrocket.pipeline.declared.problems import nearest
 from skyrocket.pipeline.declared.reading import read_yaml
 from skyrocket.pipeline.declared.rules import check_rules
+from skyrocket.pipeline.options import nearest
 
 PAID_ORDERS = """\
 name: paid-orders

@@ -16,7 +16,7 @@ from skyrocket.format.batch import decode_batch
 from skyrocket.format.properties import decode_properties
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink import queue_senders, stored_ids, writers
-from skyrocket.pipeline.topic_sink.connection import Connection
+from skyrocket.pipeline.topic_sink.connection import SinkClient
 from skyrocket.remoting.errors import ConnectionLost
 from tests.pipeline.sink_tasks import Died, Sink
 
@@ -98,7 +98,7 @@ def test_whatever_happens_each_row_is_stored_once(
     """Every run but the last dies: in its tasks, or between the sink's copies and its record."""
     topic = TopicInMemory(list(faults))
     with tempfile.TemporaryDirectory() as place, asyncio.Runner() as runner:
-        connection = cast(Connection, InMemory(topic, runner.get_loop()))
+        connection = cast(SinkClient, InMemory(topic, runner.get_loop()))
         monkeypatch.setattr(writers, "connection", lambda _: connection)
         sink = Sink("127.0.0.1:1", place, connection=connection, maxBatchBytes="150")
         for number, (partitions, random, deaths, end) in enumerate(runs):

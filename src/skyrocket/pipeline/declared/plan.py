@@ -20,16 +20,8 @@ SOURCE_FORMATS: Final = (ROCKETMQ, COMMIT_LOG, *FILE_FORMATS, "rate")
 SINK_FORMATS: Final = (ROCKETMQ, *FILE_FORMATS, "console", "jdbc", "memory")
 DECODINGS: Final = ("json", "text", "binary")
 OUTPUT_MODES: Final = ("append", "update", "complete")
-MESSAGE_COLUMNS: Final = (
-    "body",
-    "keys",
-    "tags",
-    "properties",
-    "shardingKey",
-    "queueId",
-    "delayLevel",
-    "deliverTimestamp",
-    "messageId",
+MESSAGE_COLUMNS: Final = tuple(
+    """body keys tags properties shardingKey queueId delayLevel deliverTimestamp messageId""".split()
 )
 """What a sink of messages can be given; each is an SQL expression over the columns of what it writes."""
 INPUT: Final = "input"

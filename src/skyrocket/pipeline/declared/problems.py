@@ -1,11 +1,11 @@
 """What is wrong in a pipeline file: `file.yml:LINE:COL: cause; next step`, all of it at once."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.options import nearest
 
 
 class Location(NamedTuple):
@@ -41,17 +41,6 @@ class PipelineFileError(ConfigError):
     def at(cls, file: str | Path, cause: str, next_step: str, line: int = 1, column: int = 1) -> Self:
         """One problem, that of the whole file unless a line is given."""
         return cls([Problem(Location(str(file), line, column), cause, next_step)])
-
-
-def nearest(wrong: str, right: Iterable[str]) -> str | None:
-    """The name that was probably meant; capitals and underscores do not count."""
-    by_form = {_form(name): name for name in right}
-    found = difflib.get_close_matches(_form(wrong), by_form, n=1, cutoff=0.6)
-    return by_form[found[0]] if found else None
-
-
-def _form(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
 
 
 def suggestion(wrong: str, right: Sequence[str]) -> str:

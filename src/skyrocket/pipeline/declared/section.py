@@ -3,31 +3,22 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
 from skyrocket.pipeline.declared.locations import KEY, Part, YamlLocations
 from skyrocket.pipeline.declared.problems import Location, PipelineFileError, Problem, suggestion
 from skyrocket.pipeline.declared.yaml_text import FileText, Words
+from skyrocket.pipeline.options import duration_ms, truth
 
 T = TypeVar("T")
 
-_DURATION: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]+)")
-_SECONDS: Final = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
-    **dict.fromkeys(("s", "second", "seconds"), 1.0),
-    **dict.fromkeys(("m", "minute", "minutes"), 60.0),
-    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
-    **dict.fromkeys(("d", "day", "days"), 86400.0),
-}
-_TRUTHS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-
 
 def duration_seconds(text: str) -> float | None:
-    """ "10 seconds", "5m", "200 ms"; None for anything else."""
-    match = _DURATION.fullmatch(text.strip().lower())
-    return float(match["number"]) * _SECONDS[match["unit"]] if match and match["unit"] in _SECONDS else None
+    """ "10 seconds", "5m", "200 ms"; None for anything else, also for a bare number."""
+    found = duration_ms(text) if text.strip()[-1:].isalpha() else None
+    return None if found is None else found / 1000
 
 
 class Notes:
@@ -145,7 +136,7 @@ class Section:
         return self._checked(key, _whole, "a whole number of at least 0", ["1000"])
 
     def truth(self, key: str) -> bool | None:
-        return self._checked(key, lambda text: _TRUTHS.get(text.lower()), "true or false", ["true"])
+        return self._checked(key, truth, "true or false", ["true"])
 
     def seconds(self, key: str) -> float | None:
         return self._checked(key, duration_seconds, "a length of time", ["10 seconds", "1 hour"])

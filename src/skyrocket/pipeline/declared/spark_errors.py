@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pyspark.errors import PySparkException, QueryContextType
 
 from skyrocket.pipeline.declared.locations import Locations, Part
-from skyrocket.pipeline.declared.problems import Problem, nearest, suggestion
+from skyrocket.pipeline.declared.problems import Problem, suggestion
+from skyrocket.pipeline.options import nearest
 
 _LINE_AND_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 

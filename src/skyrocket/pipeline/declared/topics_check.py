@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from skyrocket.client.names import wrap
 from skyrocket.pipeline.declared.locations import Locations, Part
 from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline, Sink, Source
-from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, nearest
-from skyrocket.pipeline.options import Options
+from skyrocket.pipeline.declared.problems import PipelineFileError, Problem
+from skyrocket.pipeline.options import Options, nearest
 from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS, NAMESPACE, cluster_of
 
 if TYPE_CHECKING:

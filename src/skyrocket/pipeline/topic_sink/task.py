@@ -21,7 +21,7 @@ from skyrocket.client.exactly_once.read_back import ReadBackProducer
 from skyrocket.clock import SystemClock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink.batch_records import BatchRecords, Fence
-from skyrocket.pipeline.topic_sink.connection import Connection
+from skyrocket.pipeline.topic_sink.connection import SinkClient
 from skyrocket.pipeline.topic_sink.identity import ID_SIZE, IDS, Ids, Scope
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError
 from skyrocket.pipeline.topic_sink.pacing import Pace, paced
@@ -60,7 +60,7 @@ class Task:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SinkClient,
         settings: SinkSettings,
         columns: InputColumns,
         origin: Origin,

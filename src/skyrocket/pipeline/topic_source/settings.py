@@ -20,48 +20,16 @@ from skyrocket.pipeline.topic_source.positions import Position, ending, starting
 FORMAT: Final = "rocketmq"
 OPTIONS: Final = (
     *CLUSTER_OPTIONS,
-    "subscribe",
-    "subscribePattern",
-    "assign",
-    "tags",
-    "sqlFilter",
-    "keys",
-    "startingOffsets",
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "endingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "initialOffsetsLocation",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "maxBytesPerTrigger",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "failOnDataLoss",
-    "includeProperties",
-    "properties",
-    "decompress",
-    "consumerGroup",
-    "commitOffsets",
-    "pullBatchSize",
-    "pullThreads",
-    "pullTimeoutMs",
-    "pollTimeoutMs",
-    "brokerAbsenceMs",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-    "metadataTtlMs",
+    *"""subscribe subscribePattern assign tags sqlFilter keys startingOffsets startingTimestamp
+    startingOffsetsByTimestamp startingOffsetsByTimestampStrategy endingOffsets endingTimestamp
+    endingOffsetsByTimestamp initialOffsetsLocation maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay
+    maxBytesPerTrigger minPartitions maxRecordsPerPartition failOnDataLoss includeProperties properties
+    decompress consumerGroup commitOffsets pullBatchSize pullThreads pullTimeoutMs pollTimeoutMs brokerAbsenceMs
+    fetchOffset.numRetries fetchOffset.retryIntervalMs metadataTtlMs""".split(),
 )
-_STREAM_ONLY: Final = (
-    "initialOffsetsLocation",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "maxBytesPerTrigger",
-    "pollTimeoutMs",
+_STREAM_ONLY: Final = tuple(
+    """initialOffsetsLocation maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay maxBytesPerTrigger
+    pollTimeoutMs""".split()
 )
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 ANONYMOUS_GROUP: Final = "TOOLS_CONSUMER"  # every broker has it, so that reading makes no group
