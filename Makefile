@@ -35,11 +35,11 @@ inspect: $(STAMP) ## inspect a sample store, or STORE=directory
 test: $(STAMP) check ## every test but the long modes (a few minutes)
 	$(PYTEST) $(PARALLEL) -m "not slow"
 
-check: $(STAMP) ## format, lint, strict types, import arrows
+check: $(STAMP) ## format, lint, strict types, import arrows, sizes
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(PYTEST) -q tests/unit/test_import_arrows.py
+	$(PYTEST) -q tests/unit/test_import_arrows.py tests/unit/test_code_sizes.py
 
 format: $(STAMP) ## rewrite the code in the common style
 	$(BIN)/ruff format .

@@ -26,7 +26,7 @@ from skyrocket.pipeline.session import session
 from skyrocket.pipeline.topic_sink.identity import ID_SIZE, IDS, Scope
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns
 from skyrocket.pipeline.topic_sink.requests import queue_indices, requests
-from skyrocket.pipeline.topic_sink.rows import Place, RowRules, rows_of_topics
+from skyrocket.pipeline.topic_sink.rows import RowNumbers, RowRules, rows_of_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,7 +83,7 @@ def encoding_rate(size: int, *, with_ids: bool) -> float:
     names, scope = InputColumns({name: name for name in columns}), Scope("bench")
 
     def once() -> None:
-        (rows,) = rows_of_topics(batch, names, TOPIC, Place(0, 0), RowRules(4 << 20))
+        (rows,) = rows_of_topics(batch, names, TOPIC, RowNumbers(0, 0), RowRules(4 << 20))
         random = np.frombuffer(os.urandom(ID_SIZE * count), IDS)
         ids = scope.ids(rows.contents()) if with_ids else random
         requests(rows, ids, queue_indices(rows, list(range(QUEUES)), 0), 256 << 10)

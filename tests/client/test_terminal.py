@@ -280,7 +280,7 @@ def test_progress_is_shown_on_a_terminal_only(names: str) -> None:
         (["produce", "Orders", "--file", "/no/such/file"], 2, "/no/such/file cannot be read: No such file"),
         (["produce", "Orders", "x", "--file", "y"], 2, "from arguments or from --file, not from both"),
         (["produce", "Orders", "{", "--json"], 2, "argument 1: it is not JSON"),
-        (["consume", "Orders", "--from", "soon"], 2, "--from 'soon' is no place to begin"),
+        (["consume", "Orders", "--from", "soon"], 2, "--from 'soon' is not a place to begin"),
         (["consume", "Orders", "--from", "5", "--group", "G"], 2, "--from with an offset is for readers without"),
         (["consume", "Orders", "--tags", "a", "--where", "b"], 2, "--tags and --where exclude each other"),
         (["consume", "Orders", "--no-commit"], 2, "--no-commit is for --group"),

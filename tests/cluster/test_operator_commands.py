@@ -220,7 +220,7 @@ def test_a_reset_says_what_it_skips_and_repeats_and_then_does_it(rocketmq: Local
         assert admin.committed("Billing", queue) == 0
         wrong = skyrocket(rocketmq, "reset", *which, "--to", "1200")
         assert wrong.code == 2
-        assert "is no moment" in wrong.errors
+        assert "is not a moment" in wrong.errors
         nowhere = skyrocket(rocketmq, "reset", "--group", "Billing", "--topic", "Nowhere", "--to", "latest")
         assert nowhere.code == 1
         assert "no route for topic Nowhere" in nowhere.errors

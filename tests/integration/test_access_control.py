@@ -11,7 +11,7 @@ import pytest
 from skyrocket.broker.access.feature import AccessFeature
 from skyrocket.broker.access.user_file import FILE_NAME
 from skyrocket.broker.broker import Broker
-from skyrocket.cli.settings import Sections
+from skyrocket.cli.program.settings import Sections
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.format.record import decode_records

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from skyrocket.pipeline.topic_sink.batch_records import BatchRecords
-from skyrocket.pipeline.topic_sink.connection import Connection
+from skyrocket.pipeline.topic_sink.connection import SinkClient
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns
 from skyrocket.pipeline.topic_sink.report import TaskReport
 from skyrocket.pipeline.topic_sink.settings import SinkSettings, sink_settings
@@ -33,7 +33,7 @@ class Sink:
         location: str,
         *,
         topic: str = "Orders",
-        connection: Connection | None = None,
+        connection: SinkClient | None = None,
         **options: str,
     ) -> None:
         name_servers = mq if isinstance(mq, str) else mq.client_settings.name_servers
@@ -74,7 +74,7 @@ class Sink:
                 yield pa.RecordBatch.from_pylist(given[at : min(at + rows_per_batch, most)], _schema(columns))
             if dies_after is not None:
                 for topic in work.topics:
-                    self.connection.run(topic.lanes.drained())
+                    self.connection.run(topic.senders.drained())
                 raise Died
 
         return work.run(batches())
@@ -86,11 +86,11 @@ class Sink:
         commit_batch(self.settings, QUERY, str(batch), reports)
 
 
-_connections: list[Connection] = []
+_connections: list[SinkClient] = []
 
 
-def _opened(settings: SinkSettings) -> Connection:
-    _connections.append(Connection(settings))
+def _opened(settings: SinkSettings) -> SinkClient:
+    _connections.append(SinkClient(settings))
     return _connections[-1]
 
 

@@ -24,9 +24,9 @@ from skyrocket.pipeline.declared import (
     Watermark,
     load,
 )
-from skyrocket.pipeline.declared.problems import nearest
 from skyrocket.pipeline.declared.reading import read_yaml
 from skyrocket.pipeline.declared.rules import check_rules
+from skyrocket.pipeline.options import nearest
 
 PAID_ORDERS = """\
 name: paid-orders
@@ -46,7 +46,7 @@ SMALL = "name: small\nsource: {subscribe: a}\nsink: {format: console}\n"
 
 def read(text: str, environment: Mapping[str, str] | None = None) -> Pipeline:
     located = read_yaml("p.yml", text, environment or {})
-    check_rules(located.pipeline, located.places)
+    check_rules(located.pipeline, located.locations)
     return located.pipeline
 
 
@@ -264,7 +264,7 @@ sink: {format: console}
     lines = text.splitlines()
     for step in located.pipeline.steps:
         assert step.sql is not None
-        place = located.places.of(("steps", step.name, "sql"), step.sql.index("wrong"))
+        place = located.locations.of(("steps", step.name, "sql"), step.sql.index("wrong"))
         assert lines[place.line - 1][place.column - 1 :].startswith("wrong")
 
 
@@ -281,7 +281,7 @@ def test_every_visible_character_of_a_block_has_its_place(words: list[str], form
     lines = text.splitlines()
     for index, character in enumerate(sql):
         if not character.isspace():
-            place = located.places.of(("steps", "step1", "sql"), index)
+            place = located.locations.of(("steps", "step1", "sql"), index)
             assert lines[place.line - 1][place.column - 1] == character
 
 
@@ -323,7 +323,7 @@ def test_a_python_file_declares_the_same(tmp_path: Path) -> None:
     assert located.pipeline.steps[0].name == "paid"
     sql = located.pipeline.steps[0].sql
     assert sql is not None
-    assert located.places.of(("steps", "paid", "sql"), sql.index("FROM"))[1:] == (8, 9)
+    assert located.locations.of(("steps", "paid", "sql"), sql.index("FROM"))[1:] == (8, 9)
 
 
 @pytest.mark.parametrize(

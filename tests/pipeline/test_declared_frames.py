@@ -22,7 +22,7 @@ sources:
 
 def located(text: str) -> Located:
     found = read_yaml("p.yml", text, {})
-    check_rules(found.pipeline, found.places)
+    check_rules(found.pipeline, found.locations)
     return found
 
 
@@ -31,7 +31,7 @@ def problems(spark: "SparkSession", text: str) -> list[str]:
 
     found = located(text)
     with pytest.raises(PipelineFileError) as caught:
-        outputs(spark.newSession(), found.pipeline, found.places, NOBODY)
+        outputs(spark.newSession(), found.pipeline, found.locations, NOBODY)
     return [str(problem) for problem in caught.value.problems]
 
 
@@ -191,7 +191,7 @@ sinks:
   - {{format: json, path: {tmp_path / "out"}, partitionBy: dt}}
   - {{format: jdbc, url: "jdbc:derby:{tmp_path / "derby"};create=true", table: doubled}}
 """)
-    made = outputs(spark.newSession(), found.pipeline, found.places, NOBODY)
+    made = outputs(spark.newSession(), found.pipeline, found.locations, NOBODY)
     Runner(found.pipeline, made, NOBODY).run()
     assert sorted(map(tuple, spark.read.json(str(tmp_path / "out")).select("id", "n", "dt").collect())) == [
         ("a", 4, "x"),
@@ -199,3 +199,19 @@ sinks:
     ]
     stored = spark.read.jdbc(f"jdbc:derby:{tmp_path / 'derby'}", "doubled")
     assert sorted(row.n for row in stored.collect()) == [4, 6]
+
+
+def test_malformed_bodies_go_back_with_the_account_and_encryption_of_their_source(spark: "SparkSession") -> None:
+    from skyrocket.pipeline.declared.frames import outputs
+
+    found = located(
+        """\
+name: x
+source: {subscribe: orders, accessKey: shop, secretKey: secret, tls: true, namespace: A, decode: {schema: id string}}
+onError: {malformed: dlq, topic: bad}
+sink: {format: console}
+"""
+    )
+    bad = outputs(spark.newSession(), found.pipeline, found.locations, NOBODY)[-1].sink
+    expected = {"topic": "bad", "accessKey": "shop", "secretKey": "secret", "tls": "true", "namespace": "A"}
+    assert (bad.name, bad.options) == ("malformed-source", expected)

@@ -58,7 +58,7 @@ def run_once(spark: "SparkSession", file: Path, mq: LocalCluster) -> list[BatchD
 
     located, done = load(file), list[BatchDone]()
     with mq.admin() as admin:
-        check_topics(located.pipeline, located.places, admin)
+        check_topics(located.pipeline, located.locations, admin)
     with prepared(located, mq.name_server_address, "local[2]", {}) as outputs:
         Runner(located.pipeline, outputs, mq.name_server_address, once=True, on_batch=done.append).run()
     return done
@@ -125,7 +125,7 @@ def test_topics_that_do_not_exist_are_told_before_anything_starts(mq: LocalClust
     file.write_text("name: x\nsource: {subscribe: 'payments,payment'}\nsink: {topic: nowhere}\n")
     located = load(file)
     with mq.admin() as admin, pytest.raises(PipelineFileError) as caught:
-        check_topics(located.pipeline, located.places, admin)
+        check_topics(located.pipeline, located.locations, admin)
     assert [str(problem).removeprefix(f"{file}:") for problem in caught.value.problems] == [
         "2:22: topic payment does not exist; did you mean payments? Else create it",
         "3:15: topic nowhere does not exist; create it, or write `createTopics: true`",

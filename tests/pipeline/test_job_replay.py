@@ -156,7 +156,7 @@ def test_the_file_of_another_replay_is_refused(tmp_path: Path) -> None:
         open_progress(path, {**IDENTITY, "to": "Elsewhere"})
     assert open_progress(path, IDENTITY, again=True).next_offsets == {}
     path.write_text(json.dumps({"something": "else"}))
-    with pytest.raises(ConfigError, match="no progress of a replay"):
+    with pytest.raises(ConfigError, match="not the progress of a replay"):
         open_progress(path, IDENTITY)
 
 

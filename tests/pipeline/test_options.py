@@ -54,13 +54,13 @@ def test_numbers_flags_times_and_sizes_are_read() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [
-        ("maxOffsetsPerTrigger", "many", "no whole number"),
+        ("maxOffsetsPerTrigger", "many", "not a whole number"),
         ("maxOffsetsPerTrigger", "0", "at least 1"),
         ("failOnDataLoss", "maybe", "true or false"),
         ("delay", "soon", "500ms"),
         ("size", "-1", "64m"),
         ("form", "yaml", "map, raw"),
-        ("start", "{", "no JSON"),
+        ("start", "{", "not JSON"),
         ("start", "[1]", "must be a JSON object"),
     ],
 )

@@ -40,7 +40,7 @@ def test_orders_become_revenue_per_minute_in_a_topic_a_lake_and_a_plot(
         send_orders.main()
         located = load(EXAMPLE / "revenue.yml")
         with mq.admin() as admin:
-            check_topics(located.pipeline, located.places, admin)
+            check_topics(located.pipeline, located.locations, admin)
         with prepared(located, mq.name_server_address, "local[2]", {}) as outputs:
             Runner(located.pipeline, outputs, mq.name_server_address, once=True).run()
         sent = [message.body for message in mq.messages("orders")]

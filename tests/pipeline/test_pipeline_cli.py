@@ -67,7 +67,7 @@ def test_a_missing_extra_is_told_with_the_command_that_installs_it(monkeypatch: 
     ("arguments", "said"),
     [
         (["lag", "--nope"], "No such option"),
-        (["lag", "--every", "soon"], "no length of time"),
+        (["lag", "--every", "soon"], "not a length of time"),
         (["lag", "--store", "/nowhere", "--for", "1m"], "--for is for a cluster"),
         (["lag", "--io-ms", "3"], "sizing needs --cpu-ms"),
         (["lag", "--cpu-ms", "0"], "--cpu-ms"),

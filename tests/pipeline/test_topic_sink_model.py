@@ -15,8 +15,8 @@ from skyrocket.client.exactly_once.read_back import Page
 from skyrocket.format.batch import decode_batch
 from skyrocket.format.properties import decode_properties
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.pipeline.topic_sink import lanes, stored_ids, writers
-from skyrocket.pipeline.topic_sink.connection import Connection
+from skyrocket.pipeline.topic_sink import queue_senders, stored_ids, writers
+from skyrocket.pipeline.topic_sink.connection import SinkClient
 from skyrocket.remoting.errors import ConnectionLost
 from tests.pipeline.sink_tasks import Died, Sink
 
@@ -81,7 +81,7 @@ class InMemory:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_ids, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(lanes, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(queue_senders, "_FIRST_PAUSE", 0.0)
 
 
 ROWS = st.lists(st.sampled_from(["same", "equal", "a", "b", "c", "d", "e"]), min_size=1, max_size=14)
@@ -98,7 +98,7 @@ def test_whatever_happens_each_row_is_stored_once(
     """Every run but the last dies: in its tasks, or between the sink's copies and its record."""
     topic = TopicInMemory(list(faults))
     with tempfile.TemporaryDirectory() as place, asyncio.Runner() as runner:
-        connection = cast(Connection, InMemory(topic, runner.get_loop()))
+        connection = cast(SinkClient, InMemory(topic, runner.get_loop()))
         monkeypatch.setattr(writers, "connection", lambda _: connection)
         sink = Sink("127.0.0.1:1", place, connection=connection, maxBatchBytes="150")
         for number, (partitions, random, deaths, end) in enumerate(runs):

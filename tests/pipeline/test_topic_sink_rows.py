@@ -17,11 +17,11 @@ from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_sink.identity import Scope, id_of
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError, input_columns
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, Addressed, queue_indices, requests
-from skyrocket.pipeline.topic_sink.rows import Place, RowRules, TopicRows, rows_of_topics
+from skyrocket.pipeline.topic_sink.rows import RowNumbers, RowRules, TopicRows, rows_of_topics
 from skyrocket.pipeline.topic_sink.settings import sink_settings
 from skyrocket.pipeline.topic_sink.stored_ids import StoredIds
 
-PLACE = Place(3, 100)
+NUMBERS = RowNumbers(3, 100)
 RULES = RowRules(1 << 20)
 SCOPE = Scope("query", "7", "Orders")
 ARROW = {
@@ -44,7 +44,7 @@ def batch_of(**columns: list[Any]) -> tuple[pa.RecordBatch, InputColumns]:
 
 
 def rows_of(option: str | None = "Orders", rules: RowRules = RULES, **columns: list[Any]) -> list[TopicRows]:
-    return rows_of_topics(*batch_of(**columns), option, PLACE, rules)
+    return rows_of_topics(*batch_of(**columns), option, NUMBERS, rules)
 
 
 def encoded(rows: TopicRows, queues: int = 4, most_bytes: int = 1000) -> list[Addressed]:
@@ -101,7 +101,7 @@ def test_any_rows_are_in_requests_as_they_were_in_order_for_each_queue(given: li
     kinds = {**ARROW, "keys": pa.string()}
     arrays = [pa.array(values, kinds[name]) for name, values in columns.items()]
     batch = pa.RecordBatch.from_arrays(arrays, list(columns))
-    (rows,) = rows_of_topics(batch, InputColumns({name: name for name in columns}), "Orders", PLACE, RULES)
+    (rows,) = rows_of_topics(batch, InputColumns({name: name for name in columns}), "Orders", NUMBERS, RULES)
     seen: dict[int, list[tuple[str, dict[str, str]]]] = {}
     for queue, request in encoded(rows, 4, most):
         elements = decode_batch(bytes(request.body))
@@ -138,7 +138,7 @@ def test_ids_depend_on_content_and_batch_and_not_on_the_place() -> None:
     (rows,) = rows_of(body=["a", "b", "a"], tags=["x", None, "x"])
     ids = SCOPE.ids(rows.contents())
     assert ids[0] == ids[2] != ids[1]
-    (moved,) = rows_of_topics(*batch_of(body=["b", "a"], tags=[None, "x"]), "Orders", Place(0, 0), RULES)
+    (moved,) = rows_of_topics(*batch_of(body=["b", "a"], tags=[None, "x"]), "Orders", RowNumbers(0, 0), RULES)
     assert SCOPE.ids(moved.contents()).tolist() == [ids[1], ids[0]]
     assert Scope("query", "8", "Orders").ids(rows.contents())[0] != ids[0]
     (named,) = rows_of(body=["now 1", "now 2"], messageId=["m", "m"])
@@ -189,7 +189,7 @@ def test_a_stored_message_stands_for_one_row() -> None:
 )
 def test_a_row_that_cannot_be_sent_is_named(columns: dict[str, list[Any]], problem: str) -> None:
     with pytest.raises(InputError) as refused:
-        rows_of_topics(*batch_of(**columns), "Orders", PLACE, RowRules(1000))
+        rows_of_topics(*batch_of(**columns), "Orders", NUMBERS, RowRules(1000))
     assert problem in str(refused.value)
 
 

@@ -21,7 +21,7 @@ from skyrocket.client.sender import Sender
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink import stored_ids
 from skyrocket.pipeline.topic_sink.input_columns import InputError
-from skyrocket.pipeline.topic_sink.lanes import Lane, Lanes, SendError
+from skyrocket.pipeline.topic_sink.queue_senders import QueueSender, QueueSenders, SendError
 from skyrocket.pipeline.topic_sink.requests import Request
 from skyrocket.pipeline.topic_sink.settlement import Copy, missing
 from skyrocket.pipeline.topic_sink.stored_ids import ReadBackError
@@ -286,20 +286,20 @@ async def test_rows_wait_while_the_broker_does_not_answer() -> None:
             return SimpleNamespace(queue_offset=self.asked)
 
     producer = SilentProducer()
-    queues = [Lane(QUEUE, 0), Lane(QUEUE._replace(queue_id=1), 0)]
-    lanes = Lanes(cast(ReadBackProducer, producer), queues, None, most_bytes=100, send_timeout=60)
+    queues = [QueueSender(QUEUE, 0), QueueSender(QUEUE._replace(queue_id=1), 0)]
+    senders = QueueSenders(cast(ReadBackProducer, producer), queues, None, most_bytes=100, send_timeout=60)
     request = Request(memoryview(bytes(40)), np.array([b"id"], "S12"), np.array([40]))
-    await lanes.put(None, request)
-    await lanes.put(None, request)
-    third = asyncio.create_task(lanes.put(None, request))
+    await senders.put(None, request)
+    await senders.put(None, request)
+    third = asyncio.create_task(senders.put(None, request))
     await asyncio.sleep(0.05)
     assert not third.done()
-    assert [lane.held_bytes for lane in queues] == [40, 40]
+    assert [sender.held_bytes for sender in queues] == [40, 40]
     assert producer.asked == 2
     producer.answering.set()
     await third
-    await lanes.drained()
-    assert sum(count for lane in queues for _, count in lane.runs) == 3
+    await senders.drained()
+    assert sum(count for sender in queues for _, count in sender.runs) == 3
 
 
 async def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why(tmp_path: Path, place: str) -> None:

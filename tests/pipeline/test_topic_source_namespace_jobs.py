@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from skyrocket.cli import app
-from skyrocket.cli.pipeline.running import target_of
+from skyrocket.cli.pipeline.options import JobClusterOptions
 from skyrocket.client import DeadLetter, Message, ReceivedMessage, blocking
 from skyrocket.client.names import wrap
 from skyrocket.pipeline.declared import load
@@ -63,7 +63,7 @@ def test_what_a_namespace_cannot_mean_is_told(arguments: list[str], said: str) -
 
 
 def test_the_options_of_a_command_mean_the_namespace_for_reading_and_for_sending(mq: LocalCluster) -> None:
-    options = target_of(mq.name_server_address, None, None, "A", False, None).options
+    options = JobClusterOptions(mq.name_server_address, namespace="A").spark_options()
     mq.create_topic("A%Few", queues=1)
     filled(mq, "A%Few", 3)
     reader = TopicReader({**options, "subscribe": "Few"}, spark_schema(None))
@@ -112,7 +112,7 @@ def test_without_names_the_groups_of_the_namespace_are_sampled_and_no_others(mq:
         reader = stream_reader(mq, subscribe="Sampled", namespace=namespace, consumerGroup=f"Group{namespace}")
         end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
         reader.latestOffset(end, reader.getDefaultReadLimit())  # tells the progress of the batch that has ended
-    settings = target_of(mq.name_server_address, None, None, "B", False, None).settings
+    settings = JobClusterOptions(mq.name_server_address, namespace="B").settings()
     found = watch(settings, (), ("Sampled",))
     assert [(sample.group, sample.topic) for sample in found] == [("GroupB", "Sampled")]
 
@@ -147,14 +147,14 @@ onError: {malformed: dlq, topic: Bad}
     settings = cluster_settings(located.pipeline, mq.name_server_address)
     assert settings.credentials is not None, "a namespace alone is no account"
     with mq.admin() as admin, pytest.raises(PipelineFileError) as caught:
-        check_topics(located.pipeline, located.places, admin)
+        check_topics(located.pipeline, located.locations, admin)
     causes = [str(problem) for problem in caught.value.problems]
     missing = [cause.partition(": ")[2].partition(" does not exist")[0] for cause in causes]
     assert missing == ["topic A%Order", "topic B%Paid", "topic A%Bad"]
     file.write_text(text.replace(",Order'", "'") + "createTopics: true\n")
     located = load(file)
     with mq.admin() as admin:
-        check_topics(located.pipeline, located.places, admin)
+        check_topics(located.pipeline, located.locations, admin)
         assert {"B%Paid", "A%Bad"} <= set(admin.topics())
     file.write_text(text.replace("namespace: A", "namespce: A"))
     with pytest.raises(PipelineFileError, match="namespace"):

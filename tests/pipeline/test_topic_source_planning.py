@@ -91,7 +91,7 @@ def test_what_is_no_offsets_is_refused(text: str) -> None:
     [
         ({"subscribe": ""}, 'needs exactly one of the options "subscribe", "subscribePattern", "assign"'),
         ({"subscribePattern": "T.*"}, "2 were given"),
-        ({"subscribe": "", "subscribePattern": "T("}, "no regular expression"),
+        ({"subscribe": "", "subscribePattern": "T("}, "not a regular expression"),
         ({"subscribe": "", "assign": '{"T": {"a": 0}}'}, "list of queue numbers"),
         ({"subscribe": "", "assign": "{}"}, "names no queue"),
         ({"namesrvAddr": ""}, '"namesrvAddr" of format "rocketmq" is missing'),
@@ -101,7 +101,7 @@ def test_what_is_no_offsets_is_refused(text: str) -> None:
         ({"startingOffsets": "group"}, '"consumerGroup" does not say which'),
         ({"endingOffsets": '{"T": {"a": {"0": -2}}}'}, "nothing would be read"),
         ({"endingOffsets": "earliest"}, "it is latest or JSON"),
-        ({"startingTimestamp": "yesterday"}, "no whole number"),
+        ({"startingTimestamp": "yesterday"}, "not a whole number"),
         ({"tags": "a", "sqlFilter": "x > 1"}, "exclude each other"),
         ({"maxOffsetsPerTrigger": "5"}, "spark.readStream only"),
         ({"accessKey": "me"}, "secretKey"),

@@ -184,7 +184,7 @@ def test_offsets_beyond_the_end_fail_or_are_cut(mq: LocalCluster) -> None:
 
 
 def test_a_wrong_condition_is_refused_before_anything_is_read(mq: LocalCluster) -> None:
-    with pytest.raises(OptionError, match=r'"sqlFilter" .* is "n >", which is no SQL92 condition'):
+    with pytest.raises(OptionError, match=r'"sqlFilter" .* is "n >", which is not an SQL92 condition'):
         read_all(mq, subscribe="T", sqlFilter="n >")
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -285,3 +286,13 @@ def test_a_self_signed_certificate_is_sound(tmp_path: Path) -> None:
     assert "IP Address:127.0.0.1" in looked_at.stdout
     assert "ecdsa-with-SHA256" in looked_at.stdout
     assert self_signed() != self_signed()
+
+
+def test_without_cryptography_test_mode_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ConfigError, match=r"pip install 'skyrocket\[tls\]', or set tls.test.mode.enable=false"):
+        server_context(ServerTlsSettings())
+    assert ServerTls(ServerTlsSettings()).context() is None  # a server without it runs, and turns TLS clients away
+    assert "skyrocket[tls]" in caplog.text

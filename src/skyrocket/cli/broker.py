@@ -10,8 +10,8 @@ import typer
 
 from skyrocket.cli.fleet.plan import BrokerPlan, plan_brokers
 from skyrocket.cli.fleet.supervisor import serve_brokers
-from skyrocket.cli.lifetime import failures_shown, stop_on_signals, stop_with_parent, until_stopped
-from skyrocket.cli.options import (
+from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, stop_with_parent, until_stopped
+from skyrocket.cli.program.options import (
     BrokerIpOption,
     BrokerPortOption,
     BrokersOption,
@@ -22,7 +22,7 @@ from skyrocket.cli.options import (
     VerboseOption,
     broker_options,
 )
-from skyrocket.cli.settings import Sections, read_pairs, sections_from
+from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
 from skyrocket.config.sources import parse_properties, read_conf

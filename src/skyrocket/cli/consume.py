@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
-from skyrocket.cli.lifetime import stop_on_signals, unless_stopped
-from skyrocket.cli.terminal.format_names import Format
+from skyrocket.cli.program.cluster import client_command
+from skyrocket.cli.program.lifetime import stop_on_signals, unless_stopped
+from skyrocket.cli.program.moments import start_of
+from skyrocket.cli.program.options import panel
+from skyrocket.cli.terminal.options import Format
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
@@ -18,60 +20,41 @@ if TYPE_CHECKING:
     from skyrocket.cli.terminal.tail import Tail
     from skyrocket.client import ClientSettings, ReceivedMessage
 
-_WHICH = "Which messages"
-_READING = "Reading"
+_which = panel("Which messages")
+_reading = panel("Reading")
 
 
 @client_command("consume")
 def consume(
     settings: "ClientSettings",
     topic: Annotated[str, typer.Argument(help="What to read.", show_default=False)],
-    tags: Annotated[
-        str, typer.Option("--tags", help="With one of these tags, as 'TagA || TagB'.", rich_help_panel=_WHICH)
-    ] = "*",
-    where: Annotated[
-        str | None,
-        typer.Option("--where", help="With properties for which this SQL92 holds.", rich_help_panel=_WHICH),
-    ] = None,
+    tags: Annotated[str, _which("--tags", help="With one of these tags, as 'TagA || TagB'.")] = "*",
+    where: Annotated[str | None, _which("--where", help="With properties for which this SQL92 holds.")] = None,
     start: Annotated[
         str | None,
-        typer.Option(
+        _which(
             "--from",
             help="earliest, latest, an offset (1200), the last ten (-10), a while ago (15m, 2h), a time "
             "(2026-01-31T12:00).  [default: earliest, with --follow latest]",
             show_default=False,
-            rich_help_panel=_WHICH,
         ),
     ] = None,
     queue: Annotated[
-        list[int] | None,
-        typer.Option("--queue", min=0, help="Of these queue ids only; may be repeated.", rich_help_panel=_WHICH),
+        list[int] | None, _which("--queue", min=0, help="Of these queue ids only; may be repeated.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="So many; 0: all.", rich_help_panel=_WHICH)] = 0,
-    follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Wait for more until Ctrl-C.", rich_help_panel=_READING)
-    ] = False,
+    limit: Annotated[int, _which("--limit", min=0, help="This many; 0: all.")] = 0,
+    follow: Annotated[bool, _reading("-f", "--follow", help="Wait for more until Ctrl-C.")] = False,
     group: Annotated[
         str | None,
-        typer.Option(
-            "--group",
-            help="Read as a member of this group and commit; without it, nothing is committed.",
-            show_default=False,
-            rich_help_panel=_READING,
-        ),
+        _reading("--group", help="Read as a member of this group and commit; without it, nothing is committed."),
     ] = None,
-    no_commit: Annotated[
-        bool, typer.Option("--no-commit", help="With --group: leave its offsets alone.", rich_help_panel=_READING)
-    ] = False,
-    output: Annotated[
-        Format, typer.Option("-o", "--format", help="How to show messages.", rich_help_panel=_READING)
-    ] = Format.TEXT,
+    no_commit: Annotated[bool, _reading("--no-commit", help="With --group: leave its offsets alone.")] = False,
+    output: Annotated[Format, _reading("-o", "--format", help="How to show messages.")] = Format.TEXT,
 ) -> None:
     """Show the messages of a topic, of Skyrocket or Apache RocketMQ; they stay where they are.
 
     Without --follow it ends at the end. Exit code 0: read (also after Ctrl-C), 1: it failed, 2: wrong usage.
     """
-    from skyrocket.cli.terminal.moments import start_of
     from skyrocket.cli.terminal.tail import Tail
     from skyrocket.client import SqlFilter
 

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from skyrocket.cli.options import VerboseOption
 from skyrocket.cli.pipeline.running import job_failures_shown
+from skyrocket.cli.program.options import VerboseOption
 from skyrocket.clock import SystemClock
 from skyrocket.errors import SkyrocketError
 
@@ -43,13 +43,10 @@ class DemoFailed(SkyrocketError):
 
 def demo(
     seconds: Annotated[
-        float | None,
-        typer.Option(help="End so long after the first result; else with Ctrl-C.", show_default=False, min=0),
+        float | None, typer.Option(help="End this many seconds after the first result; else with Ctrl-C.", min=0)
     ] = None,
     rate: Annotated[float, typer.Option(help="Orders per second; a hundred of them are a minute.", min=1)] = 200.0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Keep store, lake and page here.", show_default=False, file_okay=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Keep store, lake and page here.", file_okay=False)] = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Start a server, a producer of orders and the pipeline that makes revenue per minute of them; shows the plot.
@@ -187,7 +184,7 @@ def _pipeline(directory: Path, address: str) -> "Iterator[subprocess.Popen[bytes
 
 @contextlib.contextmanager
 def _ended(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """SIGTERM and a while; a part that hangs is killed, and that is told."""
+    """Stop it with SIGTERM at the end; a part that hangs is killed, and that is reported."""
     try:
         yield
     finally:

@@ -2,39 +2,51 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
-from skyrocket.cli.options import JsonLinesOption, OnlySayWhichOption, limit_option
+from skyrocket.cli.program.cluster import ask, client_command
+from skyrocket.cli.program.moments import ago_or_at
+from skyrocket.cli.program.options import JsonLinesOption, OnlySayWhichOption, limit_option, panel
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
-from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings, DeadLetterFilter, ReceivedMessage
 
-_WHICH = "Which dead letters"
+_which = panel("Which dead letters")
 
 GroupArgument = Annotated[str, typer.Argument(help="The consumer group that gave them up.", show_default=False)]
-SinceOption = Annotated[
-    str | None,
-    typer.Option("--since", help="Dead since 2h ago, or a time (2026-01-31T12:00).", rich_help_panel=_WHICH),
-]
-UntilOption = Annotated[str | None, typer.Option("--until", help="Dead before that.", rich_help_panel=_WHICH)]
-KeyOption = Annotated[str | None, typer.Option("--key", help="With this key.", rich_help_panel=_WHICH)]
-ErrorOption = Annotated[
-    str | None,
-    typer.Option("--error", help="With this in the exception's type, as OutOfStock.", rich_help_panel=_WHICH),
-]
-IdOption = Annotated[
-    list[str] | None, typer.Option("--id", help="With this message id; may be repeated.", rich_help_panel=_WHICH)
-]
-LimitOption = Annotated[int, limit_option(_WHICH)]
 
 dlq = typer.Typer(no_args_is_help=True, help="Dead letters: what consumer groups have given up.")
+
+
+@dataclass(frozen=True)
+class LetterOptions:
+    """Which dead letters."""
+
+    since: Annotated[str | None, _which("--since", help="Dead since 2h ago, or a time (2026-01-31T12:00).")] = None
+    until: Annotated[str | None, _which("--until", help="Dead before that.")] = None
+    key: Annotated[str | None, _which("--key", help="With this key.")] = None
+    error: Annotated[str | None, _which("--error", help="With this in the exception's type, as OutOfStock.")] = None
+    message_id: Annotated[list[str] | None, _which("--id", help="With this message id; may be repeated.")] = None
+    limit: Annotated[int, limit_option(_which)] = 100
+
+    @property
+    def are_given(self) -> bool:
+        return any((self.since, self.until, self.key, self.error, self.message_id))
+
+    def filter(self) -> "DeadLetterFilter":
+        """As our client takes it; raises ConfigError."""
+        from skyrocket.client import DeadLetterFilter
+
+        now_ms = SystemClock().now_ms()
+        since, until = (None if text is None else ago_or_at(text, now_ms) for text in (self.since, self.until))
+        ids = frozenset(self.message_id or ())
+        return DeadLetterFilter(since, until, key=self.key, error=self.error, message_ids=ids)
 
 
 @dlq.command("list")
@@ -42,12 +54,8 @@ dlq = typer.Typer(no_args_is_help=True, help="Dead letters: what consumer groups
 def list_letters(
     settings: "ClientSettings",
     group: GroupArgument,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    key: KeyOption = None,
-    error: ErrorOption = None,
-    message_id: IdOption = None,
-    limit: LimitOption = 100,
+    *,
+    which: LetterOptions,
     trace: Annotated[bool, typer.Option("--trace", help="With traceback and attempts.")] = False,
     as_json: JsonLinesOption = False,
 ) -> None:
@@ -55,7 +63,7 @@ def list_letters(
 
     Exit code 0: shown, 1: it failed, 2: wrong usage.
     """
-    found = run(_read(settings, group, _filter(since, until, key, error, message_id), limit))
+    found = _letters(settings, group, which)
     for message in found:
         typer.echo(_json_line(message) if as_json else _text(message, with_trace=trace))
     if not found and not as_json:
@@ -67,13 +75,9 @@ def list_letters(
 def resend(
     settings: "ClientSettings",
     group: GroupArgument,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    key: KeyOption = None,
-    error: ErrorOption = None,
-    message_id: IdOption = None,
-    limit: LimitOption = 100,
-    everything: Annotated[bool, typer.Option("--all", help="Without any choice.", rich_help_panel=_WHICH)] = False,
+    *,
+    which: LetterOptions,
+    everything: Annotated[bool, _which("--all", help="Without any choice.")] = False,
     to_topic: Annotated[
         bool, typer.Option("--to-topic", help="To the topics they came from, for all their groups.")
     ] = False,
@@ -83,53 +87,20 @@ def resend(
 
     Exit code 0: sent, 1: it failed, 2: wrong usage.
     """
-    if not everything and not any((since, until, key, error, message_id)):
+    if not everything and not which.are_given:
         raise ConfigError("say which: --since, --until, --key, --error, --id, or --all")
-    wanted = _filter(since, until, key, error, message_id)
     if dry_run:
-        for message in run(_read(settings, group, wanted, limit)):
+        for message in _letters(settings, group, which):
             typer.echo(_text(message, with_trace=False))
         return
-    sent = run(_resend(settings, group, wanted, limit, to_topic=to_topic))
-    typer.echo(f"{sent} sent again")
+    chosen, limit = which.filter(), which.limit
+    sent = ask(settings, lambda admin: admin.resend_dead_letters(group, chosen, most=limit, to_topic=to_topic))
+    typer.echo(f"{len(sent)} sent again")
 
 
-async def _read(
-    settings: "ClientSettings", group: str, wanted: "DeadLetterFilter", most: int
-) -> "Sequence[ReceivedMessage]":
-    from skyrocket.client import Admin
-
-    async with Admin(client=settings) as admin:
-        return await admin.dead_letters(group, wanted, most=most)
-
-
-async def _resend(
-    settings: "ClientSettings", group: str, wanted: "DeadLetterFilter", most: int, *, to_topic: bool
-) -> int:
-    from skyrocket.client import Admin
-
-    async with Admin(client=settings) as admin:
-        return len(await admin.resend_dead_letters(group, wanted, most=most, to_topic=to_topic))
-
-
-def _filter(
-    since: str | None, until: str | None, key: str | None, error: str | None, message_ids: list[str] | None
-) -> "DeadLetterFilter":
-    from skyrocket.client import DeadLetterFilter
-
-    ids = frozenset(message_ids or ())
-    return DeadLetterFilter(_moment(since), _moment(until), key=key, error=error, message_ids=ids)
-
-
-def _moment(text: str | None) -> datetime | None:
-    from skyrocket.cli.terminal.moments import moment_of, seconds_of
-
-    if text is None:
-        return None
-    if text[-1:] in ("s", "m", "h", "d"):
-        now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
-        return now - timedelta(seconds=seconds_of(text))
-    return moment_of(text)
+def _letters(settings: "ClientSettings", group: str, which: LetterOptions) -> "Sequence[ReceivedMessage]":
+    chosen = which.filter()
+    return ask(settings, lambda admin: admin.dead_letters(group, chosen, most=which.limit))
 
 
 def _text(message: "ReceivedMessage", *, with_trace: bool) -> str:

@@ -5,49 +5,35 @@ from typing import Annotated
 
 import typer
 
-from skyrocket.cli.lifetime import EXIT_PROBLEMS, EXIT_USAGE
+from skyrocket.cli.program.lifetime import EXIT_PROBLEMS, EXIT_USAGE
+from skyrocket.cli.program.options import panel
 from skyrocket.clock import SystemClock
 from skyrocket.errors import SkyrocketError
 
-_SHOW = "What to show"
-_CHOOSE = "Which records, entries and keys"
-_CHECK = "Checking"
+_show = panel("What to show")
+_choose = panel("Which records, entries and keys")
+_check = panel("Checking")
 
 
 def inspect(
     path: Annotated[Path, typer.Argument(help="Store directory: the one that holds `commitlog`.", show_default=False)],
-    records: Annotated[bool, typer.Option("--records", help="Records of the log.", rich_help_panel=_SHOW)] = False,
-    queues: Annotated[
-        bool,
-        typer.Option("--queues", help="Queues; the entries of one with --topic and --queue.", rich_help_panel=_SHOW),
-    ] = False,
-    index: Annotated[
-        bool, typer.Option("--index", help="Index files; hits of a key with --topic and --key.", rich_help_panel=_SHOW)
-    ] = False,
-    checkpoint: Annotated[bool, typer.Option("--checkpoint", help="The checkpoint.", rich_help_panel=_SHOW)] = False,
-    config_files: Annotated[
-        bool, typer.Option("--config-files", help="The files under `config`.", rich_help_panel=_SHOW)
-    ] = False,
-    timer: Annotated[bool, typer.Option("--timer", help="Timer log and wheel.", rich_help_panel=_SHOW)] = False,
-    topic: Annotated[str | None, typer.Option(help="Of this topic only.", rich_help_panel=_CHOOSE)] = None,
-    queue: Annotated[int | None, typer.Option(help="Of this queue id only.", rich_help_panel=_CHOOSE)] = None,
-    from_offset: Annotated[
-        int, typer.Option(help="From this physical offset on; with --queue: queue offset.", rich_help_panel=_CHOOSE)
-    ] = 0,
-    limit: Annotated[int, typer.Option(help="At most so many; 0: all.", min=0, rich_help_panel=_CHOOSE)] = 20,
-    key: Annotated[str | None, typer.Option(help="With this key or unique key.", rich_help_panel=_CHOOSE)] = None,
-    tag: Annotated[str | None, typer.Option(help="With these tags.", rich_help_panel=_CHOOSE)] = None,
-    body: Annotated[bool, typer.Option("--body", help="Show inflated bodies.", rich_help_panel=_CHOOSE)] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare log, queues, index, checkpoint.", rich_help_panel=_CHECK)
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Warnings count as problems too.", rich_help_panel=_CHECK)
-    ] = False,
-    conf: Annotated[Path | None, typer.Option(help="The broker's .conf file.", rich_help_panel=_CHECK)] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting, as maxHashSlotNum=500.", rich_help_panel=_CHECK)
-    ] = None,
+    records: Annotated[bool, _show("--records", help="Records of the log.")] = False,
+    queues: Annotated[bool, _show("--queues", help="Queues; the entries of one with --topic and --queue.")] = False,
+    index: Annotated[bool, _show("--index", help="Index files; hits of a key with --topic and --key.")] = False,
+    checkpoint: Annotated[bool, _show("--checkpoint", help="The checkpoint.")] = False,
+    config_files: Annotated[bool, _show("--config-files", help="The files under `config`.")] = False,
+    timer: Annotated[bool, _show("--timer", help="Timer log and wheel.")] = False,
+    topic: Annotated[str | None, _choose(help="Of this topic only.")] = None,
+    queue: Annotated[int | None, _choose(help="Of this queue id only.")] = None,
+    from_offset: Annotated[int, _choose(help="From this physical offset on; with --queue: queue offset.")] = 0,
+    limit: Annotated[int, _choose(help="At most this many; 0: all.", min=0)] = 20,
+    key: Annotated[str | None, _choose(help="With this key or unique key.")] = None,
+    tag: Annotated[str | None, _choose(help="With these tags.")] = None,
+    body: Annotated[bool, _choose("--body", help="Show inflated bodies.")] = False,
+    verify: Annotated[bool, _check("--verify", help="Compare log, queues, index, checkpoint.")] = False,
+    strict: Annotated[bool, _check("--strict", help="Warnings count as problems too.")] = False,
+    conf: Annotated[Path | None, _check(help="The broker's .conf file.")] = None,
+    settings: Annotated[list[str] | None, _check("--set", help="One setting, as maxHashSlotNum=500.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
 ) -> None:
     """Show and check a store directory of RocketMQ or Skyrocket, offline; no byte of it is changed.

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from skyrocket.cli.lifetime import failures_shown, stop_on_signals, until_stopped
-from skyrocket.cli.options import ConfOption, PrintOption, VerboseOption
-from skyrocket.cli.settings import Sections, read_pairs, sections_from
+from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, until_stopped
+from skyrocket.cli.program.options import ConfOption, PrintOption, VerboseOption
+from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
 from skyrocket.config.sections import NameServerConfig, TlsConfig
 from skyrocket.config.tls_file import with_tls_file

@@ -1,30 +1,24 @@
 """`skyrocket produce`: send messages from the terminal."""
 
 import sys
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
+from skyrocket.cli.program.cluster import client_command
+from skyrocket.cli.program.moments import moment_of, seconds_of
+from skyrocket.cli.program.options import panel
+from skyrocket.cli.terminal.options import Receipts, SendingOptions
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
 
-_INPUT = "Input"
-_MESSAGE = "Every message"
-_SENDING = "Sending"
-
-
-class Receipts(StrEnum):
-    """The choices of --receipts."""
-
-    TEXT = "text"
-    JSON = "json"
-    NONE = "none"
+_input = panel("Input")
+_message = panel("Every message")
 
 
 @client_command("produce")
@@ -34,82 +28,32 @@ def produce(
     bodies: Annotated[
         list[str] | None, typer.Argument(help="Messages; without any, lines of standard input.", show_default=False)
     ] = None,
-    file: Annotated[
-        list[Path] | None,
-        typer.Option("--file", help="Read messages from a file; - is standard input.", rich_help_panel=_INPUT),
-    ] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="A file is one message, not a message per line.", rich_help_panel=_INPUT)
-    ] = False,
+    file: Annotated[list[Path] | None, _input("--file", help="Read messages from a file; - is standard input.")] = None,
+    whole: Annotated[bool, _input("--whole", help="A file is one message, not a message per line.")] = False,
     as_json: Annotated[
         bool,
-        typer.Option(
+        _input(
             "--json",
             help="Lines are JSON: body (or body_base64), tags, keys, properties, sharding_key, delay, delay_level, "
             "deliver_at; what `consume --format json` writes.",
-            rich_help_panel=_INPUT,
         ),
     ] = False,
-    repeat: Annotated[
-        int, typer.Option("--repeat", min=1, help="Send messages given as arguments so often.", rich_help_panel=_INPUT)
-    ] = 1,
-    tags: Annotated[str | None, typer.Option("--tags", help="Its tag.", rich_help_panel=_MESSAGE)] = None,
-    key: Annotated[
-        list[str] | None, typer.Option("--key", help="To find it by; may be repeated.", rich_help_panel=_MESSAGE)
-    ] = None,
-    prop: Annotated[
-        list[str] | None,
-        typer.Option("--property", help="As name=value; may be repeated.", rich_help_panel=_MESSAGE),
-    ] = None,
-    sharding_key: Annotated[
-        str | None,
-        typer.Option("--sharding-key", help="One key, one queue, in order.", rich_help_panel=_MESSAGE),
-    ] = None,
-    delay: Annotated[
-        str | None, typer.Option("--delay", help="Deliver after 30s, 10m, 2h, ….", rich_help_panel=_MESSAGE)
-    ] = None,
-    delay_level: Annotated[
-        int,
-        typer.Option("--delay-level", min=0, help="Deliver after a level (1: 1s … 18: 2h).", rich_help_panel=_MESSAGE),
-    ] = 0,
-    deliver_at: Annotated[
-        str | None, typer.Option("--deliver-at", help="Deliver at 2026-01-31T12:00.", rich_help_panel=_MESSAGE)
-    ] = None,
-    group: Annotated[
-        str, typer.Option("--group", help="Producer group.", rich_help_panel=_SENDING)
-    ] = "skyrocket_produce",
-    in_flight: Annotated[
-        int, typer.Option("--in-flight", min=1, help="Sends under way at once.", rich_help_panel=_SENDING)
-    ] = 32,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Messages that come together travel together.", rich_help_panel=_SENDING)
-    ] = False,
-    rate: Annotated[
-        float | None, typer.Option("--rate", min=0.001, help="At most so many per second.", rich_help_panel=_SENDING)
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option("--timeout", min=0.001, help="Seconds for a send, retries included.", rich_help_panel=_SENDING),
-    ] = 3.0,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Report a failed send and go on.", rich_help_panel=_SENDING)
-    ] = False,
-    receipts: Annotated[
-        Receipts | None,
-        typer.Option(
-            "--receipts",
-            help="What to print for each message.  [default: text for arguments and --whole, else none]",
-            show_default=False,
-            rich_help_panel=_SENDING,
-        ),
-    ] = None,
+    repeat: Annotated[int, _input("--repeat", min=1, help="Send messages given as arguments this many times.")] = 1,
+    tags: Annotated[str | None, _message("--tags", help="Its tag.")] = None,
+    key: Annotated[list[str] | None, _message("--key", help="To find it by; may be repeated.")] = None,
+    prop: Annotated[list[str] | None, _message("--property", help="As name=value; may be repeated.")] = None,
+    sharding_key: Annotated[str | None, _message("--sharding-key", help="One key, one queue, in order.")] = None,
+    delay: Annotated[str | None, _message("--delay", help="Deliver after 30s, 10m, 2h, ….")] = None,
+    delay_level: Annotated[int, _message("--delay-level", min=0, help="Deliver after a level (1: 1s … 18: 2h).")] = 0,
+    deliver_at: Annotated[str | None, _message("--deliver-at", help="Deliver at 2026-01-31T12:00.")] = None,
+    *,
+    sending: SendingOptions,
 ) -> None:
     """Send messages: arguments, lines of standard input, files, JSON lines. To Skyrocket or Apache RocketMQ.
 
     Exit code 0: all confirmed, 1: a send failed, 2: wrong usage or input, 130: stopped by Ctrl-C.
     """
     from skyrocket.cli.terminal.json_lines import Template
-    from skyrocket.cli.terminal.moments import moment_of, seconds_of
     from skyrocket.cli.terminal.produce_job import Input, ProduceJob
 
     if bodies and file:
@@ -125,23 +69,11 @@ def produce(
         None if deliver_at is None else moment_of(deliver_at),
     )
     given = Input(tuple(bodies or ()) * repeat, tuple(file or ()), whole, as_json)
-    if receipts is None:
-        receipts = Receipts.TEXT if bodies or whole else Receipts.NONE
+    if sending.receipts is None:
+        sending = replace(sending, receipts=Receipts.TEXT if bodies or whole else Receipts.NONE)
     if not bodies and not file and sys.stdin.isatty():
         typer.echo("Every line is a message; Ctrl-D ends.", err=True)
-    job = ProduceJob(
-        template,
-        given,
-        settings,
-        group,
-        timeout=timeout,
-        in_flight=in_flight,
-        batched=batch,
-        rate=rate,
-        keeps_going=keep_going,
-        receipts=receipts.value,
-    )
-    code = run(job.run())
+    code = run(ProduceJob(template, given, settings, sending).run())
     if code:
         raise typer.Exit(code)
 

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
+from skyrocket.cli.program.cluster import ask, client_command
+from skyrocket.cli.program.moments import StartKind, start_of
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
-from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
-    from skyrocket.client import ClientSettings, MessageQueue, ResetPreview
+    from skyrocket.client import Admin, ClientSettings, MessageQueue, ResetPreview
 
 
 @client_command("reset")
@@ -33,7 +33,13 @@ def reset(
 
     Exit code 0: done (or shown), 1: it failed, 2: wrong usage.
     """
-    preview, moved = run(_reset(settings, group, topic, _moment(to), dry_run=dry_run))
+    moment = _moment(to)
+
+    async def moves(admin: "Admin") -> "tuple[ResetPreview, dict[MessageQueue, int]]":
+        preview = await admin.preview_reset(group, topic, moment)
+        return preview, {} if dry_run else await admin.reset_offsets(group, topic, moment)
+
+    preview, moved = ask(settings, moves)
     for move in preview.moves:
         before = "nothing committed" if move.committed is None else f"at {move.committed}"
         typer.echo(
@@ -46,28 +52,16 @@ def reset(
         typer.echo(f"group {group} in topic {topic}: {preview.skipped} skipped, {preview.repeated} consumed again")
 
 
-async def _reset(
-    settings: "ClientSettings", group: str, topic: str, moment: datetime | None, *, dry_run: bool
-) -> "tuple[ResetPreview, dict[MessageQueue, int]]":
-    from skyrocket.client import Admin
-
-    async with Admin(client=settings) as admin:
-        preview = await admin.preview_reset(group, topic, moment)
-        return preview, {} if dry_run else await admin.reset_offsets(group, topic, moment)
-
-
 def _moment(text: str) -> datetime | None:
-    """None is the end."""
-    from skyrocket.cli.terminal.moments import Place, start_of
-
+    """The moment of --to; None is the end of the queue. Raises ConfigError."""
     try:
         start = start_of(text, SystemClock().now_ms())
     except ConfigError:
         start = None
-    if start is None or start.place in (Place.OFFSET, Place.LAST):
+    if start is None or start.kind in (StartKind.OFFSET, StartKind.LAST):
         raise ConfigError(
-            f"--to {text!r} is no moment: earliest, latest, a while ago (15m, 2h) or a time (2026-01-31T12:00)"
+            f"--to {text!r} is not a moment: write earliest, latest, a while ago (15m, 2h) or a time (2026-01-31T12:00)"
         )
-    if start.place is Place.LATEST:
+    if start.kind is StartKind.LATEST:
         return None
-    return datetime.fromtimestamp(0 if start.place is Place.EARLIEST else start.value / 1000, UTC)
+    return datetime.fromtimestamp(0 if start.kind is StartKind.EARLIEST else start.value / 1000, UTC)

@@ -12,9 +12,9 @@ from skyrocket.cli.broker import broker_sections, build_broker, warn_of_address
 from skyrocket.cli.fleet.plan import BrokerPlan, plan_brokers
 from skyrocket.cli.fleet.readiness import await_brokers
 from skyrocket.cli.fleet.supervisor import Serving, serve_brokers
-from skyrocket.cli.lifetime import failures_shown, stop_on_signals, unless_stopped, until_stopped
 from skyrocket.cli.namesrv import name_server
-from skyrocket.cli.options import (
+from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, unless_stopped, until_stopped
+from skyrocket.cli.program.options import (
     BrokerIpOption,
     BrokerPortOption,
     BrokersOption,
@@ -24,7 +24,7 @@ from skyrocket.cli.options import (
     VerboseOption,
     broker_options,
 )
-from skyrocket.cli.settings import Sections
+from skyrocket.cli.program.settings import Sections
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, NameServerConfig, TlsConfig
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.event_loop import run
@@ -108,7 +108,7 @@ def _observed_if_free(sections: Sections) -> Sections:
 
 
 def _next_step(name_server_port: int, addresses: Sequence[str]) -> str:
-    """What to give to clients."""
+    """The line that says which address clients need."""
     host = Address.parse(addresses[0]).host
     here = f"127.0.0.1:{name_server_port}"
     if host not in ("127.0.0.1", "::1", "localhost"):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
-from skyrocket.cli.options import JsonLinesOption, limit_option, topic_option
-from skyrocket.remoting.event_loop import run
+from skyrocket.cli.program.cluster import ask, client_command
+from skyrocket.cli.program.moments import moment_of
+from skyrocket.cli.program.options import JsonLinesOption, limit_option, topic_option
 
 if TYPE_CHECKING:
-    from skyrocket.client import ClientSettings, PendingTimer
+    from skyrocket.client import Admin, ClientSettings, PendingTimer
 
 timers = typer.Typer(no_args_is_help=True, help="Timers: messages that wait for their time.")
 
@@ -22,7 +22,7 @@ def list_pending(
     settings: "ClientSettings",
     topic: Annotated[str | None, topic_option()] = None,
     due_from: Annotated[
-        str | None, typer.Option("--from", help="Due at this time (2026-01-31T12:00) or later.", show_default=False)
+        str | None, typer.Option("--from", help="Due at this time (2026-01-31T12:00) or later.")
     ] = None,
     limit: Annotated[int, limit_option()] = 100,
     count: Annotated[bool, typer.Option("--count", help="Only how many wait, by topic.")] = False,
@@ -32,10 +32,13 @@ def list_pending(
 
     Exit code 0: shown, 1: it failed, 2: wrong usage.
     """
-    from skyrocket.cli.terminal.moments import moment_of
-
     begin = 0.0 if due_from is None else moment_of(due_from).timestamp()
-    found, counts = run(_read(settings, topic, begin, 0 if count else limit))
+
+    async def pending(admin: "Admin") -> "tuple[list[PendingTimer], dict[str, int]]":
+        timers = [] if count else await admin.pending_timers(topic, due_from=begin, most=limit)
+        return timers, await admin.timer_counts()
+
+    found, counts = ask(settings, pending)
     for each in found:
         typer.echo(_json_line(each) if as_json else _text(each))
     for name, number in sorted(counts.items()):
@@ -55,25 +58,12 @@ def recall(
 
     Exit code 0: taken back, 1: it failed, 2: wrong usage.
     """
-    run(_recall(settings, which))
 
-
-async def _read(
-    settings: "ClientSettings", topic: str | None, due_from: float, most: int
-) -> "tuple[list[PendingTimer], dict[str, int]]":
-    from skyrocket.client import Admin
-
-    async with Admin(client=settings) as admin:
-        found = await admin.pending_timers(topic, due_from=due_from, most=most) if most else []
-        return found, await admin.timer_counts()
-
-
-async def _recall(settings: "ClientSettings", which: list[str]) -> None:
-    from skyrocket.client import Admin
-
-    async with Admin(client=settings) as admin:
+    async def recall_all(admin: "Admin") -> None:
         for each in which:
             typer.echo(f"{await admin.recall(each)} is taken back")
+
+    ask(settings, recall_all)
 
 
 def _text(timer: "PendingTimer") -> str:

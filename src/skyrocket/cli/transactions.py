@@ -1,149 +1,106 @@
 """`skyrocket transactions list | commit | rollback`: transactions that wait for their producer's word."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import client_command
-from skyrocket.cli.options import JsonLinesOption, OnlySayWhichOption, limit_option, topic_option
+from skyrocket.cli.program.cluster import ask, client_command
+from skyrocket.cli.program.moments import seconds_of
+from skyrocket.cli.program.options import JsonLinesOption, OnlySayWhichOption, limit_option, panel, topic_option
 from skyrocket.errors import ConfigError
-from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
-    from skyrocket.client import ClientSettings, OpenTransaction
+    from skyrocket.client import Admin, ClientSettings, OpenTransaction
 
-_WHICH = "Which transactions"
-
-IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="Transaction ids, as `list` shows them.")
-]
-TopicOption = Annotated[str | None, topic_option(_WHICH)]
-ProducerGroupOption = Annotated[
-    str | None, typer.Option("--producer-group", help="Of this producer group.", rich_help_panel=_WHICH)
-]
-OlderOption = Annotated[
-    str | None, typer.Option("--older", help="Open for at least so long: 30s, 10m, 2h.", rich_help_panel=_WHICH)
-]
-LimitOption = Annotated[int, limit_option(_WHICH)]
-AllOption = Annotated[
-    bool, typer.Option("--all", help="All that the options choose, without ids.", rich_help_panel=_WHICH)
-]
+_which = panel("Which transactions")
 
 transactions = typer.Typer(no_args_is_help=True, help="Open transactions: those without a commit or rollback.")
 
 
-@transactions.command("list")
-@client_command("transactions list")
-def list_open(
-    settings: "ClientSettings",
-    topic: TopicOption = None,
-    producer_group: ProducerGroupOption = None,
-    older: OlderOption = None,
-    limit: LimitOption = 100,
-    as_json: JsonLinesOption = False,
-) -> None:
-    """Show them, oldest first, with age and number of checks.
+@dataclass(frozen=True)
+class TransactionOptions:
+    """Which open transactions."""
 
-    Exit code 0: shown, 1: it failed, 2: wrong usage.
-    """
-    found = _chosen(settings, _Which([], topic, producer_group, older, limit))
-    for each in found:
-        typer.echo(_json_line(each) if as_json else _text(each))
-    if not found and not as_json:
-        typer.echo("no open transactions", err=True)
+    topic: Annotated[str | None, topic_option(_which)] = None
+    producer_group: Annotated[str | None, _which("--producer-group", help="Of this producer group.")] = None
+    older: Annotated[str | None, _which("--older", help="Open for at least this long: 30s, 10m, 2h.")] = None
+    limit: Annotated[int, limit_option(_which)] = 100
 
+    def found(self, settings: "ClientSettings", ids: Sequence[str] = ()) -> "list[OpenTransaction]":
+        """Those with these ids, or all; raises ClientError for an id that is not open."""
+        least_ms = 0.0 if self.older is None else seconds_of(self.older) * 1000
+        return [each for each in ask(settings, partial(self._read, ids)) if each.age_ms >= least_ms]
 
-@transactions.command()
-@client_command("transactions commit")
-def commit(
-    settings: "ClientSettings",
-    ids: IdsArgument = None,
-    topic: TopicOption = None,
-    producer_group: ProducerGroupOption = None,
-    older: OlderOption = None,
-    limit: LimitOption = 100,
-    everything: AllOption = False,
-    dry_run: OnlySayWhichOption = False,
-) -> None:
-    """Deliver their messages: an operator's word in place of the producer's.
+    async def _read(self, ids: Sequence[str], admin: "Admin") -> "list[OpenTransaction]":
+        from skyrocket.client import ClientError
 
-    Exit code 0: done, 1: it failed, 2: wrong usage.
-    """
-    which = _Which(ids or [], topic, producer_group, older, limit)
-    _end(settings, which, everything=everything, commit=True, dry_run=dry_run)
-
-
-@transactions.command()
-@client_command("transactions rollback")
-def rollback(
-    settings: "ClientSettings",
-    ids: IdsArgument = None,
-    topic: TopicOption = None,
-    producer_group: ProducerGroupOption = None,
-    older: OlderOption = None,
-    limit: LimitOption = 100,
-    everything: AllOption = False,
-    dry_run: OnlySayWhichOption = False,
-) -> None:
-    """Never deliver their messages: an operator's word in place of the producer's.
-
-    Exit code 0: done, 1: it failed, 2: wrong usage.
-    """
-    which = _Which(ids or [], topic, producer_group, older, limit)
-    _end(settings, which, everything=everything, commit=False, dry_run=dry_run)
-
-
-class _Which(NamedTuple):
-    ids: list[str]
-    topic: str | None
-    producer_group: str | None
-    older: str | None
-    limit: int
-
-
-def _end(settings: "ClientSettings", which: _Which, *, everything: bool, commit: bool, dry_run: bool) -> None:
-    if bool(which.ids) == everything:
-        raise ConfigError("say which: ids of transactions, or --all with --topic, --producer-group or --older")
-    chosen = _chosen(settings, which)
-    if not dry_run:
-        run(_end_all(settings, chosen, commit=commit))
-    word = "committed" if commit else "rolled back"
-    for each in chosen:
-        typer.echo(f"{'would be ' if dry_run else ''}{word}: {_text(each)}")
-    if not chosen:
-        typer.echo("no open transactions", err=True)
-
-
-def _chosen(settings: "ClientSettings", which: _Which) -> "list[OpenTransaction]":
-    from skyrocket.cli.terminal.moments import seconds_of
-
-    least_ms = 0.0 if which.older is None else seconds_of(which.older) * 1000
-    return [each for each in run(_found(settings, which)) if each.age_ms >= least_ms]
-
-
-async def _found(settings: "ClientSettings", which: _Which) -> "list[OpenTransaction]":
-    from skyrocket.client import Admin, ClientError
-
-    topic, group = which.topic, which.producer_group
-    async with Admin(client=settings) as admin:
-        if not which.ids:  # all
-            return await admin.open_transactions(topic, producer_group=group, most=which.limit)
+        read = partial(admin.open_transactions, self.topic, producer_group=self.producer_group)
+        if not ids:
+            return await read(most=self.limit)
         found: list[OpenTransaction] = []
-        for each in which.ids:
-            of_id = await admin.open_transactions(topic, producer_group=group, transaction_id=each)
+        for each in ids:
+            of_id = await read(transaction_id=each)
             if not of_id:
                 raise ClientError(f"no open transaction {each}: it has ended, or its id is another; nothing was done")
             found += of_id
         return found
 
 
-async def _end_all(settings: "ClientSettings", chosen: "list[OpenTransaction]", *, commit: bool) -> None:
-    from skyrocket.client import Admin
+@transactions.command("list")
+@client_command("transactions list")
+def list_open(settings: "ClientSettings", *, which: TransactionOptions, as_json: JsonLinesOption = False) -> None:
+    """Show them, oldest first, with age and number of checks.
 
-    async with Admin(client=settings) as admin:
+    Exit code 0: shown, 1: it failed, 2: wrong usage.
+    """
+    found = which.found(settings)
+    for each in found:
+        typer.echo(_json_line(each) if as_json else _text(each))
+    if not found and not as_json:
+        typer.echo("no open transactions", err=True)
+
+
+def _add_ending(verb: str, done: str, effect: str) -> None:
+    """`transactions commit` and `transactions rollback`: one command with two outcomes."""
+
+    @transactions.command(
+        verb,
+        help=f"{effect} their messages: an operator's word in place of the producer's.\n\n"
+        "Exit code 0: done, 1: it failed, 2: wrong usage.",
+    )
+    @client_command(f"transactions {verb}")
+    def end(
+        settings: "ClientSettings",
+        ids: Annotated[
+            list[str] | None, typer.Argument(metavar="[ID]...", help="Transaction ids, as `list` shows them.")
+        ] = None,
+        *,
+        which: TransactionOptions,
+        everything: Annotated[bool, _which("--all", help="All that the options choose, without ids.")] = False,
+        dry_run: OnlySayWhichOption = False,
+    ) -> None:
+        if bool(ids) == everything:
+            raise ConfigError("say which: ids of transactions, or --all with --topic, --producer-group or --older")
+        chosen = which.found(settings, ids or ())
+
+        async def end_all(admin: "Admin") -> None:
+            for each in chosen:
+                await admin.end_transaction(each, commit=verb == "commit")
+
+        if not dry_run:
+            ask(settings, end_all)
         for each in chosen:
-            await admin.end_transaction(each, commit=commit)
+            typer.echo(f"{'would be ' if dry_run else ''}{done}: {_text(each)}")
+        if not chosen:
+            typer.echo("no open transactions", err=True)
+
+
+_add_ending("commit", "committed", "Deliver")
+_add_ending("rollback", "rolled back", "Never deliver")
 
 
 def _text(each: "OpenTransaction") -> str:

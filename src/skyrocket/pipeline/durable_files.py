@@ -1,11 +1,18 @@
-"""Small files that must be whole or absent: written aside, flushed, then named. For paths that this machine mounts."""
+"""Small files that must be whole or absent: written aside, flushed, then named. For paths that this machine mounts.
 
+Also where jobs keep what they have done, and short names for what they were asked.
+"""
+
+import hashlib
+import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+_DIGEST_LETTERS: Final = 16
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -16,7 +23,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[BinaryIO]:
-    """The same for what somebody else writes: the file has its name once the block has ended well."""
+    """As replace_file, for what a library writes: the file has its name once the block has ended well."""
     with _written_aside(path) as (file, aside):
         yield file
         _flush(file)
@@ -67,3 +74,15 @@ def _written_aside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
 def _flush(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def state_directory(environment: Mapping[str, str]) -> Path:
+    """The user's state directory: the same from wherever a command is run."""
+    home = environment.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(home) / "skyrocket"
+
+
+def digest(values: Mapping[str, str]) -> str:
+    """A short name for some values, whatever their order."""
+    text = json.dumps(sorted(values.items()), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LETTERS]

@@ -49,7 +49,7 @@ class Java(NamedTuple):
 
 
 class Modules(NamedTuple):
-    """What a Java says of itself."""
+    """The version of a Java, and whether it has the vector module."""
 
     version: int
     has_vector: bool

@@ -7,7 +7,7 @@ name that no option has is an error that names the nearest: a misspelt option mu
 import difflib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from skyrocket.errors import ConfigError
@@ -45,8 +45,8 @@ class Options:
                 raise OptionError(self._unknown(name))
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name.lower(), self._known, n=1, cutoff=0.6)
-        advice = f'did you mean "{self._known[near[0]]}"?' if near else f"it has: {', '.join(self._known.values())}"
+        known = self._known.values()
+        advice = f'did you mean "{meant}"?' if (meant := nearest(name, known)) else f"it has: {', '.join(known)}"
         return f'format "{self._format}" has no option "{name}"; {advice}'
 
     def error(self, name: str, problem: str) -> OptionError:
@@ -85,7 +85,7 @@ class Options:
         try:
             number = int(text)
         except ValueError:
-            raise self.error(name, f'is "{text}", which is no whole number') from None
+            raise self.error(name, f'is "{text}", which is not a whole number') from None
         if number < least:
             raise self.error(name, f"is {number}, but at least {least} is needed")
         return number
@@ -93,12 +93,13 @@ class Options:
     def flag(self, name: str, default: bool) -> bool:
         """true or false."""
         text = self.text(name, str(default)).lower()
-        if text not in _TRUE | _FALSE:
+        found = truth(text)
+        if found is None:
             raise self.error(name, f'is "{text}"; it is either true or false')
-        return text in _TRUE
+        return found
 
     def choice(self, name: str, choices: Collection[str], default: str) -> str:
-        """One word of a few."""
+        """One of a few words, as documented."""
         text = self.text(name, default)
         found = next((choice for choice in choices if choice.lower() == text.lower()), None)
         if found is None:
@@ -106,7 +107,7 @@ class Options:
         return found
 
     def words(self, name: str) -> tuple[str, ...]:
-        """A list with commas."""
+        """A list, parted by commas."""
         return tuple(word.strip() for word in self.text(name, "").split(",") if word.strip())
 
     def duration_ms(self, name: str, default: int) -> int:
@@ -114,10 +115,10 @@ class Options:
         if not self.has(name):
             return default
         text = self._given[name.lower()].strip().lower()
-        match = _DURATION.fullmatch(text)
-        if match is None or match[2] not in _UNIT_MS:
+        found = duration_ms(text)
+        if found is None:
             raise self.error(name, f'is "{text}"; write a time as 500ms, 30s, 15m or 1h')
-        return int(float(match[1]) * _UNIT_MS[match[2]])
+        return int(found)
 
     def size_bytes(self, name: str, default: D) -> int | D:
         """A size such as 64m or 1g; a bare number is bytes."""
@@ -137,10 +138,32 @@ class Options:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise self.error(name, f"is no JSON: {error}; it was {_shortened(text)}") from None
+            raise self.error(name, f"is not JSON: {error}; it was {_shortened(text)}") from None
         if not isinstance(value, dict):
             raise self.error(name, f"must be a JSON object, and is {_shortened(text)}")
         return value
+
+
+def duration_ms(text: str) -> float | None:
+    """500ms, 30s, 15m, 1 hour, or a bare number of milliseconds; None for anything else."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    return float(match[1]) * _UNIT_MS[match[2]] if match and match[2] in _UNIT_MS else None
+
+
+def truth(text: str) -> bool | None:
+    """true, yes, on, 1 or their opposites; None for anything else."""
+    return {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(text.strip().lower())
+
+
+def nearest(wrong: str, right: Iterable[str]) -> str | None:
+    """The name that was probably meant; capitals, dashes and underscores do not count."""
+    by_form = {_form(name): name for name in right}
+    found = difflib.get_close_matches(_form(wrong), by_form, n=1, cutoff=0.6)
+    return by_form[found[0]] if found else None
+
+
+def _form(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def _shortened(text: str) -> str:

@@ -4,13 +4,13 @@ Spark compares the first Arrow batch of a source with its own schema exactly: or
 made here from one table. A user prunes by passing a schema with fewer columns; only these are then decoded.
 """
 
-import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.options import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -118,7 +118,5 @@ def _known(name: str, table: dict[str, Column]) -> str:
         return name
     if name == "properties":
         raise ConfigError("the option properties=none leaves out the column 'properties'; set it to map or raw")
-    near = difflib.get_close_matches(name.lower(), [known.lower() for known in table], n=1)
-    suggestions = [known for known in table if near and known.lower() == near[0]]
-    hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"there are: {', '.join(table)}"
+    hint = f"did you mean {meant!r}?" if (meant := nearest(name, table)) else f"there are: {', '.join(table)}"
     raise ConfigError(f"there is no column {name!r}; {hint}")

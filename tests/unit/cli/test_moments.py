@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.cli.terminal.moments import EARLIEST, LATEST, Place, Start, moment_of, seconds_of, start_of
+from skyrocket.cli.program.moments import EARLIEST, LATEST, Start, StartKind, moment_of, seconds_of, start_of
 from skyrocket.errors import ConfigError
 
 NOW_MS = 1_700_000_000_000
@@ -21,7 +21,7 @@ def test_a_length_of_time_has_a_unit_or_is_in_seconds(text: str, seconds: float)
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "10x", "inf", "nan"])
 def test_what_is_no_length_of_time_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no length of time: write seconds, or 30s, 10m"):
+    with pytest.raises(ConfigError, match="is not a length of time: write seconds, or 30s, 10m"):
         seconds_of(text)
 
 
@@ -30,11 +30,11 @@ def test_what_is_no_length_of_time_is_refused_with_examples(text: str) -> None:
     [
         ("earliest", EARLIEST),
         ("latest", LATEST),
-        ("1200", Start(Place.OFFSET, 1200)),
-        ("0", Start(Place.OFFSET, 0)),
-        ("-10", Start(Place.LAST, 10)),
-        ("15m", Start(Place.TIME, NOW_MS - 900_000)),
-        ("2023-11-14T22:13:20+00:00", Start(Place.TIME, NOW_MS)),
+        ("1200", Start(StartKind.OFFSET, 1200)),
+        ("0", Start(StartKind.OFFSET, 0)),
+        ("-10", Start(StartKind.LAST, 10)),
+        ("15m", Start(StartKind.TIME, NOW_MS - 900_000)),
+        ("2023-11-14T22:13:20+00:00", Start(StartKind.TIME, NOW_MS)),
     ],
 )
 def test_a_place_to_begin_at(text: str, start: Start) -> None:
@@ -48,11 +48,11 @@ def test_a_time_without_a_zone_is_local() -> None:
 
 @pytest.mark.parametrize("text", ["", "begin", "12:00", "--5", "1e3"])
 def test_what_is_no_place_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"is no place to begin: earliest, latest, an offset \(1200\)"):
+    with pytest.raises(ConfigError, match=r"is not a place to begin: write earliest, latest, an offset \(1200\)"):
         start_of(text, NOW_MS)
 
 
-starts = st.builds(Start, st.sampled_from(Place), st.integers(0, 2000))
+starts = st.builds(Start, st.sampled_from(StartKind), st.integers(0, 2000))
 
 
 @given(starts, st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 3000))
@@ -60,7 +60,7 @@ def test_every_place_lies_within_the_queue(start: Start, first: int, length: int
     end = first + length
     offset = start.in_queue(first, end, at_time)
     assert first <= offset <= end
-    if start.place is Place.LAST:
+    if start.kind is StartKind.LAST:
         assert end - offset == min(start.value, length)
-    if start.place is Place.OFFSET and first <= start.value <= end:
+    if start.kind is StartKind.OFFSET and first <= start.value <= end:
         assert offset == start.value

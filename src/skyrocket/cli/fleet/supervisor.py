@@ -18,7 +18,7 @@ from skyrocket.cli.fleet.broker_process import BrokerProcess
 from skyrocket.cli.fleet.plan import BrokerPlan
 from skyrocket.cli.fleet.readiness import await_brokers
 from skyrocket.cli.fleet.restarts import PER_MINUTE, Restarts
-from skyrocket.cli.lifetime import unless_stopped
+from skyrocket.cli.program.lifetime import unless_stopped
 from skyrocket.remoting.services import Services
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from skyrocket.cli.lifetime import EXIT_PROBLEMS
 from skyrocket.cli.pipeline.archive import archive
 from skyrocket.cli.pipeline.audit import audit
 from skyrocket.cli.pipeline.compact import compact
@@ -20,6 +19,7 @@ from skyrocket.cli.pipeline.rebuild import rebuild
 from skyrocket.cli.pipeline.replay import replay
 from skyrocket.cli.pipeline.run import check, run
 from skyrocket.cli.pipeline.trace import trace
+from skyrocket.cli.program.lifetime import EXIT_PROBLEMS
 
 # A command each: its name is the function's, its line of help the first of the docstring.
 JOBS: Final[tuple[Callable[..., Any], ...]] = (

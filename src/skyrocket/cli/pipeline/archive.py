@@ -1,21 +1,15 @@
 """`skyrocket pipeline archive`: a broker's commit log → a lake of Parquet files."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from skyrocket.cli.options import VerboseOption
-from skyrocket.cli.pipeline.options import (
-    DEFAULT_MASTER,
-    MasterOption,
-    OutOption,
-    SparkConfOption,
-    SplitMbOption,
-    StoreArgument,
-    spark_settings,
-)
-from skyrocket.cli.pipeline.running import finish, job_failures_shown
+from skyrocket.cli.pipeline.options import SparkOptions, SplitMbOption, StoreArgument
+from skyrocket.cli.pipeline.running import job_command
+
+if TYPE_CHECKING:
+    from skyrocket.pipeline.report import Report
 
 LakeOption = Annotated[Path, typer.Option("--lake", help="Directory of the lake.", file_okay=False)]
 TableOption = Annotated[
@@ -25,6 +19,7 @@ TableOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
 
 
+@job_command
 def archive(
     store: StoreArgument,
     lake: LakeOption,
@@ -34,21 +29,16 @@ def archive(
     retention_hours: Annotated[int, typer.Option(help="The broker's fileReservedTime.", min=1)] = 72,
     split_mb: SplitMbOption = 256,
     dry_run: DryRunOption = False,
-    master: MasterOption = DEFAULT_MASTER,
-    spark_conf: SparkConfOption = None,
-    out: OutOption = None,
-    verbose: VerboseOption = False,
-) -> None:
+    *,
+    spark: SparkOptions,
+) -> "Report":
     """The commit log → Parquet by topic and day, every message exactly once; says how far ahead of retention.
 
     Findings: ranges of the log that were gone or damaged; less than a day until unarchived files are deleted.
     Exit code 0: none, 1: it failed, 2: findings.
     """
-    with job_failures_shown("archive", verbose):
-        from skyrocket.pipeline.jobs import archive as job
-        from skyrocket.pipeline.jobs.launch import job_session
+    from skyrocket.pipeline.jobs import archive as job
 
-        source = job.ArchiveFrom(store, broker_name, topics, retention_hours)
-        with job_session("archive", master, spark_settings(spark_conf)) as spark:
-            report = job.run(spark, source, lake, table=table, split_bytes=split_mb << 20, dry_run=dry_run)
-        finish(report, out)
+    source = job.ArchiveFrom(store, broker_name, topics, retention_hours)
+    with spark.session("archive") as session:
+        return job.run(session, source, lake, table=table, split_bytes=split_mb << 20, dry_run=dry_run)

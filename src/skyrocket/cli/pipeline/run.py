@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.cluster_options import DEFAULT_NAMESRV
-from skyrocket.cli.lifetime import EXIT_PROBLEMS
-from skyrocket.cli.options import VerboseOption
-from skyrocket.cli.pipeline.options import DEFAULT_MASTER, MasterOption, SparkConfOption, spark_settings
+from skyrocket.cli.pipeline.options import SparkOptions
 from skyrocket.cli.pipeline.running import job_failures_shown
+from skyrocket.cli.program.cluster import DEFAULT_NAMESRV
+from skyrocket.cli.program.lifetime import EXIT_PROBLEMS
+from skyrocket.cli.program.options import VerboseOption, with_groups
 
 if TYPE_CHECKING:
     from skyrocket.pipeline.declared.progress import BatchDone
@@ -27,17 +27,18 @@ NamesrvOption = Annotated[
 ]
 
 
+@with_groups
 def run(
     file: FileArgument,
     once: Annotated[bool, typer.Option("--once", help="Write what is there now, then end.")] = False,
     check_only: Annotated[bool, typer.Option("--check", help="Only check, as `pipeline check --online`.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON per batch.")] = False,
     namesrv: NamesrvOption = None,
-    master: MasterOption = DEFAULT_MASTER,
-    spark_conf: SparkConfOption = None,
+    *,
+    spark: SparkOptions,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run the pipeline of a file until SIGTERM or Ctrl-C; batches that are at work are finished first.
+    """Run the pipeline of a file until SIGTERM or Ctrl-C; batches under way are finished first.
 
     Exit code 0: stopped, or all written with --once; 1: the file is wrong, or it failed.
     """
@@ -53,7 +54,7 @@ def run(
         pipeline = located.pipeline
         addresses = _name_servers(located, namesrv)
         _check_topics(located, addresses)
-        with prepared(located, addresses, master, spark_settings(spark_conf)) as found:
+        with prepared(located, addresses, spark.master, spark.settings()) as found:
             runner = Runner(pipeline, found, addresses, once=once, on_batch=_printed(as_json))
             _stop_on_signals(runner.stop)
             typer.echo(f"{pipeline.name} runs: {', '.join(output.sink.name for output in found)}", err=True)
@@ -107,7 +108,7 @@ def _check_topics(located: "Located", addresses: str, *, create: bool = True) ->
     if not [*read_topics(located.pipeline), *written_topics(located.pipeline)]:
         return
     with blocking.Admin(client=cluster_settings(located.pipeline, addresses)) as admin:
-        check_topics(located.pipeline, located.places, admin, create=create)
+        check_topics(located.pipeline, located.locations, admin, create=create)
 
 
 def _printed(as_json: bool) -> "Callable[[BatchDone], None]":

@@ -10,8 +10,8 @@ from typing import Final
 
 from rich.cells import set_cell_size
 
-from skyrocket.cli.terminal.format_names import Format
 from skyrocket.cli.terminal.json_lines import described, iso
+from skyrocket.cli.terminal.options import Format
 from skyrocket.client import ReceivedMessage
 
 _WIDTHS: Final = {"stored at": 29, "queue": 18, "offset": 10, "tags": 12, "keys": 20, "bytes": 8}
@@ -19,7 +19,7 @@ _NARROWEST_BODY: Final = 20
 
 
 def visible(body: bytes) -> str:
-    """As text on one line; bytes that are no UTF-8 and control characters are escaped."""
+    """As text on one line; bytes that are not UTF-8 and control characters are escaped."""
     text = body.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(map(_visible, text))
 

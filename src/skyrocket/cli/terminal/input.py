@@ -41,7 +41,7 @@ async def lines_of(descriptor: int, name: str) -> AsyncIterator[tuple[int, bytes
 
 
 async def whole(descriptor: int, name: str) -> bytes:
-    """All of it, as one body."""
+    """A whole input as one body; raises ConfigError."""
     content = bytearray()
     async for block in _blocks(descriptor, name):
         content += block

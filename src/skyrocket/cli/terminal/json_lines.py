@@ -3,7 +3,7 @@
     {"body": "paid", "tags": "TagA", "keys": ["o-1"], "properties": {"price": "12"}, "sharding_key": "o-1"}
     {"body": {"any": "JSON"}, "delay": "10s"}
 
-A body that is no UTF-8 stands as `body_base64`; a body that is no string is sent as the JSON text it is.
+A body that is not UTF-8 stands as `body_base64`; a body that is not a string is sent as its JSON text.
 """
 
 import base64
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from skyrocket.cli.terminal.moments import moment_of, seconds_of
+from skyrocket.cli.program.moments import moment_of, seconds_of
 from skyrocket.client import Message, ReceivedMessage
 from skyrocket.errors import ConfigError
 from skyrocket.model.property_names import RESERVED
 
 _SHARDING_KEY: Final = "__SHARDINGKEY"
-# Written by `consume`; of no meaning for a new message.
+# Written by `consume`; without meaning for a new message.
 _FACTS: Final = frozenset(
     """topic message_id offset_message_id broker queue_id queue_offset born_at stored_at born_host reconsume_times
     system""".split()
@@ -63,7 +63,9 @@ class Template:
             raise ConfigError(f'it is {type(given).__name__}, not an object: write {{"body": …}}')
         unknown = sorted(given.keys() - _FIELDS - _FACTS)
         if unknown:
-            raise ConfigError(f"{unknown[0]!r} is no field of a message; there are {', '.join(sorted(_FIELDS))}")
+            raise ConfigError(
+                f"{unknown[0]!r} is not a field of a message; the fields are {', '.join(sorted(_FIELDS))}"
+            )
         message = self.message(_body(given))
         if "tags" in given:
             message.tags = _text("tags", given["tags"])

@@ -9,9 +9,10 @@ from typing import Final
 
 import typer
 
-from skyrocket.cli.lifetime import EXIT_PROBLEMS, stop_on_signals, unless_stopped
+from skyrocket.cli.program.lifetime import EXIT_PROBLEMS, stop_on_signals, unless_stopped
 from skyrocket.cli.terminal.input import STANDARD_INPUT, lines_of, opened, whole
 from skyrocket.cli.terminal.json_lines import Template
+from skyrocket.cli.terminal.options import Receipts, SendingOptions
 from skyrocket.cli.terminal.sending import Sending, SendProgress
 from skyrocket.client import ClientSettings, Message, Producer, ProducerSettings, SendReceipt
 from skyrocket.clock import SystemClock
@@ -56,30 +57,11 @@ class Input:
 class ProduceJob:
     """Everything that options said."""
 
-    def __init__(
-        self,
-        template: Template,
-        given: Input,
-        settings: ClientSettings,
-        group: str,
-        *,
-        timeout: float,
-        in_flight: int,
-        batched: bool,
-        rate: float | None,
-        keeps_going: bool,
-        receipts: str,
-    ) -> None:
+    def __init__(self, template: Template, given: Input, settings: ClientSettings, options: SendingOptions) -> None:
         self._template = template
         self._given = given
         self._settings = settings
-        self._group = group
-        self._sending_settings = ProducerSettings(send_timeout=timeout)
-        self._in_flight = in_flight
-        self._batched = batched
-        self._rate = rate
-        self._keeps_going = keeps_going
-        self._receipts = receipts
+        self._options = options
         self._clock = SystemClock()
 
     async def run(self) -> int:
@@ -92,15 +74,17 @@ class ProduceJob:
             progress.advance()
             self._report(receipt)
 
-        async with Producer(self._group, settings=self._sending_settings, client=self._settings) as producer:
+        options = self._options
+        rules = ProducerSettings(send_timeout=options.timeout)
+        async with Producer(options.group, settings=rules, client=self._settings) as producer:
             sending = Sending(
                 producer,
                 self._clock,
                 confirmed,
-                in_flight=self._in_flight,
-                rate=self._rate,
-                batched=self._batched,
-                failed=_complain if self._keeps_going else None,
+                in_flight=options.in_flight,
+                rate=options.rate,
+                batched=options.batch,
+                failed=_complain if options.keep_going else None,
             )
             try:
                 with progress:
@@ -125,10 +109,10 @@ class ProduceJob:
 
     def _report(self, receipt: SendReceipt) -> None:
         queue = receipt.queue
-        if self._receipts == "text":
+        if self._options.receipts is Receipts.TEXT:
             place = f"{queue.broker_name}:{queue.queue_id}@{receipt.queue_offset}"
             typer.echo(f"{receipt.status.name} {receipt.message_id} {place}")
-        elif self._receipts == "json":
+        elif self._options.receipts is Receipts.JSON:
             shown = {
                 "status": receipt.status.name,
                 "message_id": receipt.message_id,
@@ -143,7 +127,7 @@ class ProduceJob:
     def _summarise(self, sending: Sending, seconds: float) -> None:
         if sending.failures:
             _say(f"{sending.count} messages were sent, {sending.failures} failed")
-        elif self._receipts == "none" or sending.count > 1:
+        elif self._options.receipts is Receipts.NONE or sending.count > 1:
             _say(f"{sending.count} messages were sent in {seconds:.1f} s ({sending.count / max(seconds, 1e-9):.0f}/s)")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from skyrocket.cli.terminal.moments import EARLIEST, LATEST, Place, Start
+from skyrocket.cli.program.moments import EARLIEST, LATEST, Start, StartKind
 from skyrocket.client import (
     Admin,
     ClientSettings,
@@ -36,7 +36,7 @@ _BATCH: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What shall be read."""
+    """What to read."""
 
     topic: str
     wanted: Filter = "*"
@@ -51,14 +51,14 @@ class Tail:
         check_topic(self.topic)
         if self.group is None or self.start is None:
             return
-        if self.start.place in (Place.OFFSET, Place.LAST):
+        if self.start.kind in (StartKind.OFFSET, StartKind.LAST):
             raise ConfigError(
                 "--from with an offset is for readers without --group: a group goes on where it is; "
                 "earliest, latest or a time say where a new one begins"
             )
 
     @property
-    def place(self) -> Start:
+    def begin(self) -> Start:
         return self.start or (LATEST if self.follow else EARLIEST)
 
 
@@ -79,14 +79,14 @@ async def read(
 
 
 def _pull_settings(tail: Tail) -> LitePullSettings:
-    place = tail.place.place
+    kind = tail.begin.kind
     moment = None
     where = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-    if place is Place.LATEST:
+    if kind is StartKind.LATEST:
         where = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    elif place is Place.TIME:
+    elif kind is StartKind.TIME:
         where = ConsumeFromWhere.CONSUME_FROM_TIMESTAMP
-        moment = datetime.fromtimestamp(tail.place.value / 1000, UTC)
+        moment = datetime.fromtimestamp(tail.begin.value / 1000, UTC)
     return LitePullSettings(
         consume_from=where,
         consume_timestamp=moment,
@@ -125,11 +125,11 @@ class _Reader:
         await self._consumer.assign(starts, tail.wanted)
 
     async def _start(self, queue: MessageQueue) -> int:
-        start, admin = self._tail.place, self._admin
+        start, admin = self._tail.begin, self._admin
         first, end = await asyncio.gather(admin.min_offset(queue), admin.max_offset(queue))
         self._ends[queue] = end
         # RocketMQ: a moment after the last message gives the last message.
-        at_time = await admin.offset_at(queue, start.value / 1000) if start.place is Place.TIME else None
+        at_time = await admin.offset_at(queue, start.value / 1000) if start.kind is StartKind.TIME else None
         return start.in_queue(first, end, at_time)
 
     async def run(self) -> int:
@@ -156,8 +156,8 @@ class _Reader:
 
     def _since(self, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
         """Brokers find a time only roughly: what is older is left out."""
-        start = self._tail.place
-        if start.place is not Place.TIME or self._tail.group is not None:
+        start = self._tail.begin
+        if start.kind is not StartKind.TIME or self._tail.group is not None:
             return messages
         return [message for message in messages if message.store_timestamp >= start.value]
 

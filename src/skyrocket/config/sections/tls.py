@@ -10,7 +10,9 @@ class TlsConfig:
     """TLS of a server; in RocketMQ these are system properties or lines of tls.properties."""
 
     mode: str = setting("permissive", key="tls.server.mode", help="disabled, permissive or enforcing")
-    test_mode: bool = setting(True, key="tls.test.mode.enable", help="use a fresh self-signed certificate, no files")
+    test_mode: bool = setting(
+        True, key="tls.test.mode.enable", help="use a fresh self-signed certificate, no files; needs skyrocket[tls]"
+    )
     cert_path: str = setting("", key="tls.server.certPath", help="certificate chain (PEM)")
     key_path: str = setting("", key="tls.server.keyPath", help="private key (PEM)")
     key_password: str = setting("", key="tls.server.keyPassword", secret=True, help="password of the private key")

@@ -1,7 +1,7 @@
 """Declared pipelines: one YAML or Python file each, sources ▸ decode ▸ SQL steps ▸ sinks (docs/pipeline-files.md).
 
-`plan` is what a pipeline is, `reading` and `rules` get it from a file and tell what is wrong with which line; `frames`
-makes DataFrames of it, `analysis` lets Spark look for mistakes before anything starts; `runner` keeps it going.
+`plan` is what a pipeline is; `reading` and `rules` get it from a file and say what is wrong in which line; `frames`
+makes DataFrames of it, so that Spark finds mistakes before anything starts; `runner` keeps it going.
 """
 
 from skyrocket.pipeline.declared.loading import load
@@ -18,16 +18,16 @@ from skyrocket.pipeline.declared.plan import (
     Trigger,
     Watermark,
 )
-from skyrocket.pipeline.declared.problems import PipelineFileError, Place, Problem
+from skyrocket.pipeline.declared.problems import Location, PipelineFileError, Problem
 
 __all__ = [
     "Decode",
     "Dedupe",
+    "Location",
     "Malformed",
     "OnError",
     "Pipeline",
     "PipelineFileError",
-    "Place",
     "Problem",
     "Restart",
     "Sink",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException
 
 from skyrocket.errors import SkyrocketError
-from skyrocket.pipeline.declared.places import Part, Places
+from skyrocket.pipeline.declared.locations import Locations, Part
 from skyrocket.pipeline.declared.plan import (
     FILE_FORMATS,
     INPUT,
@@ -35,7 +35,7 @@ from skyrocket.pipeline.declared.transforms import (
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
 from skyrocket.pipeline.topic_sink.settings import sink_settings
-from skyrocket.pipeline.topic_source.cluster import NAMESPACE
+from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS
 from skyrocket.pipeline.topic_source.settings import read_settings
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Output:
 class _Build:
     spark: "SparkSession"
     pipeline: Pipeline
-    places: Places
+    locations: Locations
     namesrv: str
     group_ending: str
     results: "dict[str, DataFrame]" = field(default_factory=dict)
@@ -66,20 +66,36 @@ class _Build:
     failed: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
+    def blame(self, part: Part, cause: str, next_step: str) -> None:
+        self.problems.append(Problem(self.locations.of(part), cause, next_step))
 
-def outputs(spark: "SparkSession", pipeline: Pipeline, places: Places, namesrv: str) -> list[Output]:
+    def blame_by_spark(self, part: Part, error: PySparkException, text: str = "") -> None:
+        self.problems.append(problem_of(error, part, text, self.locations, [INPUT, *self.results]))
+
+    def blame_by_ours(self, part: Part, error: SkyrocketError) -> None:
+        """Our own checks name the option; the next step stands behind a semicolon or a colon."""
+        option = _OPTION.search(str(error))
+        cause, _, next_step = str(error).rpartition("; " if "; " in str(error) else ": ")
+        if not cause:
+            cause, next_step = next_step, "see docs/spark-source-and-sink.md"
+        self.blame((*part, option[1]) if option else part, cause, next_step)
+
+
+def outputs(spark: "SparkSession", pipeline: Pipeline, locations: Locations, namesrv: str) -> list[Output]:
     """What is to be written, by sink; raises PipelineFileError. `spark` gets views: give it a session of its own."""
     followed = any(source.format == ROCKETMQ and source.is_stream for source in pipeline.sources.values())
     if not followed or len(pipeline.sinks) + len(pipeline.malformed_sources()) == 1:
-        return _built(spark, pipeline, places, namesrv, "")
+        return _built(spark, pipeline, locations, namesrv, "")
     # Each sink comes forward at its own pace, so each is a consumer group of its own, with its own lag.
     names = [sink.name for sink in pipeline.sinks]
     names += [f"{MALFORMED_SINK}{name}" for name in pipeline.malformed_sources()]
-    return [_built(spark, pipeline, places, namesrv, f"-{name}")[index] for index, name in enumerate(names)]
+    return [_built(spark, pipeline, locations, namesrv, f"-{name}")[index] for index, name in enumerate(names)]
 
 
-def _built(spark: "SparkSession", pipeline: Pipeline, places: Places, namesrv: str, group_ending: str) -> list[Output]:
-    build = _Build(spark, pipeline, places, namesrv, group_ending)
+def _built(
+    spark: "SparkSession", pipeline: Pipeline, locations: Locations, namesrv: str, group_ending: str
+) -> list[Output]:
+    build = _Build(spark, pipeline, locations, namesrv, group_ending)
     with without_log():
         for name, source in pipeline.sources.items():
             _add(build, ("sources", name), name, partial(_read, build, name, source))
@@ -103,29 +119,18 @@ def _add(build: _Build, part: Part, name: str, make: "Callable[[], DataFrame]") 
 
 
 def _blamed(build: _Build, part: Part, name: str, make: "Callable[[], DataFrame]") -> "DataFrame | None":
-    step = next((step for step in build.pipeline.steps if step.name == name), None)
-    is_sql = part[0] == "steps" and step is not None and step.sql is not None
+    sql = next((step.sql for step in build.pipeline.steps if step.name == name and part[0] == "steps"), None)
     try:
         return make()
     except PySparkException as error:
         if not is_about_table(error, build.failed | ({INPUT} if build.failed else set())):
-            text = step.sql or "" if is_sql and step is not None else ""
-            where = (*part, "sql") if is_sql else part
-            build.problems.append(problem_of(error, where, text, build.places, [INPUT, *build.results]))
+            build.blame_by_spark(part if sql is None else (*part, "sql"), error, sql or "")
     except _NotBuilt:
         pass  # what it reads has its own problem
     except SkyrocketError as error:
-        build.problems.append(_problem_of_ours(build, part, error))
+        build.blame_by_ours(part, error)
     build.failed.add(name)
     return None
-
-
-def _problem_of_ours(build: _Build, part: Part, error: SkyrocketError) -> Problem:
-    """Our own checks name the option; the next step stands behind a semicolon or a colon."""
-    option = _OPTION.search(str(error))
-    cause, _, next_step = str(error).rpartition("; " if "; " in str(error) else ": ")
-    place = build.places.of((*part, option[1]) if option else part)
-    return Problem(place, cause, next_step) if cause else Problem(place, next_step, "see docs/spark-source-and-sink.md")
 
 
 class _NotBuilt(Exception):
@@ -214,9 +219,7 @@ def _output(build: _Build, sink: Sink) -> Output | None:
     part = ("sinks", sink.name)
     if build.pipeline.is_stream and not rows.isStreaming:
         cause = f"{name} is read once, not followed, so it cannot be written by a stream"
-        build.problems.append(
-            Problem(build.places.of(part), cause, "join it with a stream, or make a pipeline of its own")
-        )
+        build.blame(part, cause, "join it with a stream, or make a pipeline of its own")
         return None
     if sink.format == ROCKETMQ:
         before = len(build.problems)
@@ -225,15 +228,9 @@ def _output(build: _Build, sink: Sink) -> Output | None:
             return None
         rows = as_messages(rows, sink.message)
         _check_columns(build, sink, rows)
-    missing = [column for column in sink.partition_by if column not in rows.columns]
-    for column in missing:
-        build.problems.append(
-            Problem(
-                build.places.of((*part, "partitionBy")),
-                f"{name} has no column {column}",
-                f"it has {', '.join(rows.columns)}",
-            )
-        )
+    for column in sink.partition_by:
+        if column not in rows.columns:
+            build.blame((*part, "partitionBy"), f"{name} has no column {column}", f"it has {', '.join(rows.columns)}")
     _check_output_mode(build, sink, rows)
     return Output(sink, rows)
 
@@ -243,8 +240,7 @@ def _check_expressions(build: _Build, sink: Sink, rows: "DataFrame") -> None:
         try:
             rows.selectExpr(expression)
         except PySparkException as error:
-            part = ("sinks", sink.name, column)
-            build.problems.append(problem_of(error, part, expression, build.places, list(build.results)))
+            build.blame_by_spark(("sinks", sink.name, column), error, expression)
 
 
 def _check_columns(build: _Build, sink: Sink, rows: "DataFrame") -> None:
@@ -254,7 +250,7 @@ def _check_columns(build: _Build, sink: Sink, rows: "DataFrame") -> None:
         sink_settings({"namesrvAddr": build.namesrv, **sink.options, **checkpoint}, is_stream=is_stream)
         input_columns(rows.schema, sink.options["topic"])
     except (InputError, OptionError) as error:
-        build.problems.append(_problem_of_ours(build, ("sinks", sink.name), error))
+        build.blame_by_ours(("sinks", sink.name), error)
 
 
 def _check_output_mode(build: _Build, sink: Sink, rows: "DataFrame") -> None:
@@ -264,7 +260,7 @@ def _check_output_mode(build: _Build, sink: Sink, rows: "DataFrame") -> None:
     try:
         check_streaming(rows, sink.output_mode)
     except PySparkException as error:
-        build.problems.append(problem_of(error, ("sinks", sink.name), "", build.places, list(build.results)))
+        build.blame_by_spark(("sinks", sink.name), error)
 
 
 def check_streaming(rows: "DataFrame", output_mode: str) -> None:
@@ -284,8 +280,8 @@ def _malformed_outputs(build: _Build) -> list[Output]:
         assert decode is not None
         assert topic is not None
         if name in build.raw:
-            # It stays in the namespace that it came from.
-            namespace = {key: value for key, value in source.options.items() if key == NAMESPACE}
-            sink = Sink(f"{MALFORMED_SINK}{name}", options={"topic": topic, **namespace})
+            # They go back to where they came from: its namespace, as its account, encrypted as it is.
+            cluster = {key: value for key, value in source.options.items() if key in CLUSTER_OPTIONS}
+            sink = Sink(f"{MALFORMED_SINK}{name}", options={**cluster, "topic": topic})
             found.append(Output(sink, malformed_messages(build.raw[name], decode)))
     return found

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from skyrocket.pipeline.declared.places import PythonPlaces
+from skyrocket.pipeline.declared.locations import PythonLocations
 from skyrocket.pipeline.declared.plan import FILE_FORMATS, Pipeline
-from skyrocket.pipeline.declared.problems import PipelineFileError, Place, Problem
+from skyrocket.pipeline.declared.problems import PipelineFileError
 from skyrocket.pipeline.declared.reading import Located, read_yaml
 from skyrocket.pipeline.declared.rules import check_rules
 
@@ -20,41 +20,38 @@ def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Loca
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise PipelineFileError(
-            [Problem(Place(str(path), 1, 1), f"the file cannot be read: {why}", "check its path")]
-        ) from None
+        raise PipelineFileError.at(path, f"the file cannot be read: {why}", "check its path") from None
     if file.suffix == ".py":
         found = _from_python(file, text)
     else:
         found = read_yaml(str(path), text, os.environ if environment is None else environment)
-    check_rules(found.pipeline, found.places)
-    return Located(_beside(found.pipeline, file.resolve().parent), found.places)
+    check_rules(found.pipeline, found.locations)
+    return Located(_beside(found.pipeline, file.resolve().parent), found.locations)
 
 
 def _from_python(file: Path, text: str) -> Located:
     try:
         names = runpy.run_path(str(file), run_name="pipeline_file")
     except SyntaxError as error:
-        place = Place(str(file), error.lineno or 1, error.offset or 1)
-        raise PipelineFileError([Problem(place, f"not Python: {error.msg}", "check this line")]) from None
-    except Exception as error:  # it is the user's own code, and may raise whatever it likes
-        raise PipelineFileError([_python_problem(file, error)]) from error
+        cause, line, column = f"not Python: {error.msg}", error.lineno or 1, error.offset or 1
+        raise PipelineFileError.at(file, cause, "check this line", line, column) from None
+    except Exception as error:  # it is the user's own code, and may raise anything
+        cause = f"{type(error).__name__}: {error}"
+        raise PipelineFileError.at(file, cause, "the file must run by itself", _line_in(file, error)) from error
     pipeline = names.get("pipeline")
     if not isinstance(pipeline, Pipeline):
         cause = "the file has no `pipeline`" if pipeline is None else f"`pipeline` is a {type(pipeline).__name__}"
-        raise PipelineFileError(
-            [Problem(Place(str(file), 1, 1), cause, "end it with `pipeline = Pipeline(name=…, sources=…, sinks=…)`")]
-        )
-    return Located(pipeline, PythonPlaces(str(file), text, pipeline))
+        raise PipelineFileError.at(file, cause, "end it with `pipeline = Pipeline(name=…, sources=…, sinks=…)`")
+    return Located(pipeline, PythonLocations(str(file), text, pipeline))
 
 
-def _python_problem(file: Path, error: Exception) -> Problem:
+def _line_in(file: Path, error: Exception) -> int:
     line, trace = 1, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(file):
             line = trace.tb_lineno
         trace = trace.tb_next
-    return Problem(Place(str(file), line, 1), f"{type(error).__name__}: {error}", "the file must run by itself")
+    return line
 
 
 def _beside(pipeline: Pipeline, directory: Path) -> Pipeline:

@@ -22,7 +22,7 @@ def prepared(located: Located, namesrv: str, master: str, conf: Mapping[str, str
         for name, value in located.pipeline.conf.items():
             if fresh.conf.isModifiable(name):
                 fresh.conf.set(name, value)
-        yield outputs(fresh, located.pipeline, located.places, namesrv)
+        yield outputs(fresh, located.pipeline, located.locations, namesrv)
     finally:
         if running is None:
             spark.stop()

@@ -20,27 +20,24 @@ SOURCE_FORMATS: Final = (ROCKETMQ, COMMIT_LOG, *FILE_FORMATS, "rate")
 SINK_FORMATS: Final = (ROCKETMQ, *FILE_FORMATS, "console", "jdbc", "memory")
 DECODINGS: Final = ("json", "text", "binary")
 OUTPUT_MODES: Final = ("append", "update", "complete")
-MESSAGE_COLUMNS: Final = (
-    "body",
-    "keys",
-    "tags",
-    "properties",
-    "shardingKey",
-    "queueId",
-    "delayLevel",
-    "deliverTimestamp",
-    "messageId",
+MESSAGE_COLUMNS: Final = tuple(
+    """body keys tags properties shardingKey queueId delayLevel deliverTimestamp messageId""".split()
 )
 """What a sink of messages can be given; each is an SQL expression over the columns of what it writes."""
 INPUT: Final = "input"
 """The name, in a step's SQL, of what stands before it."""
+DURATION: Final = "duration"
+"""The kind of a text that is a length of time, as "10 minutes"."""
+
+# What `reading` needs to know of a field is its metadata: `key` if the file calls it otherwise, `choices`, `kind`, and
+# `missing`, the next step when a file has to have it.
 
 
 @dataclass(frozen=True)
 class Decode:
     """How bodies become columns; the message's other columns are then fields of the column `message`."""
 
-    format: str = "json"
+    format: str = field(default="json", metadata={"choices": DECODINGS})
     schema: str | None = None  # of json: DDL, as "id string, amount decimal(18,2)"
 
 
@@ -48,15 +45,15 @@ class Decode:
 class Watermark:
     """How late an event may come."""
 
-    column: str
-    delay: str  # as "10 minutes"
+    column: str = field(metadata={"missing": "name the column with the time of the event"})
+    delay: str = field(metadata={"kind": DURATION, "missing": "say how late an event may come, as `delay: 10 minutes`"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Something that rows come from: a Spark format and its options."""
 
-    format: str = ROCKETMQ
+    format: str = field(default=ROCKETMQ, metadata={"choices": SOURCE_FORMATS})
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None  # of files; read from the first of them when missing
     columns: Sequence[str] = ()  # of messages: only these are read; all when empty
@@ -74,8 +71,10 @@ class Source:
 class Dedupe:
     """Of rows with the same keys within the watermark's delay only the first goes on."""
 
-    keys: Sequence[str]
-    watermark: Watermark
+    keys: Sequence[str] = field(metadata={"missing": "name the columns that are the same in a repetition"})
+    watermark: Watermark = field(
+        metadata={"missing": "without it all keys are remembered for ever; add `watermark: …`"}
+    )
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Step:
     name: str
     sql: str | None = None
     dedupe: Dedupe | None = None
-    source: str | None = None  # of dedupe: what it reads; what stands before it when missing
+    source: str | None = field(default=None, metadata={"key": "from"})  # of dedupe; what stands before it when missing
     watermark: Watermark | None = None
 
 
@@ -95,11 +94,11 @@ class Sink:
 
     name: str
     format: str = ROCKETMQ
-    source: str | None = None
+    source: str | None = field(default=None, metadata={"key": "from"})
     options: Mapping[str, str] = field(default_factory=dict)
     message: Mapping[str, str] = field(default_factory=dict)  # of topics: MESSAGE_COLUMNS ▸ SQL expression
     partition_by: Sequence[str] = ()  # of files
-    output_mode: str = "append"
+    output_mode: str = field(default="append", metadata={"choices": OUTPUT_MODES})
 
 
 @dataclass(frozen=True)
@@ -128,13 +127,13 @@ class Restart:
     """How often a sink that fails is started again without a batch in between, and after which wait (it doubles)."""
 
     attempts: int = 5
-    first_seconds: float = 1.0
-    longest_seconds: float = 60.0
+    first_seconds: float = field(default=1.0, metadata={"key": "wait"})
+    longest_seconds: float = field(default=60.0, metadata={"key": "longestWait"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    name: str
+    name: str = field(metadata={"missing": "add `name: …`: checkpoints and the consumer group are called by it"})
     sources: Mapping[str, Source]
     sinks: Sequence[Sink]
     steps: Sequence[Step] = ()
@@ -142,7 +141,7 @@ class Pipeline:
     trigger: Trigger = Trigger()
     limits: Mapping[str, str] = field(default_factory=dict)  # options of every topic source
     restart: Restart = Restart()
-    namesrv: str | None = None  # NAMESRV_ADDR when missing
+    namesrv: str | None = field(default=None, metadata={"key": "namesrvAddr"})  # NAMESRV_ADDR when missing
     checkpoint: str | None = None  # a directory that outlives the pipeline; checkpoints/NAME when missing
     create_topics: bool = False  # topics of sinks that do not exist
     conf: Mapping[str, str] = field(default_factory=dict)  # of the Spark session

@@ -1,13 +1,14 @@
 """What is wrong in a pipeline file: `file.yml:LINE:COL: cause; next step`, all of it at once."""
 
-import difflib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Self
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.options import nearest
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A character of a file; both numbers count from one."""
 
     file: str
@@ -21,31 +22,25 @@ class Place(NamedTuple):
 class Problem(NamedTuple):
     """One mistake, and what to do about it."""
 
-    place: Place
+    location: Location
     cause: str
     next_step: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.cause}; {self.next_step}"
+        return f"{self.location}: {self.cause}; {self.next_step}"
 
 
 class PipelineFileError(ConfigError):
     """The file cannot be run; every problem that was found, in the order of its lines."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: Sequence[Problem] = sorted(problems, key=lambda problem: problem.place)
+        self.problems: Sequence[Problem] = sorted(problems, key=lambda problem: problem.location)
         super().__init__("\n".join(map(str, self.problems)))
 
-
-def nearest(wrong: str, right: Iterable[str]) -> str | None:
-    """The name that was probably meant; capitals and underscores do not count."""
-    by_form = {_form(name): name for name in right}
-    found = difflib.get_close_matches(_form(wrong), by_form, n=1, cutoff=0.6)
-    return by_form[found[0]] if found else None
-
-
-def _form(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
+    @classmethod
+    def at(cls, file: str | Path, cause: str, next_step: str, line: int = 1, column: int = 1) -> Self:
+        """One problem, that of the whole file unless a line is given."""
+        return cls([Problem(Location(str(file), line, column), cause, next_step)])
 
 
 def suggestion(wrong: str, right: Sequence[str]) -> str:

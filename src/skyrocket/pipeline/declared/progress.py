@@ -18,7 +18,7 @@ class BatchDone:
     watermark: str | None  # events before it are late
 
     def line(self) -> str:
-        """For people."""
+        """As a line for people."""
         out = "" if self.rows_out < 0 else f", {self.rows_out} out"
         bad = f", {self.malformed} malformed" if self.malformed else ""
         late = f", watermark {self.watermark}" if self.watermark else ""
@@ -26,7 +26,7 @@ class BatchDone:
         return f"{self.pipeline} ▸ {self.sink}: {what}"
 
     def json(self) -> str:
-        """For programs."""
+        """As a line of JSON."""
         return json.dumps(asdict(self))
 
 

@@ -1,21 +1,25 @@
-"""From a YAML file to a `Pipeline`: a function per part of the file; all mistakes are told together."""
+"""From a YAML file to a `Pipeline`; all mistakes are told together.
+
+The classes of `plan` are the tables: a field is a key, its type says how the key is read, its metadata what it may be.
+Only what can be written in more than one way has a function here.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, fields, replace
+from functools import partial
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 import yaml
 
-from skyrocket.pipeline.declared.places import Places
+from skyrocket.pipeline.declared.locations import Locations
 from skyrocket.pipeline.declared.plan import (
-    DECODINGS,
+    DURATION,
     FILE_FORMATS,
     MESSAGE_COLUMNS,
-    OUTPUT_MODES,
     ROCKETMQ,
     SINK_FORMATS,
-    SOURCE_FORMATS,
     Decode,
     Dedupe,
     Malformed,
@@ -28,19 +32,33 @@ from skyrocket.pipeline.declared.plan import (
     Trigger,
     Watermark,
 )
-from skyrocket.pipeline.declared.section import Notes, Section, duration_seconds
+from skyrocket.pipeline.declared.section import Notes, Section
 from skyrocket.pipeline.declared.yaml_text import FileText
 
-_SOURCE_EXAMPLE = "source: {format: rocketmq, subscribe: orders}"
-_SINK_EXAMPLE = "sink: {format: parquet, path: lake/orders}"
-_LIMITS = ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+T = TypeVar("T")
+
+_SOURCE_EXAMPLE: Final = "source: {format: rocketmq, subscribe: orders}"
+_SINK_EXAMPLE: Final = "sink: {format: parquet, path: lake/orders}"
+_EXAMPLES: Final[dict[str, str]] = {
+    "decode": '{format: json, schema: "id string"}',
+    "watermark": "{column: ts, delay: 10 minutes}",
+    "dedupe": "{keys: [id], watermark: {column: ts, delay: 1 hour}}",
+    "onError": "{malformed: count}",
+    "limits": "{maxOffsetsPerTrigger: 200000}",
+    "restart": "{attempts: 5, wait: 1 second, longestWait: 1 minute}",
+    "conf": "{spark.sql.shuffle.partitions: 4}",
+    "options": "{header: true}",
+}
+_LIMITS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+# Keys of sources and sinks that are never options of their format.
+_NOT_OPTIONS: Final = frozenset("format schema columns decode watermark static name from".split())
 
 
 class Located(NamedTuple):
     """A pipeline, and where its parts stand."""
 
     pipeline: Pipeline
-    places: Places
+    locations: Locations
 
 
 def read_yaml(file: str, text: str, environment: Mapping[str, str]) -> Located:
@@ -51,103 +69,117 @@ def read_yaml(file: str, text: str, environment: Mapping[str, str]) -> Located:
         notes.problem(root, "a pipeline file is a mapping of keys", "begin with `name: …`")
         notes.raise_problems()
     assert isinstance(root, yaml.MappingNode)
-    pipeline = _pipeline(Section(root, (), notes))
+    pipeline = _read(Section(root, (), notes), Pipeline)
     notes.raise_problems()
-    return Located(pipeline, notes.places())
+    assert pipeline is not None
+    return Located(pipeline, notes.locations())
 
 
-def _pipeline(top: Section) -> Pipeline:
-    name = top.text("name", required="add `name: …`: checkpoints and the consumer group are called by it")
-    found = Pipeline(
-        name=name or "?",
-        sources=_sources(top),
-        steps=_steps(top),
-        sinks=_sinks(top),
-        on_error=_on_error(top),
-        trigger=_trigger(top),
-        limits=_limits(top),
-        restart=_restart(top),
-        namesrv=top.text("namesrvAddr"),
-        checkpoint=top.text("checkpoint"),
-        create_topics=top.truth("createTopics") or False,
-        conf=_conf(top),
-    )
-    top.finish()
-    return found
+# ── by type ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Reader = Callable[[Section, str], Any]
+
+
+def _read(section: Section, kind: type[T], **known: Any) -> T | None:
+    """A part from its keys and what is known already; None when something that it needs is missing or wrong."""
+    readers = _SPECIAL.get(kind, {})
+    hints, values, is_complete = get_type_hints(kind), dict(known), True
+    # Options are the last: they are what no other field has asked for.
+    for each in sorted(fields(kind), key=lambda each: each.name == "options"):  # type: ignore[arg-type]
+        if each.name in known:
+            continue
+        key = each.metadata.get("key", _key_of(each.name))
+        value = (readers.get(each.name) or _reader(each, hints[each.name]))(section, key)
+        if value is not None:
+            values[each.name] = value
+        if missing := each.metadata.get("missing"):
+            is_complete &= value is not None
+            if key not in section:
+                section.wrong(None, f"{key} is missing", missing)
+    section.finish()
+    return kind(**values) if is_complete else None
+
+
+def _key_of(field: str) -> str:
+    first, *others = field.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _reader(field: Field[Any], hint: Any) -> Reader:
+    choices = field.metadata.get("choices")
+    return _READERS[field.metadata.get("kind", hint)] if choices is None else partial(_choice, choices)
+
+
+def _choice(choices: Sequence[str], section: Section, key: str) -> str | None:
+    return section.choice(key, choices)
+
+
+def _malformed(section: Section, key: str) -> Malformed | None:
+    word = section.choice(key, [each.value for each in Malformed])
+    return None if word is None else Malformed(word)
+
+
+def _part(kind: type[T], section: Section, key: str) -> T | None:
+    part = section.section(key, f"{key}: {_EXAMPLES[key]}")
+    return None if part is None else _read(part, kind)
+
+
+def _mapping(section: Section, key: str) -> dict[str, str] | None:
+    part = section.section(key, f"{key}: {_EXAMPLES[key]}")
+    return None if part is None else _options_of(part, part.keys())
+
+
+def _options_of(section: Section, keys: Iterable[str]) -> dict[str, str]:
+    return {key: value for key in keys if (value := section.option(key)) is not None}
+
+
+_READERS: Final[dict[Any, Reader]] = {
+    str: Section.text,
+    str | None: Section.text,
+    bool: Section.truth,
+    int: Section.whole,
+    float: Section.seconds,
+    DURATION: Section.duration,
+    Malformed: _malformed,
+    Sequence[str]: Section.texts,
+    Mapping[str, str]: _mapping,
+    **{each: partial(_part, each) for each in (Watermark, OnError, Restart)},
+    **{each | None: partial(_part, each) for each in (Decode, Watermark, Dedupe)},
+}
 
 
 # ── where rows come from ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _sources(top: Section) -> dict[str, Source]:
-    shared_decode = _decode(top)
-    if "source" in top and "sources" in top:
+def _sources(top: Section, key: str) -> dict[str, Source]:
+    shared_decode = _part(Decode, top, "decode")
+    sections: dict[str, Section | None] = {}
+    if "source" in top and key in top:
         top.wrong("source", "source and sources are both given", "keep `sources:` and give each a name")
     if "source" in top:
-        top.knows("sources")
-        section = top.section("source", _SOURCE_EXAMPLE, part=("sources", "source"))
-        return {} if section is None else {"source": _source(section, shared_decode)}
+        top.knows(key)
+        sections["source"] = top.section("source", _SOURCE_EXAMPLE, part=(key, "source"))
+    elif (table := top.section(key, "sources: {orders: {subscribe: orders}}")) is not None:
+        sections = {name: table.section(name, f"{name}: {{subscribe: {name}}}") for name in table.keys()}  # noqa: SIM118
+    elif key not in top:
+        top.wrong(None, "source is missing", f"as `{_SOURCE_EXAMPLE}`")
     top.knows("source")
-    table = top.section("sources", "sources: {orders: {subscribe: orders}}")
-    if table is None:
-        if "sources" not in top:
-            top.wrong(None, "source is missing", f"as `{_SOURCE_EXAMPLE}`")
-        return {}
-    sections = {name: table.section(name, f"{name}: {{subscribe: {name}}}") for name in table.keys()}  # noqa: SIM118
-    return {name: _source(section, shared_decode) for name, section in sections.items() if section is not None}
+    return {name: _source(each, shared_decode) for name, each in sections.items() if each is not None}
 
 
 def _source(section: Section, shared_decode: Decode | None) -> Source:
-    kind = section.choice("format", SOURCE_FORMATS) or ROCKETMQ
-    found = Source(
-        format=kind,
-        schema=section.text("schema"),
-        columns=section.texts("columns"),
-        decode=_decode(section) or (shared_decode if kind not in (*FILE_FORMATS, "rate") else None),
-        watermark=_watermark(section),
-        static=section.truth("static") or False,
-        options=_options(section),
-    )
-    section.finish()
+    found = _read(section, Source)
+    assert found is not None
+    if found.decode is None and found.format not in (*FILE_FORMATS, "rate"):
+        return replace(found, decode=shared_decode)
     return found
-
-
-def _decode(section: Section) -> Decode | None:
-    part = section.section("decode", 'decode: {format: json, schema: "id string"}')
-    if part is None:
-        return None
-    found = Decode(part.choice("format", DECODINGS) or "json", part.text("schema"))
-    part.finish()
-    return found
-
-
-def _watermark(section: Section) -> Watermark | None:
-    part = section.section("watermark", "watermark: {column: ts, delay: 10 minutes}")
-    if part is None:
-        return None
-    column = part.text("column", required="name the column with the time of the event")
-    delay = part.duration("delay")
-    if "delay" not in part:
-        part.wrong(None, "delay is missing", "say how late an event may come, as `delay: 10 minutes`")
-    part.finish()
-    return Watermark(column or "?", delay or "0 seconds")
-
-
-def _options(section: Section, *asked: str) -> dict[str, str]:
-    """All other keys are options of the format; which of them exist is known to `rules`."""
-    known = {"format", "schema", "columns", "decode", "watermark", "static", "name", "from", *asked}
-    options = {key: section.option(key) for key in section.keys() if key not in known and key != "options"}  # noqa: SIM118
-    more = section.section("options", "options: {header: true}")
-    if more is not None:
-        options |= {key: more.option(key) for key in more.keys()}  # noqa: SIM118
-    return {key: value for key, value in options.items() if value is not None}
 
 
 # ── what is done with them ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _steps(top: Section) -> list[Step]:
-    nodes = top.items("steps", "steps: [{name: paid, sql: SELECT * FROM input}]")
+def _steps(top: Section, key: str) -> list[Step]:
+    nodes = top.items(key, "steps: [{name: paid, sql: SELECT * FROM input}]")
     return [_step(top, node, number) for number, node in enumerate(nodes, 1)]
 
 
@@ -155,25 +187,9 @@ def _step(top: Section, node: yaml.MappingNode, number: int) -> Step:
     name = _name_of(node, f"step{number}")
     section = top.named(("steps", name), node)
     section.knows("name")
-    sql, dedupe = section.text("sql"), _dedupe(section)
     if ("sql" in section) == ("dedupe" in section):
         section.wrong(None, f"step {name} needs either sql or dedupe", "as `sql: SELECT … FROM input`")
-    found = Step(name, sql, dedupe, section.text("from"), _watermark(section))
-    section.finish()
-    return found
-
-
-def _dedupe(section: Section) -> Dedupe | None:
-    part = section.section("dedupe", "dedupe: {keys: [id], watermark: {column: ts, delay: 1 hour}}")
-    if part is None:
-        return None
-    keys, watermark = part.texts("keys"), _watermark(part)
-    if not keys and "keys" not in part:
-        part.wrong(None, "keys is missing", "name the columns that are the same in a repetition")
-    if watermark is None and "watermark" not in part:
-        part.wrong(None, "watermark is missing", "without it all keys are remembered for ever; add `watermark: …`")
-    part.finish()
-    return Dedupe(keys, watermark or Watermark("?", "0 seconds"))
+    return _read(section, Step, name=name) or Step(name)
 
 
 def _name_of(node: yaml.MappingNode, default: str) -> str:
@@ -187,13 +203,12 @@ def _name_of(node: yaml.MappingNode, default: str) -> str:
 # ── where they go ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _sinks(top: Section) -> list[Sink]:
-    if "sink" in top and "sinks" in top:
+def _sinks(top: Section, key: str) -> list[Sink]:
+    if "sink" in top and key in top:
         top.wrong("sink", "sink and sinks are both given", "keep `sinks:` as a list")
-    key = "sink" if "sink" in top else "sinks"
-    top.knows("sink", "sinks")
-    nodes = list(top.items(key, _SINK_EXAMPLE))
-    if not nodes and key not in top:
+    top.knows("sink", key)
+    nodes = list(top.items("sink" if "sink" in top else key, _SINK_EXAMPLE))
+    if not nodes and "sink" not in top and key not in top:
         top.wrong(None, "sink is missing", f"as `{_SINK_EXAMPLE}`")
     return [_sink(top, node) for node in nodes]
 
@@ -201,19 +216,12 @@ def _sinks(top: Section) -> list[Sink]:
 def _sink(top: Section, node: yaml.MappingNode) -> Sink:
     name = _name_of(node, _default_sink_name(node))
     section = top.named(("sinks", name), node)
-    section.knows("name", "topic", "path")
+    section.knows("name")
     kind = section.choice("format", SINK_FORMATS) or ROCKETMQ
     message = {key: section.text(key) for key in MESSAGE_COLUMNS} if kind == ROCKETMQ else {}
-    found = Sink(
-        name,
-        kind,
-        section.text("from"),
-        _options(section, "partitionBy", "outputMode", *message),
-        {key: value for key, value in message.items() if value is not None},
-        section.texts("partitionBy"),
-        section.choice("outputMode", OUTPUT_MODES) or "append",
-    )
-    section.finish()
+    given = {key: value for key, value in message.items() if value is not None}
+    found = _read(section, Sink, name=name, format=kind, message=given)
+    assert found is not None
     return found
 
 
@@ -226,57 +234,38 @@ def _default_sink_name(node: yaml.MappingNode) -> str:
 # ── how it runs ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _on_error(top: Section) -> OnError:
-    part = top.section("onError", "onError: {malformed: count}")
+def _trigger(top: Section, key: str) -> Trigger | None:
+    if key in top and isinstance(top.value(key), yaml.ScalarNode):
+        return Trigger(None) if top.choice(key, ["availableNow"]) else None
+    part = top.section(key, "trigger: {processingTime: 1 second}")
     if part is None:
-        return OnError()
-    what = part.choice("malformed", [each.value for each in Malformed])
-    found = OnError(Malformed(what or "count"), part.text("topic"))
-    part.finish()
-    return found
-
-
-def _trigger(top: Section) -> Trigger:
-    if "trigger" in top and isinstance(top.value("trigger"), yaml.ScalarNode):
-        word = top.choice("trigger", ["availableNow"])
-        return Trigger(None) if word else Trigger()
-    part = top.section("trigger", "trigger: {processingTime: 1 second}")
-    if part is None:
-        return Trigger()
-    every, once = part.duration("processingTime"), part.truth("availableNow")
+        return None
+    every, once = part.seconds("processingTime"), part.truth("availableNow")
     if "processingTime" in part and once:
         part.wrong("availableNow", "processingTime and availableNow exclude each other", "keep one of them")
     part.finish()
     if once:
         return Trigger(None)
-    return Trigger() if every is None else Trigger(duration_seconds(every))
+    return None if every is None else Trigger(every)
 
 
-def _limits(top: Section) -> dict[str, str]:
-    part = top.section("limits", "limits: {maxOffsetsPerTrigger: 200000}")
+def _limits(top: Section, key: str) -> dict[str, str] | None:
+    part = top.section(key, f"{key}: {_EXAMPLES[key]}")
     if part is None:
-        return {}
-    found = {key: part.option(key) for key in _LIMITS}
+        return None
+    found = _options_of(part, _LIMITS)
     part.finish()
-    return {key: value for key, value in found.items() if value is not None}
+    return found
 
 
-def _restart(top: Section) -> Restart:
-    part = top.section("restart", "restart: {attempts: 5, wait: 1 second, longestWait: 1 minute}")
-    if part is None:
-        return Restart()
-    usual = Restart()
-    attempts, first, longest = part.whole("attempts", least=0), part.duration("wait"), part.duration("longestWait")
-    part.finish()
-    return Restart(
-        usual.attempts if attempts is None else attempts,
-        usual.first_seconds if first is None else duration_seconds(first) or 0.0,
-        usual.longest_seconds if longest is None else duration_seconds(longest) or 0.0,
-    )
+def _other_options(section: Section, key: str) -> dict[str, str]:
+    """Keys that no field has asked for are options of the format; which of them exist is known to `rules`."""
+    options = _options_of(section, [each for each in section.unasked() if each not in _NOT_OPTIONS and each != key])
+    return options | (_mapping(section, key) or {})
 
 
-def _conf(top: Section) -> dict[str, str]:
-    part = top.section("conf", "conf: {spark.sql.shuffle.partitions: 4}")
-    if part is None:
-        return {}
-    return {key: value for key in part.keys() if (value := part.option(key)) is not None}  # noqa: SIM118
+_SPECIAL: Final[dict[type, dict[str, Reader]]] = {
+    Pipeline: {"sources": _sources, "steps": _steps, "sinks": _sinks, "trigger": _trigger, "limits": _limits},
+    Source: {"options": _other_options},
+    Sink: {"options": _other_options},
+}

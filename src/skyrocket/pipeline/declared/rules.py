@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from skyrocket.pipeline.declared.known_options import sink_options, source_options
-from skyrocket.pipeline.declared.places import KEY, Part, Places
+from skyrocket.pipeline.commit_log.settings import OPTIONS as LOG_OPTIONS
+from skyrocket.pipeline.declared.locations import KEY, Locations, Part
 from skyrocket.pipeline.declared.plan import (
+    COMMIT_LOG,
     DECODINGS,
     FILE_FORMATS,
     INPUT,
@@ -24,6 +25,8 @@ from skyrocket.pipeline.declared.plan import (
     Step,
 )
 from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, suggestion
+from skyrocket.pipeline.topic_sink.settings import OPTION_NAMES as SINK_OPTIONS
+from skyrocket.pipeline.topic_source.settings import OPTIONS as SOURCE_OPTIONS
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PATH_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -31,10 +34,15 @@ _SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
 
 Fault = tuple[Part, str, str]
 
+_JDBC: Final = ("url", "table", "driver", "user", "password", "batchsize", "truncate", "isolationLevel")
+_CONSOLE: Final = ("numRows", "truncate")
+# The runner's own business; who gives them here would have two pipelines share one progress.
+_OURS: Final = ("initialOffsetsLocation", "checkpointLocation")
 
-def check_rules(pipeline: Pipeline, places: Places) -> None:
+
+def check_rules(pipeline: Pipeline, locations: Locations) -> None:
     """Raises PipelineFileError with all that is wrong."""
-    problems = [Problem(places.of(part), cause, step) for part, cause, step in _faults(pipeline)]
+    problems = [Problem(locations.of(part), cause, step) for part, cause, step in _faults(pipeline)]
     if problems:
         raise PipelineFileError(problems)
 
@@ -100,7 +108,7 @@ def _source_faults(part: Part, name: str, source: Source) -> Iterator[Fault]:
             f"schema is for files, not for {source.format}",
             "of messages say `columns:` or `decode:`",
         )
-    if source.columns and source.format not in (ROCKETMQ, "rocketmq-commitlog"):
+    if source.columns and source.format not in (ROCKETMQ, COMMIT_LOG):
         yield (*part, "columns"), "columns is for messages", "choose columns of files in a step's SQL"
     if source.columns and source.decode is not None and "body" not in source.columns:
         yield (*part, "columns"), "body is not among the columns, but is to be decoded", "add body"
@@ -146,9 +154,7 @@ def _sink_faults(sink: Sink, pipeline: Pipeline) -> Iterator[Fault]:
         yield (*part, "partitionBy"), "partitionBy is for files", "take it away"
     for column in sink.message.keys() - set(MESSAGE_COLUMNS):
         yield part, f"a message has no {column}", suggestion(column, MESSAGE_COLUMNS)
-    known = sink_options(sink.format)
-    shown = None if known is None else [*known, *(MESSAGE_COLUMNS if sink.format == ROCKETMQ else ())]
-    yield from _option_faults(part, sink.options, shown, sink.format)
+    yield from _option_faults(part, sink.options, sink_options(sink.format), sink.format)
 
 
 _NEEDED_EXAMPLES: Final = {"topic": "orders_paid", "path": "lake/orders", "url": "jdbc:…", "table": "orders"}
@@ -192,3 +198,17 @@ def _option_faults(part: Part, options: Iterable[str], known: Sequence[str] | No
     for option in options:
         if option.lower() not in by_case:
             yield (*part, option, KEY), f"{option} is not known in format {kind}", suggestion(option, known)
+
+
+def source_options(kind: str) -> Sequence[str] | None:
+    """Which options the format has; None where Spark alone knows them all."""
+    if kind == ROCKETMQ:
+        return [name for name in SOURCE_OPTIONS if name not in _OURS]
+    return LOG_OPTIONS if kind == COMMIT_LOG else None
+
+
+def sink_options(kind: str) -> Sequence[str] | None:
+    """Which options the format has; None where Spark alone knows them all."""
+    if kind == ROCKETMQ:
+        return [*(name for name in SINK_OPTIONS if name not in _OURS), *MESSAGE_COLUMNS]
+    return {"jdbc": _JDBC, "console": _CONSOLE}.get(kind)

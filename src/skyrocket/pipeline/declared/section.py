@@ -1,31 +1,24 @@
-"""One mapping of a pipeline file, read key by key; what is wrong is noted with its place, and reading goes on."""
+"""One mapping of a pipeline file, read key by key; what is wrong is noted with its location, and reading goes on."""
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, TypeVar
 
 import yaml
 
-from skyrocket.pipeline.declared.places import KEY, Part, WrittenPlaces
-from skyrocket.pipeline.declared.problems import PipelineFileError, Place, Problem, suggestion
+from skyrocket.pipeline.declared.locations import KEY, Part, YamlLocations
+from skyrocket.pipeline.declared.problems import Location, PipelineFileError, Problem, suggestion
 from skyrocket.pipeline.declared.yaml_text import FileText, Words
+from skyrocket.pipeline.options import duration_ms, truth
 
-_DURATION: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]+)")
-_SECONDS: Final = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
-    **dict.fromkeys(("s", "second", "seconds"), 1.0),
-    **dict.fromkeys(("m", "minute", "minutes"), 60.0),
-    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
-    **dict.fromkeys(("d", "day", "days"), 86400.0),
-}
-_TRUTHS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+T = TypeVar("T")
 
 
 def duration_seconds(text: str) -> float | None:
-    """ "10 seconds", "5m", "200 ms"; None for anything else."""
-    match = _DURATION.fullmatch(text.strip().lower())
-    return float(match["number"]) * _SECONDS[match["unit"]] if match and match["unit"] in _SECONDS else None
+    """ "10 seconds", "5m", "200 ms"; None for anything else, also for a bare number."""
+    found = duration_ms(text) if text.strip()[-1:].isalpha() else None
+    return None if found is None else found / 1000
 
 
 class Notes:
@@ -35,28 +28,28 @@ class Notes:
         self.file = file
         self.environment = environment
         self.problems: list[Problem] = []
-        self._places: dict[Part, Callable[[int], Place]] = {}
+        self._locations: dict[Part, Callable[[int], Location]] = {}
 
-    def problem(self, where: yaml.Node | Place, cause: str, next_step: str) -> None:
-        place = where if isinstance(where, Place) else self.file.place(where.start_mark.index)
-        self.problems.append(Problem(place, cause, next_step))
+    def problem(self, where: yaml.Node | Location, cause: str, next_step: str) -> None:
+        location = where if isinstance(where, Location) else self.file.location(where.start_mark.index)
+        self.problems.append(Problem(location, cause, next_step))
 
     def words(self, node: yaml.ScalarNode) -> Words:
         words = Words(self.file, node, self.environment)
-        for variable, place in words.missing:
+        for variable, location in words.missing:
             name = variable.strip("${}")
             if re.fullmatch(r"[A-Za-z_]\w*", name):
                 step = f"export {name}, or write ${{{name}:-something}}"
             else:
                 step = "write ${NAME} or ${NAME:-default}, or $${ for the characters themselves"
-            self.problem(place, f"{variable} cannot be replaced", step)
+            self.problem(location, f"{variable} cannot be replaced", step)
         return words
 
-    def at(self, part: Part, place: Callable[[int], Place]) -> None:
-        self._places[part] = place
+    def at(self, part: Part, location: Callable[[int], Location]) -> None:
+        self._locations[part] = location
 
-    def places(self) -> WrittenPlaces:
-        return WrittenPlaces(self.file.file, self._places)
+    def locations(self) -> YamlLocations:
+        return YamlLocations(self.file.file, self._locations)
 
     def raise_problems(self) -> None:
         if self.problems:
@@ -73,8 +66,8 @@ class Section:
         self._values: dict[str, yaml.Node] = {}
         self._keys: dict[str, yaml.Node] = {}
         self._asked: list[str] = []
-        place = notes.file.place(node.start_mark.index)
-        notes.at(part, lambda _: place)
+        location = notes.file.location(node.start_mark.index)
+        notes.at(part, lambda _: location)
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 notes.problem(key, "a key must be a word", "write `key: value`")
@@ -82,12 +75,12 @@ class Section:
                 notes.problem(key, f"{key.value} is given twice", "keep one of them")
             else:
                 self._keys[key.value], self._values[key.value] = key, value
-                self._note_place(key.value, key)
+                self._note_location(key.value, key)
 
-    def _note_place(self, key: str, node: yaml.Node) -> None:
-        place = self._notes.file.place(node.start_mark.index)
-        self._notes.at((*self.part, key), lambda _: place)
-        self._notes.at((*self.part, key, KEY), lambda _: place)
+    def _note_location(self, key: str, node: yaml.Node) -> None:
+        location = self._notes.file.location(node.start_mark.index)
+        self._notes.at((*self.part, key), lambda _: location)
+        self._notes.at((*self.part, key, KEY), lambda _: location)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,6 +89,9 @@ class Section:
 
     def keys(self) -> list[str]:
         return list(self._values)
+
+    def unasked(self) -> list[str]:
+        return [key for key in self._values if key not in self._asked]
 
     def knows(self, *keys: str) -> None:
         """Keys that may stand here, whether they are asked for or not."""
@@ -109,23 +105,17 @@ class Section:
             return None
         return node
 
-    def text(self, key: str, *, required: str | None = None) -> str | None:
-        """A scalar as it is written; `required` is the next step when it is missing."""
+    def text(self, key: str) -> str | None:
+        """A scalar as it is written."""
         node = self.value(key)
-        if node is None:
-            if required is not None and key not in self._values:
-                self.wrong(None, f"{key} is missing", required)
-            return None
-        if not isinstance(node, yaml.ScalarNode):
-            self.wrong(
-                key, f"{key} must be a text, not {_kind(node)}", f"write `{key}: …` on one line, or a block with |"
-            )
-            return None
-        return self._words((*self.part, key), node)
+        if node is None or isinstance(node, yaml.ScalarNode):
+            return None if node is None else self._words((*self.part, key), node)
+        self.wrong(key, f"{key} must be a text, not {_kind(node)}", f"write `{key}: …` on one line, or a block with |")
+        return None
 
     def _words(self, part: Part, node: yaml.ScalarNode) -> str:
         words = self._notes.words(node)
-        self._notes.at(part, words.place)
+        self._notes.at(part, words.location)
         return words.text
 
     def choice(self, key: str, choices: Sequence[str]) -> str | None:
@@ -135,32 +125,25 @@ class Section:
         self.wrong(key, f"{key} cannot be {text}", suggestion(text, choices))
         return None
 
-    def whole(self, key: str, least: int = 1) -> int | None:
+    def _checked(self, key: str, parse: Callable[[str], T | None], kind: str, examples: Sequence[str]) -> T | None:
         text = self.text(key)
-        if text is None:
-            return None
-        digits = text.replace("_", "")
-        if not digits.isdecimal() or int(digits) < least:
-            self.wrong(
-                key, f"{key} must be a whole number of at least {least}, not {text}", f"as `{key}: {max(least, 1000)}`"
-            )
-            return None
-        return int(digits)
+        value = None if text is None else parse(text)
+        if text is not None and value is None:
+            self.wrong(key, f"{key} must be {kind}, not {text}", f"as {' or '.join(f'`{key}: {e}`' for e in examples)}")
+        return value
+
+    def whole(self, key: str) -> int | None:
+        return self._checked(key, _whole, "a whole number of at least 0", ["1000"])
 
     def truth(self, key: str) -> bool | None:
-        text = self.text(key)
-        if text is None or text.lower() in _TRUTHS:
-            return None if text is None else _TRUTHS[text.lower()]
-        self.wrong(key, f"{key} must be true or false, not {text}", f"as `{key}: true`")
-        return None
+        return self._checked(key, truth, "true or false", ["true"])
+
+    def seconds(self, key: str) -> float | None:
+        return self._checked(key, duration_seconds, "a length of time", ["10 seconds", "1 hour"])
 
     def duration(self, key: str) -> str | None:
         """A length of time as it is written, checked."""
-        text = self.text(key)
-        if text is None or duration_seconds(text) is not None:
-            return text
-        self.wrong(key, f"{key} must be a length of time, not {text}", f"as `{key}: 10 seconds` or `{key}: 1 hour`")
-        return None
+        return None if self.seconds(key) is None else self.text(key)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """One text or a list of them."""
@@ -216,10 +199,15 @@ class Section:
 
     def finish(self) -> None:
         """Everything was asked for: what is left has a wrong name."""
-        for key in self._values.keys() - set(self._asked):
+        for key in self.unasked():
             self._notes.problem(
                 self._keys[key], f"{key} is not known {_where(self.part)}", suggestion(key, sorted(set(self._asked)))
             )
+
+
+def _whole(text: str) -> int | None:
+    digits = text.replace("_", "")
+    return int(digits) if digits.isdecimal() else None
 
 
 def _where(part: Part) -> str:

@@ -7,37 +7,40 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.errors import PySparkException, QueryContextType
 
-from skyrocket.pipeline.declared.places import Part, Places
-from skyrocket.pipeline.declared.problems import Problem, nearest, suggestion
+from skyrocket.pipeline.declared.locations import Locations, Part
+from skyrocket.pipeline.declared.problems import Problem, suggestion
+from skyrocket.pipeline.options import nearest
 
 _LINE_AND_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
-def problem_of(error: PySparkException, part: Part, text: str, places: Places, tables: Sequence[str]) -> Problem:
+def problem_of(error: PySparkException, part: Part, text: str, locations: Locations, tables: Sequence[str]) -> Problem:
     """`text` is the statement that Spark was given, `tables` what it could have named."""
-    place = places.of(part, _index(error, text))
+    location = locations.of(part, _index(error, text))
     parameters = error.getMessageParameters() or {}
     match (error.getCondition() or "").split("."):
         case ["TABLE_OR_VIEW_NOT_FOUND", *_]:
             wrong = parameters.get("relationName", "?").replace("`", "")
-            return Problem(place, f"there is no source or former step {wrong}", suggestion(wrong, tables))
+            return Problem(location, f"there is no source or former step {wrong}", suggestion(wrong, tables))
         case ["UNRESOLVED_COLUMN", *_]:
             wrong = parameters.get("objectName", "?").replace("`", "")
             proposal = [name.strip() for name in parameters.get("proposal", "").replace("`", "").split(",")]
-            return Problem(place, f"there is no column {wrong}", _column_advice(wrong, proposal))
+            return Problem(location, f"there is no column {wrong}", _column_advice(wrong, proposal))
         case ["UNRESOLVED_ROUTINE", *_]:
             wrong = parameters.get("routineName", "?").replace("`", "")
-            return Problem(place, f"there is no function {wrong}", "see the list of Spark SQL's functions")
+            return Problem(location, f"there is no function {wrong}", "see the list of Spark SQL's functions")
         case ["PARSE_SYNTAX_ERROR", *_]:
             return Problem(
-                place, f"syntax error at {parameters.get('error', '?')}", "this is not Spark SQL; check the words here"
+                location,
+                f"syntax error at {parameters.get('error', '?')}",
+                "this is not Spark SQL; check the words here",
             )
         case ["PARSE_EMPTY_STATEMENT", *_]:
-            return Problem(place, "the statement is empty", "write `SELECT … FROM …`")
+            return Problem(location, "the statement is empty", "write `SELECT … FROM …`")
         case ["STREAMING_OUTPUT_MODE", *_]:
             step = "group by a window over a column with a watermark, or write `outputMode: update`"
-            return Problem(place, _sentence(error), step)
-    return Problem(place, _sentence(error), "change the statement here")
+            return Problem(location, _sentence(error), step)
+    return Problem(location, _sentence(error), "change the statement here")
 
 
 def _column_advice(wrong: str, proposal: Sequence[str]) -> str:

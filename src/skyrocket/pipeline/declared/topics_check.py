@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skyrocket.client.names import wrap
-from skyrocket.pipeline.declared.places import Part, Places
+from skyrocket.pipeline.declared.locations import Locations, Part
 from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline, Sink, Source
-from skyrocket.pipeline.declared.problems import PipelineFileError, Problem, nearest
-from skyrocket.pipeline.options import Options
+from skyrocket.pipeline.declared.problems import PipelineFileError, Problem
+from skyrocket.pipeline.options import Options, nearest
 from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS, NAMESPACE, cluster_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skyrocket.client.blocking import Admin
 
 
-def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: bool = True) -> None:
+def check_topics(pipeline: Pipeline, locations: Locations, admin: "Admin", *, create: bool = True) -> None:
     """Raises PipelineFileError for topics that do not exist; with `createTopics` those of sinks are made."""
     existing = admin.topics()  # with their namespaces
     missing = [(part, topic) for part, topic in read_topics(pipeline) if topic not in existing]
@@ -26,7 +26,7 @@ def check_topics(pipeline: Pipeline, places: Places, admin: "Admin", *, create: 
     else:
         missing += [(part, topic) for part, topic in written_topics(pipeline) if topic in to_write]
     if missing:
-        raise PipelineFileError([Problem(places.of(part), *_said(topic, existing, part)) for part, topic in missing])
+        raise PipelineFileError([Problem(locations.of(part), *_said(topic, existing, part)) for part, topic in missing])
 
 
 def cluster_settings(pipeline: Pipeline, namesrv: str) -> "ClientSettings":
@@ -51,7 +51,7 @@ def _said(topic: str, existing: list[str], part: Part) -> tuple[str, str]:
 
 
 def read_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
-    """With their namespaces."""
+    """Topics of sources with their namespaces, and where each stands."""
     for name, source in pipeline.sources.items():
         if source.format == ROCKETMQ:
             for topic in source.options.get("subscribe", "").split(","):
@@ -60,7 +60,7 @@ def read_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
 
 
 def written_topics(pipeline: Pipeline) -> Iterator[tuple[Part, str]]:
-    """With their namespaces."""
+    """Topics of sinks and of malformed bodies with their namespaces, and where each stands."""
     for sink in pipeline.sinks:
         if sink.format == ROCKETMQ:
             yield ("sinks", sink.name, "topic"), wrap(sink.options.get(NAMESPACE, ""), sink.options["topic"])

@@ -18,7 +18,7 @@ def query_name(pipeline: Pipeline, sink: Sink) -> str:
 
 
 def checkpoint_of(pipeline: Pipeline, sink: Sink) -> str:
-    """Each sink has come to a place of its own."""
+    """Each sink is at a batch of its own."""
     return f"{pipeline.checkpoint_directory}/{sink.name}"
 
 

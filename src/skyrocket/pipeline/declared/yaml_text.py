@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import yaml
 
-from skyrocket.pipeline.declared.problems import PipelineFileError, Place, Problem
+from skyrocket.pipeline.declared.problems import Location, PipelineFileError
 
 _VARIABLE: Final = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|\$\{[^}]*\}?")
 
@@ -23,9 +23,9 @@ class FileText:
         self.text = text
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
-    def place(self, index: int) -> Place:
+    def location(self, index: int) -> Location:
         line = bisect_right(self._line_starts, index)
-        return Place(self.file, line, index - self._line_starts[line - 1] + 1)
+        return Location(self.file, line, index - self._line_starts[line - 1] + 1)
 
     def root(self) -> yaml.Node:
         """The document; raises PipelineFileError when it is not YAML, or empty."""
@@ -33,16 +33,13 @@ class FileText:
             node: yaml.Node | None = yaml.compose(self.text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            place = Place(self.file, 1, 1) if mark is None else Place(self.file, mark.line + 1, mark.column + 1)
-            context = f" {error.context}" if error.context else ""
-            raise PipelineFileError([Problem(place, f"not YAML: {error.problem}{context}", _YAML_HINT)]) from None
+            line, column = (0, 0) if mark is None else (mark.line, mark.column)
+            cause = f"not YAML: {error.problem}{f' {error.context}' if error.context else ''}"
+            raise PipelineFileError.at(self.file, cause, _YAML_HINT, line + 1, column + 1) from None
         except yaml.YAMLError as error:
-            first_line = str(error).splitlines()[0]
-            raise PipelineFileError([Problem(Place(self.file, 1, 1), f"not YAML: {first_line}", _YAML_HINT)]) from None
+            raise PipelineFileError.at(self.file, f"not YAML: {str(error).splitlines()[0]}", _YAML_HINT) from None
         if node is None:
-            raise PipelineFileError(
-                [Problem(Place(self.file, 1, 1), "the file is empty", "docs/pipeline-files.md has one")]
-            )
+            raise PipelineFileError.at(self.file, "the file is empty", "docs/pipeline-files.md has one")
         return node
 
 
@@ -50,24 +47,24 @@ _YAML_HINT: Final = "check indentation and quotes around here"
 
 
 class Words:
-    """The text of a scalar after replacement; `place(index)` is where that character stands in the file."""
+    """The text of a scalar after replacement; `location(index)` is where that character stands in the file."""
 
     def __init__(self, file: FileText, node: yaml.ScalarNode, environment: Mapping[str, str]) -> None:
         self._file = file
-        self.start = file.place(node.start_mark.index)
+        self.start = file.location(node.start_mark.index)
         origins = _origins(file.text, node)
         replaced = _replaced(node.value, environment)
         self.text = replaced.text
-        self.missing = [(name, file.place(origins[index])) for name, index in replaced.missing]
+        self.missing = [(name, file.location(origins[index])) for name, index in replaced.missing]
         self._origins = [origins[min(index, len(origins) - 1)] for index in replaced.indices]
 
-    def place(self, index: int = 0) -> Place:
+    def location(self, index: int = 0) -> Location:
         if not self._origins:
             return self.start
         if index >= len(self._origins):  # the end of the text, as in a statement that is not finished
-            last = self._file.place(self._origins[-1])
+            last = self._file.location(self._origins[-1])
             return last._replace(column=last.column + 1)
-        return self._file.place(self._origins[index])
+        return self._file.location(self._origins[index])
 
 
 class _Replaced(NamedTuple):

@@ -1,4 +1,4 @@
-"""Made-up orders, the same ones each time; as in real life some are sent twice, and some nobody can read."""
+"""Made-up orders, equal each time; as in real life some are sent twice, and some cannot be read."""
 
 import json
 import math

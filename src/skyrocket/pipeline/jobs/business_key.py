@@ -7,13 +7,13 @@
 A message id is not enough for idempotence: an application that sends an order twice gives it two ids.
 """
 
-import difflib
 import re
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.options import nearest
 from skyrocket.pipeline.schema import COLUMNS
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def key_column(spec: str) -> "Column":
     if spec in COLUMNS and spec not in _NO_KEYS:
         return fn.nullif(fn.col(spec).cast("string"), fn.lit(""))
     offered = [name for name in COLUMNS if name not in _NO_KEYS]
-    near = [] if spec in _NO_KEYS else difflib.get_close_matches(spec, offered, n=1)
-    advice = f"did you mean {near[0]}?" if near else "write keys, uniqKey, property:NAME or json:$.path"
-    raise ConfigError(f"{spec!r} is no key of a message; {advice}")
+    meant = None if spec in _NO_KEYS else nearest(spec, offered)
+    advice = f"did you mean {meant}?" if meant else "write keys, uniqKey, property:NAME or json:$.path"
+    raise ConfigError(f"{spec!r} is not a key of a message; {advice}")
 
 
 def columns_for(spec: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ _SCHEMA: Final = pa.schema(
 
 
 class JoinTask(NamedTuple):
-    """What a task is told."""
+    """The files that one task joins."""
 
     root: str
     staging: str
@@ -42,7 +42,7 @@ def run(
     """Join what is small; files that are gone afterwards are gone for readers that listed them before."""
     lake = Lake(lake_root)
     if not lake.books.is_dir():
-        raise ConfigError(f"{lake_root} is no lake: `skyrocket pipeline archive --lake {lake_root}` makes one")
+        raise ConfigError(f"{lake_root} is not a lake: `skyrocket pipeline archive --lake {lake_root}` makes one")
     notes: list[str] = []
     groups = files_to_join(lake.state().files.values(), target_bytes)
     if not dry_run and groups:

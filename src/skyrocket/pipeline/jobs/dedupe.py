@@ -30,7 +30,7 @@ _MOST_DUPLICATES: Final = 100_000
 
 
 def keyed(messages: "DataFrame", spec: str) -> "DataFrame":
-    """With the key as a column."""
+    """Messages with their business key as a column."""
     return messages.withColumn(KEY, key_column(spec))
 
 

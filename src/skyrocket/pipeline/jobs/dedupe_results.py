@@ -9,10 +9,10 @@ from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
 from skyrocket.model import property_names as names
+from skyrocket.pipeline.durable_files import digest
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
 from skyrocket.pipeline.jobs.dedupe import NEEDED_COLUMNS, PLACE, Keep, clean, first_within, keyed, ranked, run
 from skyrocket.pipeline.jobs.inputs import Input, Topics, Window, messages
-from skyrocket.pipeline.jobs.remembered import digest
 from skyrocket.pipeline.report import Report
 from skyrocket.pipeline.schema import COLUMNS, spark_ddl
 
@@ -59,7 +59,7 @@ def as_outgoing(records: "DataFrame") -> "DataFrame":
 
 
 def job_name(rows: "DataFrame", to: str, by: str, keep: Keep) -> str:
-    """The same for the same messages: a job that is run again over them has nothing to send."""
+    """Equal for equal messages: a job that runs again over them has nothing to send."""
     extent = rows.groupBy(*PLACE[:3]).agg(fn.min("queueOffset"), fn.max("queueOffset"), fn.count("*")).collect()
     return digest({"to": to, "by": by, "keep": keep, "messages": str(sorted(map(tuple, extent)))})
 

@@ -91,7 +91,7 @@ def causes(dead: "DataFrame") -> "DataFrame":
 def samples(dead: "DataFrame", most: int) -> "DataFrame":
     """The newest letters of each cause, with the beginning of their bodies."""
     newest = best_of(dead, _CAUSE, fn.desc("died"), fn.desc("queueOffset"), most=most)
-    # Bodies are anybody's bytes: what is no text is shown, not an error.
+    # Bodies may be any bytes: what is not text is shown, not an error.
     text = fn.substring(fn.try_validate_utf8(fn.col("body").cast("string")), 1, _BODY_CHARACTERS)
     shown = fn.coalesce(text, fn.substring(fn.hex("body"), 1, _BODY_CHARACTERS))
     columns = ("messageId", "keys", "died", "errorMessage", "traceback")

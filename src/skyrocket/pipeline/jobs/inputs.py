@@ -34,7 +34,7 @@ class Window:
             raise ConfigError("--since is not before --until: no message can be in between")
 
     def holds(self, time: "Column") -> "Column":
-        """For a column of timestamps."""
+        """Whether a column of timestamps lies in the window."""
         condition = fn.lit(True)
         if self.since_ms is not None:
             condition = condition & (fn.unix_millis(time) >= self.since_ms)
@@ -126,7 +126,7 @@ def _of_store(
     spark: "SparkSession", source: Store, topics: Sequence[str] | str, columns: Sequence[str], window: Window
 ) -> "DataFrame":
     if not (source.directory / "commitlog").is_dir():
-        raise ConfigError(f"{source.directory} is no store: it has no folder `commitlog`; give its parent directory")
+        raise ConfigError(f"{source.directory} is not a store: it has no folder `commitlog`; give its parent directory")
     reader = spark.read.format("rocketmq-commitlog").schema(spark_ddl(columns)).option("brokerName", source.name)
     # Records that nobody asked for are left in the file. The rows are compared once more, by whoever called.
     if not isinstance(topics, str):
@@ -142,7 +142,7 @@ def _of_archive(
     spark: "SparkSession", source: Archive, topics: Sequence[str] | str, columns: Sequence[str], window: Window
 ) -> "DataFrame":
     if not source.directory.is_dir():
-        raise ConfigError(f"{source.directory} is no directory: give that of an archive")
+        raise ConfigError(f"{source.directory} is not a directory: give that of an archive")
     lake = Lake(source.directory)
     if lake.books.is_dir():
         held = [str(lake.root / each.path) for each in lake.state().files.values() if _may_hold(each, topics, window)]

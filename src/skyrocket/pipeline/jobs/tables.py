@@ -43,3 +43,17 @@ def text_of_ms(time_ms: int | float | None) -> str:
 def floats(values: Sequence[Any]) -> list[float]:
     """For a plot: what was not measured is a hole."""
     return [float("nan") if value is None else float(value) for value in values]
+
+
+def skewed(counts: "DataFrame", of: Sequence[str], column: str, *, factor: float, least: int) -> "DataFrame":
+    """Queues with more than `factor` times the mean of those with the same `of`, and more than `least`; largest first.
+
+    They are why adding consumers does not help. `mean` and `ratio` say by how much; a topic with one queue has nothing
+    to be compared with.
+    """
+    siblings = Window.partitionBy(*of)
+    compared = counts.withColumn("mean", fn.avg(column).over(siblings)).withColumn(
+        "ratio", fn.try_divide(fn.col(column), fn.col("mean"))
+    )
+    is_skewed = (fn.col("ratio") > factor) & (fn.col(column) >= least) & (fn.count("*").over(siblings) > 1)
+    return compared.withColumn("_skewed", is_skewed).where("_skewed").drop("_skewed").orderBy(fn.desc("ratio"), *of)

@@ -23,8 +23,7 @@ from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
-from skyrocket.pipeline.jobs.skew import skewed
-from skyrocket.pipeline.jobs.tables import PERCENTILES, floats, percentiles, table
+from skyrocket.pipeline.jobs.tables import PERCENTILES, floats, percentiles, skewed, table
 from skyrocket.pipeline.jobs.trace_events import CALL_BEGAN, CALL_ENDED, DAMAGED, SENT, events
 from skyrocket.pipeline.report import Plot, Report
 
@@ -46,7 +45,7 @@ _UNKNOWN: Final = "(not traced)"
 
 @dataclass(frozen=True)
 class TraceLimits:
-    """What is worth a look."""
+    """From where on something is a finding."""
 
     slow_factor: float = 3.0  # a client's p90 against the p90 of the other clients of its group
     slow_ms: float = 10.0  # and at least so long
@@ -146,7 +145,7 @@ def _with_store_times(sent: "DataFrame", stored: "DataFrame") -> "DataFrame":
 
 def latency(travelled: "DataFrame") -> "DataFrame":
     """Percentiles of each stage, in one pass over all the ways of LATENCY_BY; `latency_table` takes one of them."""
-    # A message with three groups has three journeys but was sent once, and that is no matter of its groups.
+    # A message with three groups has three journeys but was sent once, and whatever its groups did.
     first = fn.row_number().over(Window.partitionBy("messageId").orderBy("group")) == 1
     minute = fn.timestamp_millis(fn.floor(fn.col("sentMs") / 60_000) * 60_000)
     rows = travelled.withColumn("sendMs", fn.when(first, fn.col("sendMs"))).withColumn("minute", minute)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from skyrocket.pipeline.report.cells import cell_text, is_number
 from skyrocket.pipeline.report.plot import Plot
 
-MOST_ROWS: Final = 500  # a browser is no database: the Parquet files have all of them
+MOST_ROWS: Final = 500  # a browser is not a database: the Parquet files have all of them
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #d0d7de; --soft: #f6f8fa; --dim: #59636e; --good: #1a7f37; --bad: #cf222e; }

@@ -30,7 +30,7 @@ class StageState(NamedTuple):
 
 @contextlib.contextmanager
 def stage_progress(spark: SparkSession, label: str, *, terminal: bool | None = None) -> Iterator[None]:
-    """Show the stages that run meanwhile; silent when stderr is no terminal."""
+    """Show the stages that run meanwhile; silent when stderr is not a terminal."""
     if not (sys.stderr.isatty() if terminal is None else terminal):
         yield
         return

@@ -70,7 +70,7 @@ class BatchRecords:
         return found
 
     def add_fence(self, batch: str, topic: str, fence: Fence) -> None:
-        """Before the first send."""
+        """Write down, before the first send, where the queues end."""
         ends = [[queue.broker_name, queue.queue_id, end] for queue, end in sorted(fence.ends.items())]
         self._write(f"{batch}.{topic}.{fence.run}.{fence.partition}{_FENCE}", {"ends": ends})
 

@@ -18,7 +18,7 @@ from skyrocket.pipeline.topic_source.connection import submit
 T = TypeVar("T")
 
 
-class Connection:
+class SinkClient:
     """A running producer, for code without an event loop."""
 
     def __init__(self, settings: SinkSettings) -> None:
@@ -44,13 +44,13 @@ class Connection:
             raise
 
 
-_open: dict[tuple[Cluster, str, str, int], Connection] = {}
+_open: dict[tuple[Cluster, str, str, int], SinkClient] = {}
 os.register_at_fork(after_in_child=_open.clear)
 
 
-def connection(settings: SinkSettings) -> Connection:
+def connection(settings: SinkSettings) -> SinkClient:
     """The process's connection for these settings."""
     key = (settings.cluster, settings.producer_group, settings.consumer_group, settings.max_message_size)
     if key not in _open:
-        _open[key] = Connection(settings)
+        _open[key] = SinkClient(settings)
     return _open[key]

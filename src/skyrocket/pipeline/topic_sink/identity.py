@@ -58,7 +58,7 @@ class Scope:
 
 
 def id_of(unique_key: str) -> bytes:
-    """The part of a unique key that is compared; b"" if it is no such key."""
+    """The part of a unique key that is compared; b"" if it is not such a key."""
     try:
         raw = bytes.fromhex(unique_key)
     except ValueError:

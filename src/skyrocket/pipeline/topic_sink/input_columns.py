@@ -1,12 +1,12 @@
 """Which columns a DataFrame may have to be sent, and of which types; a misspelt one must not be dropped in silence."""
 
-import difflib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pyspark.sql import types as t
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.options import nearest
 
 _TEXT: Final = "STRING"
 _NUMBER: Final = "INT or BIGINT"
@@ -74,12 +74,11 @@ def input_columns(schema: t.StructType, topic_option: str | None) -> InputColumn
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    lowered = {each.lower(): each for each in known}
     if name.lower() in _OF_THE_SOURCE:
         advice = "it tells where a message was read, which a new one cannot be given: drop it"
     else:
-        near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-        advice = f'did you mean "{lowered[near[0]]}"?' if near else f"it knows: {', '.join(known)}"
+        meant = nearest(name, known)
+        advice = f'did you mean "{meant}"?' if meant else f"it knows: {', '.join(known)}"
     return (
         f'the sink has no column "{name}"; {advice} (a fact for consumers belongs into the map "properties", all '
         "others into the body)"

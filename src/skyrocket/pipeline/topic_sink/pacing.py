@@ -25,7 +25,7 @@ class Pace:
         self._began = clock.monotonic()
 
     def reach(self, after_s: float) -> None:
-        """Wait until it is so late."""
+        """Wait until this many seconds after the beginning."""
         due = self._began + after_s
         self._wait(max(0.0, due - self._clock.monotonic()))
         self._began += max(0.0, self._clock.monotonic() - due)

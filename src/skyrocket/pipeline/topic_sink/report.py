@@ -12,7 +12,7 @@ from skyrocket.pipeline.topic_sink.identity import ID_SIZE
 
 @dataclass
 class TopicReport:
-    """One topic of one task."""
+    """What one task has sent to one topic."""
 
     runs: dict[MessageQueue, list[tuple[int, int]]] = field(default_factory=dict)  # first offset and count
     claimed: bytes = b""  # ids of rows whose message was there, one behind the other
@@ -24,7 +24,7 @@ class TopicReport:
 
 @dataclass
 class TaskReport(WriterCommitMessage):
-    """One task."""
+    """What one task has sent; Spark carries it to the driver."""
 
     batch: "tuple[str, str] | None" = None  # query and batch, if records of it are kept
     was_committed: bool = False  # an earlier run had finished the batch, so nothing was sent
@@ -35,7 +35,7 @@ class TaskReport(WriterCommitMessage):
 
 
 def joined(reports: Iterable[TaskReport]) -> dict[str, TopicReport]:
-    """All tasks together."""
+    """What all tasks have sent, by topic."""
     topics: dict[str, TopicReport] = {}
     for report in reports:
         for topic, part in report.topics.items():

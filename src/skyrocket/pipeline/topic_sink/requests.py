@@ -66,7 +66,7 @@ def elements(rows: TopicRows, ids: Ids) -> "pa.BinaryArray":
 
 
 def queue_indices(rows: TopicRows, queue_ids: list[int], partition: int) -> npt.NDArray[np.int64]:
-    """The place of each row's queue among the topic's: by its queueId, by its sharding key as Java does, or any.
+    """The index of each row's queue among the topic's: by its queueId, by its sharding key as Java does, or any.
 
     Raises InputError for a queueId that the topic does not have.
     """
@@ -75,21 +75,21 @@ def queue_indices(rows: TopicRows, queue_ids: list[int], partition: int) -> npt.
     if rows.sharding_keys is not None:
         coded = pc.if_else(pc.equal(rows.sharding_keys, ""), None, rows.sharding_keys).dictionary_encode()
         codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
-        places = [index_by_hash(key, count) for key in coded.dictionary.to_pylist()]
-        table = np.array([*places, ANY_QUEUE], np.int64)  # the last one is for rows without a key
+        indices = [index_by_hash(key, count) for key in coded.dictionary.to_pylist()]
+        table = np.array([*indices, ANY_QUEUE], np.int64)  # the last one is for rows without a key
         chosen = table[codes]
     given = rows.queue_ids >= 0
     if given.any():
-        place_of = {queue_id: index for index, queue_id in reversed(list(enumerate(queue_ids)))}
+        index_of = {queue_id: index for index, queue_id in reversed(list(enumerate(queue_ids)))}
         for queue_id in np.unique(rows.queue_ids[given]).tolist():
             same = rows.queue_ids == queue_id
-            if queue_id not in place_of:
+            if queue_id not in index_of:
                 row = int(rows.numbers[np.flatnonzero(same)[0]])
                 raise InputError(
                     f"row {row} of partition {partition} has queueId {queue_id}; topic {rows.topic} has the queues "
-                    f"{sorted(place_of)}"
+                    f"{sorted(index_of)}"
                 )
-            chosen[same] = place_of[queue_id]
+            chosen[same] = index_of[queue_id]
     return chosen
 
 

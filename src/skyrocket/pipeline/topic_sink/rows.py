@@ -21,8 +21,8 @@ _UNIQUE_KEY_BYTES: Final = 60  # UNIQ_KEY and WAIT
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where rows are, to be said in errors: the first row's number in its Spark partition."""
+class RowNumbers:
+    """How rows are called in errors: by their number in their Spark partition."""
 
     partition: int
     first_row: int
@@ -69,7 +69,7 @@ class TopicRows:
         )
 
     def contents(self) -> "pa.BinaryArray":
-        """What makes each row itself."""
+        """What tells a row from others: its messageId, or all that it says."""
         if self.message_ids is not None:
             return self.message_ids
         queues = pa.array(self.queue_ids).cast(pa.string()).cast(pa.binary())
@@ -77,22 +77,24 @@ class TopicRows:
 
 
 def rows_of_topics(
-    batch: "pa.RecordBatch", columns: InputColumns, topic_option: str | None, place: Place, rules: RowRules
+    batch: "pa.RecordBatch", columns: InputColumns, topic_option: str | None, numbers: RowNumbers, rules: RowRules
 ) -> list[TopicRows]:
     """The rows of a batch, apart by topic; raises InputError for the first row that cannot be sent."""
     body = _binary(_column(batch, columns, "body"))
-    _refuse(pc.is_null(body), place, "has no body (NULL)")
+    _refuse(pc.is_null(body), numbers, "has no body (NULL)")
     sizes = pc.binary_length(body)
-    _refuse(pc.equal(sizes, 0), place, "has an empty body, which brokers refuse")
-    _check_sizes(sizes, place, rules.max_message_size)
-    properties = _property_text(batch, columns, place, drops_reserved=rules.drops_reserved)
-    _check_property_sizes(properties, place)
+    _refuse(pc.equal(sizes, 0), numbers, "has an empty body, which brokers refuse")
+    _check_sizes(sizes, numbers, rules.max_message_size)
+    properties = _property_text(batch, columns, numbers, drops_reserved=rules.drops_reserved)
+    _check_property_sizes(properties, numbers)
     message_ids = None
     if columns.has("messageId"):
         message_ids = _binary(_column(batch, columns, "messageId"))
-        _refuse(pc.is_null(message_ids), place, 'has no "messageId" (NULL); each row needs one if the column is there')
+        _refuse(
+            pc.is_null(message_ids), numbers, 'has no "messageId" (NULL); each row needs one if the column is there'
+        )
     queue_ids = _numbers(batch, columns, "queueId", -1)
-    _refuse(pa.array(queue_ids < -1), place, "has a negative queueId")
+    _refuse(pa.array(queue_ids < -1), numbers, "has a negative queueId")
     rows = TopicRows(
         topic_option or "",
         body,
@@ -100,16 +102,16 @@ def rows_of_topics(
         queue_ids,
         _column(batch, columns, "shardingKey") if columns.has("shardingKey") else None,
         message_ids,
-        np.arange(len(body), dtype=np.int64) + place.first_row,
+        np.arange(len(body), dtype=np.int64) + numbers.first_row,
         _timed(batch, columns),
     )
-    return [rows] if topic_option is not None else _apart(rows, _column(batch, columns, "topic"), place)
+    return [rows] if topic_option is not None else _apart(rows, _column(batch, columns, "topic"), numbers)
 
 
-def _apart(rows: TopicRows, topics: "pa.Array", place: Place) -> list[TopicRows]:
+def _apart(rows: TopicRows, topics: "pa.Array", numbers: RowNumbers) -> list[TopicRows]:
     _refuse(
         pc.or_kleene(pc.is_null(topics), pc.equal(pc.fill_null(topics, ""), "")),
-        place,
+        numbers,
         'has no topic, and there is no option "topic"',
     )
     coded = topics.dictionary_encode()
@@ -126,37 +128,37 @@ def _apart(rows: TopicRows, topics: "pa.Array", place: Place) -> list[TopicRows]
 
 
 def _property_text(
-    batch: "pa.RecordBatch", columns: InputColumns, place: Place, *, drops_reserved: bool
+    batch: "pa.RecordBatch", columns: InputColumns, numbers: RowNumbers, *, drops_reserved: bool
 ) -> "pa.BinaryArray":
     """`NAME 1 value 2 …` of each row, as it stands in a record."""
     pieces: list[Any] = []
     if columns.has("tags"):
-        pieces.append(_piece(property_names.TAGS, _column(batch, columns, "tags"), place))
+        pieces.append(_piece(property_names.TAGS, _column(batch, columns, "tags"), numbers))
     if columns.has("keys"):
         keys = _column(batch, columns, "keys")
         if pa.types.is_list(keys.type) or pa.types.is_large_list(keys.type):
             keys = pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
-        pieces.append(_piece(property_names.KEYS, keys, place))
+        pieces.append(_piece(property_names.KEYS, keys, numbers))
     if columns.has("shardingKey"):
-        pieces.append(_piece(property_names.SHARDING_KEY, _column(batch, columns, "shardingKey"), place))
+        pieces.append(_piece(property_names.SHARDING_KEY, _column(batch, columns, "shardingKey"), numbers))
     if columns.has("properties"):
-        pieces.append(_of_map(_column(batch, columns, "properties"), place, drops_reserved=drops_reserved))
-    pieces += _timing(batch, columns, place)
+        pieces.append(_of_map(_column(batch, columns, "properties"), numbers, drops_reserved=drops_reserved))
+    pieces += _timing(batch, columns, numbers)
     if not pieces:
         return pa.array([b""], pa.binary()).take(pa.array(np.zeros(len(batch), np.int64)))
     return pc.binary_join_element_wise(*pieces, b"", null_handling="replace", null_replacement="")
 
 
-def _piece(name: str, values: "pa.Array", place: Place) -> "pa.BinaryArray":
+def _piece(name: str, values: "pa.Array", numbers: RowNumbers) -> "pa.BinaryArray":
     """One property of all rows; null where a row has none."""
     values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
     _refuse(
-        pc.match_substring_regex(values, _SEPARATORS), place, f"has 0x01 or 0x02 in {name}, which separate properties"
+        pc.match_substring_regex(values, _SEPARATORS), numbers, f"has 0x01 or 0x02 in {name}, which separate properties"
     )
     return pc.binary_join_element_wise(f"{name}\x01".encode(), _binary(values), b"\x02", b"")
 
 
-def _of_map(column: "pa.MapArray", place: Place, *, drops_reserved: bool) -> "pa.BinaryArray":
+def _of_map(column: "pa.MapArray", numbers: RowNumbers, *, drops_reserved: bool) -> "pa.BinaryArray":
     starts = column.offsets.to_numpy()
     names, values = column.keys, column.items
     row_of = np.searchsorted(starts, np.arange(len(names)), side="right") - 1
@@ -164,7 +166,7 @@ def _of_map(column: "pa.MapArray", place: Place, *, drops_reserved: bool) -> "pa
     def refuse(bad: "pa.Array", problem: str) -> None:
         at = pc.index(pc.fill_null(bad, False), True).as_py()
         if at >= 0:
-            raise InputError(f"{place.of(int(row_of[at]))} has the property {names[at].as_py()!r} {problem}")
+            raise InputError(f"{numbers.of(int(row_of[at]))} has the property {names[at].as_py()!r} {problem}")
 
     if drops_reserved:
         used = ~pc.is_in(names, _RESERVED).to_numpy(zero_copy_only=False)
@@ -187,23 +189,23 @@ def _of_map(column: "pa.MapArray", place: Place, *, drops_reserved: bool) -> "pa
     return pc.binary_join(lists, b"")  # a row without a map has an empty list
 
 
-def _timing(batch: "pa.RecordBatch", columns: InputColumns, place: Place) -> list[Any]:
+def _timing(batch: "pa.RecordBatch", columns: InputColumns, numbers: RowNumbers) -> list[Any]:
     """When a row is to be delivered, as brokers read it."""
     pieces = []
     if columns.has("delayLevel"):
         levels = _numbers(batch, columns, "delayLevel", 0)
-        _refuse(pa.array(levels < 0), place, "has a negative delayLevel")
+        _refuse(pa.array(levels < 0), numbers, "has a negative delayLevel")
         text = pc.if_else(pa.array(levels > 0), pa.array(levels).cast(pa.string()), None)
-        pieces.append(_piece(property_names.DELAY_LEVEL, text, place))
+        pieces.append(_piece(property_names.DELAY_LEVEL, text, numbers))
     if columns.has("deliverTimestamp"):
         moments = _column(batch, columns, "deliverTimestamp")
         if pa.types.is_timestamp(moments.type):
             moments = moments.cast(pa.timestamp("ms", moments.type.tz), safe=False).cast(pa.int64())
-        _refuse(pc.less_equal(moments, 0), place, "has a deliverTimestamp before 1970")
-        pieces.append(_piece(property_names.TIMER_DELIVER_MS, moments.cast(pa.string()), place))
+        _refuse(pc.less_equal(moments, 0), numbers, "has a deliverTimestamp before 1970")
+        pieces.append(_piece(property_names.TIMER_DELIVER_MS, moments.cast(pa.string()), numbers))
     if len(pieces) == 2:
         both = pc.and_(pc.is_valid(pieces[0]), pc.is_valid(pieces[1]))
-        _refuse(both, place, "has both delayLevel and deliverTimestamp: one of them must be NULL")
+        _refuse(both, numbers, "has both delayLevel and deliverTimestamp: one of them must be NULL")
     return pieces
 
 
@@ -222,28 +224,28 @@ def _timed(batch: "pa.RecordBatch", columns: InputColumns) -> npt.NDArray[np.boo
 _RESERVED: Final = pa.array(sorted(property_names.RESERVED))
 
 
-def _refuse(bad: "pa.Array", place: Place, problem: str) -> None:
+def _refuse(bad: "pa.Array", numbers: RowNumbers, problem: str) -> None:
     at = pc.index(pc.fill_null(bad, False), True).as_py()
     if at >= 0:
-        raise InputError(f"{place.of(at)} {problem}")
+        raise InputError(f"{numbers.of(at)} {problem}")
 
 
-def _check_sizes(sizes: "pa.Array", place: Place, most: int) -> None:
+def _check_sizes(sizes: "pa.Array", numbers: RowNumbers, most: int) -> None:
     at = pc.index(pc.greater(sizes, most), True).as_py()
     if at >= 0:
         raise InputError(
-            f"{place.of(at)} has a body of {sizes[at].as_py()} bytes; maxMessageSize is {most}: send less, or raise "
+            f"{numbers.of(at)} has a body of {sizes[at].as_py()} bytes; maxMessageSize is {most}: send less, or raise "
             'the option "maxMessageSize" and the setting maxMessageSize of the brokers'
         )
 
 
-def _check_property_sizes(properties: "pa.BinaryArray", place: Place) -> None:
+def _check_property_sizes(properties: "pa.BinaryArray", numbers: RowNumbers) -> None:
     sizes = pc.binary_length(properties)
     most = MOST_PROPERTY_BYTES - _UNIQUE_KEY_BYTES
     at = pc.index(pc.greater(sizes, most), True).as_py()
     if at >= 0:
         raise InputError(
-            f"{place.of(at)} has {sizes[at].as_py()} bytes of tags, keys and properties; brokers take at most {most}"
+            f"{numbers.of(at)} has {sizes[at].as_py()} bytes of tags, keys and properties; brokers take at most {most}"
         )
 
 

@@ -16,17 +16,8 @@ GUARANTEES: Final = (IDEMPOTENT, AT_LEAST_ONCE, EXACTLY_ONCE)
 
 OPTION_NAMES: Final = (
     *CLUSTER_OPTIONS,
-    "topic",
-    "deliveryGuarantee",
-    "producerGroup",
-    "consumerGroup",
-    "maxMessageSize",
-    "maxBatchBytes",
-    "maxBytesInFlight",
-    "sendTimeout",
-    "reservedProperties",
-    "checkpointLocation",
-    "jobId",
+    *"""topic deliveryGuarantee producerGroup consumerGroup maxMessageSize maxBatchBytes maxBytesInFlight
+    sendTimeout reservedProperties checkpointLocation jobId""".split(),
 )
 _HALF_OF_THE_SMALLEST_LIMIT: Final = 2 << 20
 

@@ -17,9 +17,9 @@ from skyrocket.errors import SkyrocketError
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.properties import encode_properties
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.pipeline.topic_sink import stored_ids
 from skyrocket.pipeline.topic_sink.identity import Scope
-from skyrocket.pipeline.topic_sink.lanes import SendError
+from skyrocket.pipeline.topic_sink.queue_senders import SendError
+from skyrocket.pipeline.topic_sink.stored_ids import SETTLE_SECONDS, pages, unique_key_of
 
 Runs = Mapping[MessageQueue, Sequence[tuple[int, int]]]
 _ADDED_BY_BROKERS = ("MSG_REGION", "TRACE_ON", "CLUSTER")
@@ -77,7 +77,7 @@ async def settle(producer: ReadBackProducer, batch: Batch, send_timeout: float) 
         except SkyrocketError as error:
             if not may_go_well_later(error) or time.monotonic() >= deadline:
                 raise SendError(f"copies of equal rows could not be sent: {error}") from error
-            await asyncio.sleep(stored_ids.SETTLE_SECONDS)  # then count again: it may be there all the same
+            await asyncio.sleep(SETTLE_SECONDS)  # then count again: it may be there all the same
         else:
             return wanted
 
@@ -87,8 +87,8 @@ async def _copies(producer: ReadBackProducer, batch: Batch) -> list[Copy]:
     wanted = set(batch.claimed)
     found: list[Copy] = []
     for queue, begin in batch.begins.items():
-        async for page in stored_ids.pages(producer, queue, begin):
-            ids = batch.scope.recognised(map(stored_ids.unique_key_of, page))
+        async for page in pages(producer, queue, begin):
+            ids = batch.scope.recognised(map(unique_key_of, page))
             found += [
                 Copy(row_id, queue, message.queue_offset)
                 for message, row_id in zip(page, ids, strict=True)

@@ -21,14 +21,14 @@ from skyrocket.client.exactly_once.read_back import ReadBackProducer
 from skyrocket.clock import SystemClock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink.batch_records import BatchRecords, Fence
-from skyrocket.pipeline.topic_sink.connection import Connection
+from skyrocket.pipeline.topic_sink.connection import SinkClient
 from skyrocket.pipeline.topic_sink.identity import ID_SIZE, IDS, Ids, Scope
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError
-from skyrocket.pipeline.topic_sink.lanes import Lane, Lanes
 from skyrocket.pipeline.topic_sink.pacing import Pace, paced
+from skyrocket.pipeline.topic_sink.queue_senders import QueueSender, QueueSenders
 from skyrocket.pipeline.topic_sink.report import TaskReport, TopicReport
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, queue_indices, requests
-from skyrocket.pipeline.topic_sink.rows import Place, RowRules, TopicRows, rows_of_topics
+from skyrocket.pipeline.topic_sink.rows import RowNumbers, RowRules, TopicRows, rows_of_topics
 from skyrocket.pipeline.topic_sink.settings import SinkSettings
 from skyrocket.pipeline.topic_sink.stored_ids import StoredIds, stored_ids
 from skyrocket.pipeline.topic_sink.timed_rows import TimedRows
@@ -38,7 +38,7 @@ _CLOCKS_DIFFER_MS: Final = 600_000  # at most, between the driver and the broker
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which write this is part of; the same for all its tasks."""
+    """Which write a task is part of; equal for all its tasks."""
 
     run: str  # one life of the write: a restarted batch is another run of the same batch
     query: str
@@ -60,7 +60,7 @@ class Task:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SinkClient,
         settings: SinkSettings,
         columns: InputColumns,
         origin: Origin,
@@ -87,19 +87,19 @@ class Task:
         run = self._connection.run
         try:
             for batch in paced(batches, self._columns, Pace(SystemClock()), self._drain):
-                place = Place(self._attempt.partition, report.messages)
-                parts = rows_of_topics(batch, self._columns, self._settings.topic, place, self._rules)
+                numbers = RowNumbers(self._attempt.partition, report.messages)
+                parts = rows_of_topics(batch, self._columns, self._settings.topic, numbers, self._rules)
                 # All rows of the batch are found good before the first of them is sent.
                 planned = [(self._topic(rows.topic), rows) for rows in parts if len(rows)]
                 queues = [topic.queues_of(rows) for topic, rows in planned]
-                for (topic, rows), places in zip(planned, queues, strict=True):
-                    run(topic.send(rows, places))
+                for (topic, rows), indices in zip(planned, queues, strict=True):
+                    run(topic.send(rows, indices))
                     report.bytes += pc.sum(pc.binary_length(rows.body)).as_py()
                 report.messages += len(batch)
             self._drain()
         except BaseException:
             for topic in self._topics.values():
-                run(topic.lanes.abandon())
+                run(topic.senders.abandon())
             raise
         for name, topic in self._topics.items():
             report.topics[name] = topic.report()
@@ -113,7 +113,7 @@ class Task:
 
     def _drain(self) -> None:
         for topic in self._topics.values():
-            self._connection.run(topic.lanes.drained())
+            self._connection.run(topic.senders.drained())
 
     def _topic(self, name: str) -> "TopicOfTask":
         name = self._settings.cluster.full(name)
@@ -136,16 +136,16 @@ class Task:
             begins, is_repeated = await self._begins(producer, name, ends)
             if is_repeated:
                 stored = await stored_ids(producer, scope, begins)
-        lanes = Lanes(
+        senders = QueueSenders(
             producer,
-            [Lane(queue, ends[queue]) for queue in queues],
+            [QueueSender(queue, ends[queue]) for queue in queues],
             scope,
             most_bytes=settings.max_bytes_in_flight,
             send_timeout=settings.send_timeout,
         )
         numbered = scope or Scope(os.urandom(16).hex())
         timed = TimedRows(producer, numbered, self._attempt.partition, settings.send_timeout)
-        return TopicOfTask(lanes, timed, scope, stored, begins, self._attempt, settings)
+        return TopicOfTask(senders, timed, scope, stored, begins, self._attempt, settings)
 
     async def _begins(
         self, producer: ReadBackProducer, topic: str, ends: dict[MessageQueue, int]
@@ -180,7 +180,7 @@ class TopicOfTask:
 
     def __init__(
         self,
-        lanes: Lanes,
+        senders: QueueSenders,
         timed: TimedRows,
         scope: Scope | None,
         stored: StoredIds | None,
@@ -188,7 +188,7 @@ class TopicOfTask:
         attempt: Attempt,
         settings: SinkSettings,
     ) -> None:
-        self.lanes = lanes
+        self.senders = senders
         self.timed = timed
         self._scope = scope
         self._stored = stored
@@ -196,14 +196,14 @@ class TopicOfTask:
         self._claimed: list[Ids] = []
         self._partition = attempt.partition
         self._most_bytes = settings.max_batch_bytes
-        self._queue_ids = [lane.queue.queue_id for lane in lanes.lanes]
+        self._queue_ids = [sender.queue.queue_id for sender in senders.each]
 
     def queues_of(self, rows: TopicRows) -> npt.NDArray[np.int64]:
-        """The place of each row's queue; raises InputError."""
+        """The index of each row's queue; raises InputError."""
         return queue_indices(rows, self._queue_ids, self._partition)
 
     async def send(self, rows: TopicRows, queues: npt.NDArray[np.int64]) -> None:
-        """Hand rows over to the lanes; waits while these are full."""
+        """Hand rows over to the senders; waits while these are full."""
         if rows.timed.any():
             later, now = np.flatnonzero(rows.timed), np.flatnonzero(~rows.timed)
             await self._send_timed(rows.take(later), queues[later])
@@ -218,18 +218,18 @@ class TopicOfTask:
             left = np.flatnonzero(~claimed)
             rows, ids, queues = rows.take(left), ids[left], queues[left]
         for queue, request in requests(rows, ids, queues, self._most_bytes):
-            await self.lanes.put(None if queue == ANY_QUEUE else self.lanes.lanes[queue], request)
+            await self.senders.put(None if queue == ANY_QUEUE else self.senders.each[queue], request)
 
-    async def _send_timed(self, rows: TopicRows, places: npt.NDArray[np.int64]) -> None:
-        # A repetition must meet the same queue, so the row's place decides and not the turn.
+    async def _send_timed(self, rows: TopicRows, indices: npt.NDArray[np.int64]) -> None:
+        # A repetition must meet the same queue, so the row's content decides, not which queue has the least to do.
         spread = np.array([hash_of(content) for content in rows.contents().to_pylist()]) % len(self._queue_ids)
-        chosen = np.where(places == ANY_QUEUE, spread, places)
-        await self.timed.send(rows, [self.lanes.lanes[int(index)].queue for index in chosen])
+        chosen = np.where(indices == ANY_QUEUE, spread, indices)
+        await self.timed.send(rows, [self.senders.each[int(index)].queue for index in chosen])
 
     def report(self) -> TopicReport:
-        claims = [*self._claimed, *(ids for lane in self.lanes.lanes for ids in lane.claimed)]
+        claims = [*self._claimed, *(ids for sender in self.senders.each for ids in sender.claimed)]
         return TopicReport(
-            {lane.queue: lane.runs for lane in self.lanes.lanes if lane.runs},
+            {sender.queue: sender.runs for sender in self.senders.each if sender.runs},
             b"".join(ids.tobytes() for ids in claims),
             self._begins,
         )

@@ -15,7 +15,7 @@ from skyrocket.client.send_number import SendNumber
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink.identity import Ids, Scope, slices, unique_keys
-from skyrocket.pipeline.topic_sink.lanes import SendError
+from skyrocket.pipeline.topic_sink.queue_senders import SendError
 from skyrocket.pipeline.topic_sink.rows import TopicRows
 
 _AT_ONCE: Final = 64

@@ -52,12 +52,12 @@ class TopicWriter(DataSourceArrowWriter):
         self._origin = Origin(run, jobs, settings.job_id or run, SystemClock().now_ms(), ends)
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
-        """A task."""
+        """Send the rows of one task."""
         records = BatchRecords(self._settings.location, self._origin.query) if self._settings.location else None
         return _write(self._settings, self._columns, self._origin, records, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """All tasks have ended."""
+        """All tasks have ended: settle claims, write the record."""
         commit_batch(self._settings, self._origin.query, self._origin.batch, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -75,7 +75,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         self._began_ms = SystemClock().now_ms()
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
-        """A task of a micro-batch."""
+        """Send the rows of one task of a micro-batch."""
         context = _context()
         query, batch = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
         if not query or not batch:
@@ -85,7 +85,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         return _write(self._settings, self._columns, origin, records, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """All tasks of a micro-batch have ended."""
+        """All tasks of a micro-batch have ended: settle claims, write the record."""
         reports = [message for message in messages if isinstance(message, TaskReport)]
         query = next((report.batch[0] for report in reports if report.batch is not None), "")
         commit_batch(self._settings, query, str(batchId), messages)

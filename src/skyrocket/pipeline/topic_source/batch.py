@@ -32,7 +32,7 @@ class TopicReader(DataSourceReader):
         return run(_planned(self._settings))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a task."""
+        """The rows of one task, as Arrow batches."""
         assert isinstance(partition, RangesPartition)
         return read_ranges(self._settings, self._schema, partition.ranges)
 

@@ -75,7 +75,7 @@ class Cluster:
 
 
 def cluster_of(options: Options) -> Cluster:
-    """Raises OptionError."""
+    """The cluster that the options name; raises OptionError."""
     if options.has("accessKey") != options.has("secretKey"):
         missing = "secretKey" if options.has("accessKey") else "accessKey"
         raise options.error(missing, "is missing: accessKey and secretKey belong together")

@@ -21,7 +21,7 @@ from skyrocket.pipeline.topic_source.cluster import Cluster
 T = TypeVar("T")
 
 
-class Connection:
+class SourceClient:
     """Our client for one cluster."""
 
     def __init__(self, instance: ClientInstance, admin: Admin) -> None:
@@ -30,7 +30,7 @@ class Connection:
         self.granted: dict[str, int] = {}  # how much each broker gives at once
 
     def reader(self) -> RangeReader:
-        """For ranges of queues."""
+        """Reads ranges of queues."""
         return RangeReader(self.instance, self.granted)
 
 
@@ -44,7 +44,7 @@ class _Process:
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._connections: dict[Cluster, Connection] = {}
+        self._connections: dict[Cluster, SourceClient] = {}
 
     def loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -53,7 +53,7 @@ class _Process:
                 threading.Thread(target=self._loop.run_forever, name="rocketmq-source", daemon=True).start()
             return self._loop
 
-    async def connection(self, cluster: Cluster) -> Connection:
+    async def connection(self, cluster: Cluster) -> SourceClient:
         known = self._connections.get(cluster)
         if known is None:
             known = await _connected(cluster)
@@ -61,7 +61,7 @@ class _Process:
         return known
 
 
-async def _connected(cluster: Cluster) -> Connection:
+async def _connected(cluster: Cluster) -> SourceClient:
     name = hashlib.sha256(repr((cluster, cluster.secret_key)).encode()).hexdigest()[:8]
     try:
         settings = cluster.client_settings(f"spark-{os.getpid()}-{name}")
@@ -70,7 +70,7 @@ async def _connected(cluster: Cluster) -> Connection:
     instance = await ClientInstance.acquire(settings)
     admin = Admin(client=settings)
     await admin.start()
-    return Connection(instance, admin)
+    return SourceClient(instance, admin)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -84,7 +84,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 _PROCESS = _Process()
 
 
-async def connected(cluster: Cluster) -> Connection:
+async def connected(cluster: Cluster) -> SourceClient:
     """The connection of this process to a cluster; to be awaited on the process's own loop."""
     return await _PROCESS.connection(cluster)
 

@@ -21,7 +21,7 @@ def heads(start: Mapping[MessageQueue, int], bounds: Mapping[MessageQueue, Bound
 
 
 def backlog(start: Mapping[MessageQueue, int], end: Mapping[MessageQueue, int]) -> int:
-    """Messages in between."""
+    """How many messages lie between."""
     return sum(max(end[queue] - start.get(queue, end[queue]), 0) for queue in end)
 
 

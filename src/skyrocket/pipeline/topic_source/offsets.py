@@ -23,11 +23,11 @@ class Bounds(NamedTuple):
 
 
 class BadOffsets(DataError):
-    """A text that is no offsets."""
+    """A text that is not offsets."""
 
 
 def nested(offsets: Mapping[MessageQueue, int]) -> Nested:
-    """For Spark."""
+    """Offsets as Spark keeps them: topic ▸ broker ▸ queue."""
     found: Nested = {}
     for queue in sorted(offsets, key=lambda queue: (queue.topic, queue.broker_name, str(queue.queue_id))):
         of_broker = found.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})
@@ -41,7 +41,7 @@ def flat(value: Any) -> Offsets:
 
 
 def as_text(offsets: Mapping[MessageQueue, int]) -> str:
-    """One line."""
+    """Offsets as one line of JSON."""
     return json.dumps(nested(offsets), separators=(",", ":"))
 
 
@@ -66,7 +66,7 @@ def _leaves(value: Any, what: str) -> list[tuple[MessageQueue, int]]:
                 if not queue_id.isdecimal():
                     raise BadOffsets(f'{topic}/{broker_name} has the queue "{queue_id}": queues are numbers')
                 if not _is_number(number, least=-2):
-                    raise BadOffsets(f'{topic}/{broker_name}/{queue_id} is "{number}", which is no offset')
+                    raise BadOffsets(f'{topic}/{broker_name}/{queue_id} is "{number}", which is not an offset')
                 found.append((MessageQueue(topic, broker_name, int(queue_id)), int(number)))
     return found
 

@@ -21,7 +21,7 @@ LATEST: Final = -1
 
 
 class Kind(Enum):
-    """Ways to say it."""
+    """How a position was named."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -32,7 +32,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Position:
-    """One end of what is read."""
+    """Where reading begins or ends."""
 
     kind: Kind
     option: str  # which option said so, for errors
@@ -54,7 +54,7 @@ class Position:
 
 
 class Facts(Protocol):
-    """What only brokers know."""
+    """Questions that only brokers can answer."""
 
     async def committed(self, queue: MessageQueue) -> int | None: ...
 
@@ -62,7 +62,7 @@ class Facts(Protocol):
 
 
 def starting(options: Options, *, streaming: bool) -> Position:
-    """Raises OptionError."""
+    """Where reading begins, as the options say; raises OptionError."""
     by_time = _by_time(
         options, "starting", options.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
     )
@@ -80,7 +80,7 @@ def starting(options: Options, *, streaming: bool) -> Position:
 
 
 def ending(options: Options) -> Position:
-    """Raises OptionError."""
+    """Where reading ends, as the options say; raises OptionError."""
     by_time = _by_time(options, "ending", "latest")
     if by_time is not None:
         return by_time

@@ -17,7 +17,7 @@ from skyrocket.client.subscription import SQL92
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
-from skyrocket.pipeline.topic_source.connection import Connection, connected
+from skyrocket.pipeline.topic_source.connection import SourceClient, connected
 from skyrocket.pipeline.topic_source.loss import DataLost, Loss
 from skyrocket.pipeline.topic_source.offsets import Bounds, Offsets
 from skyrocket.pipeline.topic_source.settings import ANONYMOUS_GROUP, TopicSettings
@@ -30,7 +30,7 @@ from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 
 @dataclass
 class Seen:
-    """One look at all brokers."""
+    """What brokers said of all queues at one moment."""
 
     bounds: dict[MessageQueue, Bounds] = field(default_factory=dict)
     away: dict[str, SkyrocketError] = field(default_factory=dict)  # brokers that gave no answer
@@ -84,7 +84,7 @@ class Queues:
         )
         return seen
 
-    async def _topics(self, connection: Connection) -> tuple[str, ...]:
+    async def _topics(self, connection: SourceClient) -> tuple[str, ...]:
         subscribed = self._settings.subscribed
         if not subscribed.pattern:
             return subscribed.topics or tuple(sorted({queue.topic for queue in subscribed.queues}))
@@ -94,7 +94,7 @@ class Queues:
             self._names_asked = time.monotonic()
         return self._names
 
-    async def _look_at(self, connection: Connection, topic: str, seen: Seen, known: Collection[MessageQueue]) -> None:
+    async def _look_at(self, connection: SourceClient, topic: str, seen: Seen, known: Collection[MessageQueue]) -> None:
         try:
             queues = await self._queues(connection, topic)
         except NoRoute as error:
@@ -116,7 +116,7 @@ class Queues:
             *(self._ask(connection, topic, name, asked, seen) for name, asked in sorted(by_broker.items()))
         )
 
-    async def _check_filter(self, connection: Connection, topic: str) -> None:
+    async def _check_filter(self, connection: SourceClient, topic: str) -> None:
         """Whether brokers evaluate conditions at all; raises BrokerRefused. One that is away is asked the next time."""
         wanted, group = self._settings.wanted, self._settings.group or ANONYMOUS_GROUP
         asked = SubscriptionData(topic=topic, expression=wanted.expression, expression_type=wanted.expression_type)
@@ -128,7 +128,7 @@ class Queues:
             return
         self._checked = True
 
-    async def _queues(self, connection: Connection, topic: str) -> list[MessageQueue]:
+    async def _queues(self, connection: SourceClient, topic: str) -> list[MessageQueue]:
         asked = self._asked.get(topic)
         fresh = asked is None or time.monotonic() - asked >= self._ttl
         route = await connection.instance.route(topic, fresh=fresh)
@@ -144,7 +144,7 @@ class Queues:
         return assigned or list(route.read_queues)
 
     async def _no_route(
-        self, connection: Connection, topic: str, seen: Seen, known: Collection[MessageQueue], error: NoRoute
+        self, connection: SourceClient, topic: str, seen: Seen, known: Collection[MessageQueue], error: NoRoute
     ) -> None:
         """A broker that stops takes its topics out of the name servers: only one that is there can have deleted it."""
         self._asked.pop(topic, None)
@@ -158,7 +158,7 @@ class Queues:
             seen.away[name] = BrokerAbsent(name, topic, "address")
 
     async def _ask(
-        self, connection: Connection, topic: str, broker_name: str, queues: list[MessageQueue], seen: Seen
+        self, connection: SourceClient, topic: str, broker_name: str, queues: list[MessageQueue], seen: Seen
     ) -> None:
         try:
             seen.bounds.update(await self._with_retries(connection, topic, broker_name, queues))
@@ -169,7 +169,7 @@ class Queues:
             self._asked.pop(topic, None)  # perhaps it is somewhere else now
 
     async def _with_retries(
-        self, connection: Connection, topic: str, broker_name: str, queues: list[MessageQueue]
+        self, connection: SourceClient, topic: str, broker_name: str, queues: list[MessageQueue]
     ) -> dict[MessageQueue, Bounds]:
         transport = self._settings.transport
         for attempt in range(transport.retries + 1):
@@ -224,7 +224,7 @@ class Queues:
         admin, group = connection.admin, self._settings.group
         await asyncio.gather(*(admin.set_offset(group, queue, offset) for queue, offset in sorted(offsets.items())))
 
-    async def _introduce(self, connection: Connection, offsets: Offsets) -> None:
+    async def _introduce(self, connection: SourceClient, offsets: Offsets) -> None:
         """Once per broker: a group that was never seen has no retry topic, and without it no tool shows its lag."""
         group, instance = self._settings.group, connection.instance
         data = ConsumerData(group, "CONSUME_ACTIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET")
@@ -240,7 +240,7 @@ class Queues:
 
 
 async def _bounds(
-    connection: Connection, topic: str, broker_name: str, queues: list[MessageQueue]
+    connection: SourceClient, topic: str, broker_name: str, queues: list[MessageQueue]
 ) -> dict[MessageQueue, Bounds]:
     instance = connection.instance
     found = instance.brokers.replica(instance.leader(queues[0]), 0)

@@ -20,48 +20,16 @@ from skyrocket.pipeline.topic_source.positions import Position, ending, starting
 FORMAT: Final = "rocketmq"
 OPTIONS: Final = (
     *CLUSTER_OPTIONS,
-    "subscribe",
-    "subscribePattern",
-    "assign",
-    "tags",
-    "sqlFilter",
-    "keys",
-    "startingOffsets",
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "endingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "initialOffsetsLocation",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "maxBytesPerTrigger",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "failOnDataLoss",
-    "includeProperties",
-    "properties",
-    "decompress",
-    "consumerGroup",
-    "commitOffsets",
-    "pullBatchSize",
-    "pullThreads",
-    "pullTimeoutMs",
-    "pollTimeoutMs",
-    "brokerAbsenceMs",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-    "metadataTtlMs",
+    *"""subscribe subscribePattern assign tags sqlFilter keys startingOffsets startingTimestamp
+    startingOffsetsByTimestamp startingOffsetsByTimestampStrategy endingOffsets endingTimestamp
+    endingOffsetsByTimestamp initialOffsetsLocation maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay
+    maxBytesPerTrigger minPartitions maxRecordsPerPartition failOnDataLoss includeProperties properties
+    decompress consumerGroup commitOffsets pullBatchSize pullThreads pullTimeoutMs pollTimeoutMs brokerAbsenceMs
+    fetchOffset.numRetries fetchOffset.retryIntervalMs metadataTtlMs""".split(),
 )
-_STREAM_ONLY: Final = (
-    "initialOffsetsLocation",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "maxBytesPerTrigger",
-    "pollTimeoutMs",
+_STREAM_ONLY: Final = tuple(
+    """initialOffsetsLocation maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay maxBytesPerTrigger
+    pollTimeoutMs""".split()
 )
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 ANONYMOUS_GROUP: Final = "TOOLS_CONSUMER"  # every broker has it, so that reading makes no group
@@ -200,7 +168,7 @@ def _subscribed(options: Options, cluster: Cluster) -> Subscribed:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise options.error(name, f'is "{pattern}", which is no regular expression: {error}') from None
+        raise options.error(name, f'is "{pattern}", which is not a regular expression: {error}') from None
     return Subscribed(pattern=pattern)
 
 
@@ -213,7 +181,7 @@ def _wanted(options: Options) -> Wanted:
         try:
             compile_filter(condition)  # brokers take a condition that they do not understand for none
         except SqlError as error:
-            raise options.error("sqlFilter", f'is "{condition}", which is no SQL92 condition: {error}') from None
+            raise options.error("sqlFilter", f'is "{condition}", which is not an SQL92 condition: {error}') from None
         return Wanted(condition, "SQL92", (), keys)
     text = options.text("tags", "*").replace(",", "||")
     try:

@@ -78,7 +78,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available_now = True
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """As the options say."""
+        """How much a batch may read, as the options say."""
         limits = self._settings.limits
         if limits.most is not None:
             return ReadMaxRows(limits.most)
@@ -222,7 +222,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             await asyncio.sleep(_LONGEST_PAUSE)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a task."""
+        """The rows of one task, as Arrow batches."""
         assert isinstance(partition, RangesPartition)
         return read_ranges(self._settings, self._schema, partition.ranges)
 

@@ -30,7 +30,7 @@ def sampled(
     for_s: float,
     on_round: Callable[[int], None],
 ) -> pa.Table:
-    """Ask brokers for as long as it was said (`on_round`: so many samples to come); raises ConfigError if in vain."""
+    """Ask brokers for this long (`on_round`: how many samples are to come); raises ConfigError if nothing was found."""
     found = samples_table(watch(cluster, groups, topics, every_s=every_s, for_s=for_s, on_round=on_round))
     if found.num_rows == 0:
         what = f" of topic {', '.join(topics)}" if topics else ""

@@ -19,8 +19,7 @@ from pyspark.sql import functions as fn
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs.lag.samples import Committed
 from skyrocket.pipeline.jobs.lag.sizing import Handling, size
-from skyrocket.pipeline.jobs.skew import skewed
-from skyrocket.pipeline.jobs.tables import table
+from skyrocket.pipeline.jobs.tables import skewed, table
 from skyrocket.pipeline.report import Plot, Report
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _MOST_LINES: Final = 8
 
 @dataclass(frozen=True)
 class LagLimits:
-    """What is too much."""
+    """From where on a backlog is a finding."""
 
     messages: int = 100_000  # of a group in a topic
     seconds: float | None = None

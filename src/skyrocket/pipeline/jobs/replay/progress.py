@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.durable_files import replace_file
-from skyrocket.pipeline.jobs.remembered import digest, state_directory
+from skyrocket.pipeline.durable_files import digest, replace_file, state_directory
 
 
 class Queue(NamedTuple):
@@ -42,7 +41,7 @@ class ReplayProgress:
 
     @property
     def round_name(self) -> str:
-        """The same for every attempt to send what comes next."""
+        """Equal for every attempt to send what comes next."""
         return f"{self.name}-{digest({str(queue): str(offset) for queue, offset in self.next_offsets.items()})}"
 
     def begin(self, ends: Mapping[Queue, int]) -> None:
@@ -94,7 +93,7 @@ def open_progress(path: Path, identity: Mapping[str, str], *, again: bool = Fals
         known, under_way = _offsets(value["nextOffsets"]), _offsets(value.get("underWay", []))
         found, sent = value["replay"], int(value["sent"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is no progress of a replay ({error!r}): choose another --progress") from error
+        raise ConfigError(f"{path} is not the progress of a replay ({error!r}): choose another --progress") from error
     if found != dict(identity):
         differs = sorted(name for name in {*found, *identity} if found.get(name) != identity.get(name))
         raise ConfigError(

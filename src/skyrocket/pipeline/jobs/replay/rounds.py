@@ -33,7 +33,7 @@ class Sending:
 
     @property
     def every_s(self) -> float:
-        """From a portion to the next."""
+        """Seconds from one portion to the next."""
         return self.per_portion / self.rate
 
     def time_ms(self, place: int) -> int:

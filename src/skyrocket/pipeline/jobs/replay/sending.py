@@ -26,7 +26,7 @@ def send(
     clock: Clock,
     wait: Callable[[float], None],
 ) -> None:
-    """Send numbered rows, of each queue so many as are left."""
+    """Send numbered rows, as many of each queue as are left."""
     rows = rows.cache()
     due = clock.monotonic()
     records = str(progress.path.parent / f"{progress.path.stem}.sink")

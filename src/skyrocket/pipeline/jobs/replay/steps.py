@@ -75,7 +75,7 @@ def outgoing(messages: "DataFrame", to: str | None) -> "DataFrame":
     refused = (
         fn.when(target.isNull(), "it does not say which topic it came from: give --to")
         .when(fn.coalesce(fn.length("body"), fn.lit(0)) == 0, "it has no body, which brokers refuse")
-        # What was sent by a replay is no original; sending it into its own topic would never end.
+        # What was sent by a replay is not an original; sending it into its own topic would never end.
         .when((target == fn.col("topic")) & properties[REPLAY_FROM].isNotNull(), "it is itself the copy of a replay")
     )
     return messages.select(

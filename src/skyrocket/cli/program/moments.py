@@ -7,7 +7,7 @@ earliest        the first message that is still there          latest   what com
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
@@ -28,7 +28,7 @@ def seconds_of(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise ConfigError(f"{text!r} is no length of time: write seconds, or 30s, 10m, 2h, 1d")
+        raise ConfigError(f"{text!r} is not a length of time: write seconds, or 30s, 10m, 2h, 1d")
     return seconds
 
 
@@ -37,11 +37,20 @@ def moment_of(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        raise ConfigError(f"{text!r} is no time: write it as 2026-01-31T12:00 or 2026-01-31T12:00:00+01:00") from None
+        raise ConfigError(
+            f"{text!r} is not a time: write it as 2026-01-31T12:00 or 2026-01-31T12:00:00+01:00"
+        ) from None
 
 
-class Place(Enum):
-    """The kinds of places."""
+def ago_or_at(text: str, now_ms: int) -> datetime:
+    """`2h` ago, or a time; raises ConfigError."""
+    if text[-1:] in ("s", "m", "h", "d"):
+        return datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(seconds=seconds_of(text))
+    return moment_of(text)
+
+
+class StartKind(Enum):
+    """How a place in a topic was named."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -54,25 +63,25 @@ class Place(Enum):
 class Start:
     """Where to begin in every queue; `value` is milliseconds, an offset or a count."""
 
-    place: Place
+    kind: StartKind
     value: int = 0
 
     def in_queue(self, first: int, end: int, at_time: int | None = None) -> int:
         """The offset in a queue that has messages from `first` to before `end`; `at_time` answers for a TIME."""
-        if self.place is Place.EARLIEST:
+        if self.kind is StartKind.EARLIEST:
             return first
-        if self.place is Place.LATEST:
+        if self.kind is StartKind.LATEST:
             return end
-        if self.place is Place.TIME:
+        if self.kind is StartKind.TIME:
             assert at_time is not None
             wanted = at_time
         else:
-            wanted = self.value if self.place is Place.OFFSET else end - self.value
+            wanted = self.value if self.kind is StartKind.OFFSET else end - self.value
         return min(max(wanted, first), end)
 
 
-EARLIEST: Final = Start(Place.EARLIEST)
-LATEST: Final = Start(Place.LATEST)
+EARLIEST: Final = Start(StartKind.EARLIEST)
+LATEST: Final = Start(StartKind.LATEST)
 
 
 def start_of(text: str, now_ms: int) -> Start:
@@ -82,13 +91,13 @@ def start_of(text: str, now_ms: int) -> Start:
         return EARLIEST if text == "earliest" else LATEST
     if _NUMBER.fullmatch(text):
         number = int(text)
-        return Start(Place.LAST, -number) if text.startswith("-") else Start(Place.OFFSET, number)
+        return Start(StartKind.LAST, -number) if text.startswith("-") else Start(StartKind.OFFSET, number)
     if _DURATION.fullmatch(text):
-        return Start(Place.TIME, now_ms - round(seconds_of(text) * 1000))
+        return Start(StartKind.TIME, now_ms - round(seconds_of(text) * 1000))
     try:
-        return Start(Place.TIME, round(moment_of(text).timestamp() * 1000))
+        return Start(StartKind.TIME, round(moment_of(text).timestamp() * 1000))
     except ConfigError:
         raise ConfigError(
-            f"--from {text!r} is no place to begin: earliest, latest, an offset (1200), the last ten (-10), "
+            f"--from {text!r} is not a place to begin: write earliest, latest, an offset (1200), the last ten (-10), "
             "a while ago (15m, 2h) or a time (2026-01-31T12:00)"
         ) from None

@@ -5,32 +5,32 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from skyrocket.pipeline.declared.plan import Pipeline
-from skyrocket.pipeline.declared.problems import Place
+from skyrocket.pipeline.declared.problems import Location
 
 Part = tuple[str, ...]
 KEY: Final = ":"
 """Behind an option: its name, not its value."""
 
 
-class Places(Protocol):
-    def of(self, part: Part, index: int = 0) -> Place:
-        """The place of a part, or of one character of its text; of what holds it when it is not written down."""
+class Locations(Protocol):
+    def of(self, part: Part, index: int = 0) -> Location:
+        """The location of a part, or of one character of its text; of what holds it when it is not written down."""
 
 
-class WrittenPlaces:
+class YamlLocations:
     """As they were noted while the file was read."""
 
-    def __init__(self, file: str, noted: Mapping[Part, Callable[[int], Place]]) -> None:
+    def __init__(self, file: str, noted: Mapping[Part, Callable[[int], Location]]) -> None:
         self._file = file
         self._noted = noted
 
-    def of(self, part: Part, index: int = 0) -> Place:
+    def of(self, part: Part, index: int = 0) -> Location:
         if part in self._noted:
             return self._noted[part](index)
-        return self.of(part[:-1]) if part else Place(self._file, 1, 1)
+        return self.of(part[:-1]) if part else Location(self._file, 1, 1)
 
 
-class PythonPlaces:
+class PythonLocations:
     """Of a Python file: the string itself where the file has it, else the assignment to `pipeline`."""
 
     def __init__(self, file: str, source: str, pipeline: Pipeline) -> None:
@@ -44,13 +44,13 @@ class PythonPlaces:
         self._lines = source.splitlines()
         self._pipeline = pipeline
 
-    def of(self, part: Part, index: int = 0) -> Place:
+    def of(self, part: Part, index: int = 0) -> Location:
         for text in (self._text(part), *reversed(part)):
             if text is not None and text in self._strings:
                 return self._inside(self._strings[text], index if text == self._text(part) else 0)
         if self._assignment is None:
-            return Place(self._file, 1, 1)
-        return Place(self._file, self._assignment.lineno, self._assignment.col_offset + 1)
+            return Location(self._file, 1, 1)
+        return Location(self._file, self._assignment.lineno, self._assignment.col_offset + 1)
 
     def _text(self, part: Part) -> str | None:
         match part:
@@ -65,14 +65,14 @@ class PythonPlaces:
                 return self._pipeline.sources[name].options.get(option)
         return None
 
-    def _inside(self, node: ast.Constant, index: int) -> Place:
+    def _inside(self, node: ast.Constant, index: int) -> Location:
         """Exact for text in triple quotes and for plain one-liners; escapes are not followed."""
         before = str(node.value)[:index]
         line = node.lineno + before.count("\n")
         if "\n" in before:
-            return Place(self._file, line, len(before) - before.rfind("\n"))
+            return Location(self._file, line, len(before) - before.rfind("\n"))
         opening = 3 if self._lines[node.lineno - 1][node.col_offset :].lstrip("rRuU")[:3] in ('"""', "'''") else 1
-        return Place(self._file, line, node.col_offset + 1 + (opening + index if index else 0))
+        return Location(self._file, line, node.col_offset + 1 + (opening + index if index else 0))
 
 
 def _assigns_pipeline(node: ast.stmt) -> bool:

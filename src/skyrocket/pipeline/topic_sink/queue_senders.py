@@ -29,7 +29,7 @@ class SendError(SkyrocketError):
 
 
 @dataclass(slots=True)
-class Lane:
+class QueueSender:
     """One queue: what waits for it, and what it has taken."""
 
     queue: MessageQueue
@@ -50,19 +50,19 @@ class Lane:
         self.next_offset = offset + count
 
 
-class Lanes:
-    """The lanes of one task to one topic; `scope` is None when a second copy does not matter."""
+class QueueSenders:
+    """Those of one task and one topic; `scope` is None when a second copy does not matter."""
 
     def __init__(
         self,
         producer: ReadBackProducer,
-        lanes: list[Lane],
+        senders: list[QueueSender],
         scope: Scope | None,
         *,
         most_bytes: int,
         send_timeout: float,
     ) -> None:
-        self.lanes = lanes
+        self.each = senders
         self._producer = producer
         self._scope = scope
         self._most_bytes = most_bytes
@@ -70,23 +70,23 @@ class Lanes:
         self._held_bytes = 0
         self._news = asyncio.Event()
         self._failure: Exception | None = None
-        self._turn = itertools.count()
+        self._first = itertools.count()  # who is looked at first: each in its turn
 
-    async def put(self, lane: Lane | None, request: Request) -> None:
-        """Take over a request, for the lane with the least to do if it may be any; raises what an earlier one met."""
+    async def put(self, sender: QueueSender | None, request: Request) -> None:
+        """Take over a request, for the queue with the least to do if it may be any; raises what an earlier one met."""
         size = len(request.body)
         while self._held_bytes and self._held_bytes + size > self._most_bytes:
             await self._news_or_failure()
         self._raise_failure()
-        if lane is None:
-            count = len(self.lanes)
-            turn = next(self._turn)
-            lane = min((self.lanes[(turn + step) % count] for step in range(count)), key=lambda each: each.held_bytes)
-        lane.waiting.append(request)
-        lane.held_bytes += size
+        if sender is None:
+            count = len(self.each)
+            first = next(self._first)
+            sender = min((self.each[(first + step) % count] for step in range(count)), key=lambda each: each.held_bytes)
+        sender.waiting.append(request)
+        sender.held_bytes += size
         self._held_bytes += size
-        if lane.task is None:
-            lane.task = asyncio.create_task(self._work(lane), name=f"send to {lane.queue}")
+        if sender.task is None:
+            sender.task = asyncio.create_task(self._work(sender), name=f"send to {sender.queue}")
 
     async def drained(self) -> None:
         """Wait until all is confirmed; raises what one met."""
@@ -96,7 +96,7 @@ class Lanes:
 
     async def abandon(self) -> None:
         """Stop sending, as the task has failed."""
-        running = [lane.task for lane in self.lanes if lane.task is not None]
+        running = [sender.task for sender in self.each if sender.task is not None]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -110,48 +110,48 @@ class Lanes:
         if self._failure is not None:
             raise self._failure
 
-    async def _work(self, lane: Lane) -> None:
+    async def _work(self, sender: QueueSender) -> None:
         try:
-            while lane.waiting and self._failure is None:
-                request = lane.waiting.popleft()
-                await self._deliver(lane, request)
-                lane.held_bytes -= len(request.body)
+            while sender.waiting and self._failure is None:
+                request = sender.waiting.popleft()
+                await self._deliver(sender, request)
+                sender.held_bytes -= len(request.body)
                 self._held_bytes -= len(request.body)
                 self._news.set()
         except Exception as error:  # noqa: BLE001 - whoever puts or waits is told
             self._failure = self._failure or error
         finally:
-            lane.task = None
+            sender.task = None
             self._news.set()
 
-    async def _deliver(self, lane: Lane, request: Request) -> None:
+    async def _deliver(self, sender: QueueSender, request: Request) -> None:
         deadline = time.monotonic() + self._send_timeout
         pause, is_unclear = _FIRST_PAUSE, False
         while True:
             try:
                 if is_unclear and self._scope is not None:
-                    request = await self._without_stored(lane, request, self._scope)
+                    request = await self._without_stored(sender, request, self._scope)
                     is_unclear = False
                     if not len(request):
                         return
                 seconds = min(max(deadline - time.monotonic(), 0.1), _ATTEMPT_SECONDS)
-                receipt = await self._producer.send_encoded(lane.queue, bytes(request.body), timeout=seconds)
+                receipt = await self._producer.send_encoded(sender.queue, bytes(request.body), timeout=seconds)
             except SkyrocketError as error:
                 is_unclear = is_unclear or may_be_stored(error)
                 if not may_go_well_later(error) or time.monotonic() >= deadline:
-                    raise SendError(f"{len(request)} rows could not be sent to {lane.queue}: {error}") from error
+                    raise SendError(f"{len(request)} rows could not be sent to {sender.queue}: {error}") from error
             else:
-                lane.note(receipt.queue_offset, len(request))
+                sender.note(receipt.queue_offset, len(request))
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _without_stored(self, lane: Lane, request: Request, scope: Scope) -> Request:
+    async def _without_stored(self, sender: QueueSender, request: Request, scope: Scope) -> Request:
         """What of a request is not in its queue. Rows found are claims: an equal row of another task may have put
         them there, which is settled at the commit."""
-        found = await stored_ids(self._producer, scope, {lane.queue: lane.next_offset})
+        found = await stored_ids(self._producer, scope, {sender.queue: sender.next_offset})
         claimed = found.claim(request.ids)
         if not claimed.any():
             return request
-        lane.claimed.append(request.ids[claimed])
+        sender.claimed.append(request.ids[claimed])
         return request.without(claimed)

@@ -25,7 +25,7 @@ class Sections:
         return cast(Section, self._given[kind])
 
     def changed(self, kind: type, **values: Any) -> "Sections":
-        """The same with other values in one section."""
+        """A copy with other values in one section."""
         return Sections({**self._given, kind: replace(self._given[kind], **values)})
 
     def text(self) -> str:
@@ -49,7 +49,7 @@ def read_pairs(
 ) -> dict[str, str]:
     """The text values by RocketMQ's keys: `assumed` above file and environment, --set above that, options above all.
 
-    A --set that nobody knows is an error; elsewhere it is said and passed over.
+    An unknown --set is an error; unknown settings elsewhere are reported and ignored.
     """
     singles = parse_properties("\n".join(single), "--set")
     for warning in unknown_settings(singles, kinds, accepted):

@@ -1,0 +1,143 @@
+"""How commands that are clients find their cluster, and how they fail: 2 for wrong usage, 1 for everything else."""
+
+import contextlib
+import inspect
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from skyrocket.cli.program.lifetime import failures_shown
+from skyrocket.cli.program.options import options_of, panel, verbose_parameter, with_groups, with_parameters
+from skyrocket.errors import ConfigError, MessageRefused
+from skyrocket.remoting.event_loop import run
+
+if TYPE_CHECKING:
+    from skyrocket.client import Admin, ClientSettings
+
+T = TypeVar("T")
+
+_cluster = panel("Cluster")
+
+NamesrvOption = Annotated[str, _cluster("-n", "--namesrv", envvar="NAMESRV_ADDR", help="Name servers, joined by ;")]
+AccessKeyOption = Annotated[
+    str | None,
+    _cluster(
+        "--access-key",
+        envvar="ROCKETMQ_ACCESS_KEY",
+        help="Account (ACL 1.0: accessKey, 2.0: user).",
+        show_default=False,
+    ),
+]
+SecretKeyOption = Annotated[
+    str | None,
+    _cluster(
+        "--secret-key",
+        envvar="ROCKETMQ_SECRET_KEY",
+        help="Its secret; better in the environment than here, where `ps` shows it.",
+        show_default=False,
+    ),
+]
+SecurityTokenOption = Annotated[
+    str | None,
+    _cluster(
+        "--security-token", envvar="ROCKETMQ_SECURITY_TOKEN", help="Token of a temporary account.", show_default=False
+    ),
+]
+NamespaceOption = Annotated[str, _cluster("--namespace", help="Stands in front of topics and groups.")]
+TlsOption = Annotated[bool, _cluster("--tls", help="Encrypt connections.")]
+TlsCaOption = Annotated[
+    Path | None,
+    _cluster(
+        "--tls-ca",
+        help="With --tls: whom to trust (PEM), whatever host names say; else the system's authorities.",
+        show_default=False,
+    ),
+]
+
+DEFAULT_NAMESRV = "127.0.0.1:9876"
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Which cluster, and as whom."""
+
+    namesrv: NamesrvOption = DEFAULT_NAMESRV
+    access_key: AccessKeyOption = None
+    secret_key: SecretKeyOption = None
+    security_token: SecurityTokenOption = None
+    namespace: NamespaceOption = ""
+    tls: TlsOption = False
+    tls_ca: TlsCaOption = None
+
+    def settings(self) -> "ClientSettings":
+        """For clients; raises ConfigError or WrongUse."""
+        from skyrocket.client import Acl, ClientSettings
+
+        if (self.access_key is None) != (self.secret_key is None):
+            given, missing = "--access-key", "--secret-key"
+            if self.access_key is None:
+                given, missing = missing, given
+            raise ConfigError(f"{given} needs {missing}, or the variables ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY")
+        acl = None
+        if self.access_key is not None and self.secret_key is not None:
+            acl = Acl(self.access_key, self.secret_key, self.security_token)
+        if self.tls_ca is not None and not self.tls:
+            raise ConfigError("--tls-ca is for encrypted connections: add --tls")
+        tls = _tls(self.tls_ca) if self.tls else None
+        return ClientSettings(self.namesrv, namespace=self.namespace, credentials=acl, tls=tls)
+
+
+def _tls(authorities: Path | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise ConfigError(f"--tls-ca {authorities} cannot be used: {error}") from None
+    # RocketMQ: brokers are called by address, certificates name the cluster; who gives its authority trusts that.
+    context.check_hostname = authorities is None
+    return context
+
+
+@contextlib.contextmanager
+def client_failures_shown(command: str, verbose: bool) -> Iterator[None]:
+    """As for servers; what a client calls wrong use is wrong usage here."""
+    from skyrocket.client import WrongUse
+
+    with failures_shown(command, verbose):
+        try:
+            yield
+        except (WrongUse, MessageRefused) as error:
+            raise ConfigError(str(error)) from error
+
+
+def client_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """For a command whose first parameter is the client's settings: users give the options of the cluster instead.
+
+    Other parameters may be groups of options; --verbose comes with it.
+    """
+    of_cluster = options_of(ClusterOptions)
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        own = with_groups(command)
+        of_command = list(inspect.signature(own).parameters.values())[1:]
+
+        def called(verbose: bool, **given: Any) -> None:
+            with client_failures_shown(name, verbose):
+                cluster = ClusterOptions(**{option.name: given.pop(option.name) for option in of_cluster})
+                own(settings=cluster.settings(), **given)
+
+        return with_parameters(called, command, [*of_command, *of_cluster, verbose_parameter()])
+
+    return with_options
+
+
+def ask(settings: "ClientSettings", question: "Callable[[Admin], Awaitable[T]]") -> T:
+    """What an Admin of the cluster answers."""
+    from skyrocket.client import Admin
+
+    async def asked() -> T:
+        async with Admin(client=settings) as admin:
+            return await question(admin)
+
+    return run(asked())
