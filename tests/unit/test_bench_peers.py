@@ -70,7 +70,7 @@ def test_a_run_is_kept_whole_and_its_tables_replace_only_what_stands_between_the
 
 
 def test_the_documentation_has_the_place_for_the_tables() -> None:
-    page = ROOT / "docs" / "performance.md"
+    page = ROOT / "docs" / "internals" / "performance.md"
     assert page.read_text().count(report.BEGIN) == page.read_text().count(report.END) == 1
 
 

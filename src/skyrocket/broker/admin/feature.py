@@ -1,7 +1,7 @@
 """Builds what serves operators, and says which settings take effect while the broker runs.
 
-The keys named in `let_follow` are those of docs/operations.md, "Changing a running broker"; all others count from the
-next start on.
+The keys named in `let_follow` are those of docs/guides/operations.md, "Changing a running broker"; all others count
+from the next start on.
 """
 
 from dataclasses import fields

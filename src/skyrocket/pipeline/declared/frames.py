@@ -125,7 +125,11 @@ def _problem_of_ours(build: _Build, part: Part, error: SkyrocketError) -> Proble
     option = _OPTION.search(str(error))
     cause, _, next_step = str(error).rpartition("; " if "; " in str(error) else ": ")
     place = build.places.of((*part, option[1]) if option else part)
-    return Problem(place, cause, next_step) if cause else Problem(place, next_step, "see docs/spark-source-and-sink.md")
+    return (
+        Problem(place, cause, next_step)
+        if cause
+        else Problem(place, next_step, "see docs/guides/spark-source-and-sink.md")
+    )
 
 
 class _NotBuilt(Exception):

@@ -41,7 +41,7 @@ class FileText:
             raise PipelineFileError([Problem(Place(self.file, 1, 1), f"not YAML: {first_line}", _YAML_HINT)]) from None
         if node is None:
             raise PipelineFileError(
-                [Problem(Place(self.file, 1, 1), "the file is empty", "docs/pipeline-files.md has one")]
+                [Problem(Place(self.file, 1, 1), "the file is empty", "docs/guides/pipeline-files.md has one")]
             )
         return node
 
