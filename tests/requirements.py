@@ -122,7 +122,7 @@ def problems(documents: Iterable[Document], collected: Collected, root: Path) ->
 
 
 def place_exists(place: str, root: Path) -> bool:
-    """Whether `docs/file.md#heading` names a file and one of its headings."""
+    """Whether `docs/guides/client.md#sending` names a file and one of its headings."""
     name, _, anchor = place.partition("#")
     path = root / name
     return path.is_file() and (not anchor or anchor in anchors(path.read_text(encoding="utf-8")))
