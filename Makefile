@@ -79,7 +79,7 @@ bench-pipeline: $(STAMP) ## decoder, commit-log source, archive, rebuild, stream
 	$(BIN)/python -m bench.pipeline $(ARGS)
 
 docs: $(DOCS_STAMP) ## the documentation as a site in site/; a broken link fails it
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from skyrocket.client import Message, Producer
@@ -101,7 +101,7 @@ async def _served_by_a_client() -> set[RequestCode]:
     return result
 
 
-async def _answers(reader: asyncio.StreamReader) -> AsyncIterator[RemotingCommand]:
+async def _answers(reader: asyncio.StreamReader) -> AsyncGenerator[RemotingCommand, None]:
     frames = FrameReader()
     while data := await reader.read(1 << 16):
         for command in frames.receive(data):
