@@ -10,9 +10,9 @@ import pytest
 
 from skyrocket.format.record import decode_records
 from skyrocket.testing import LocalCluster
-from tests import protocol_page
+from tests import ROOT, protocol_page
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 FIRST_STEPS = re.findall(
     r"^```python\n(.*?)^```", (DOCS / "start" / "first-message.md").read_text(), re.MULTILINE | re.DOTALL
 )

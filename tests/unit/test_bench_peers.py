@@ -102,10 +102,9 @@ def test_a_silent_client_and_a_failing_tool_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
 def test_the_headline_figures_of_a_readme_are_those_of_the_page(name: str) -> None:
-    root = Path(__file__).parent.parent.parent
-    page = (root / "docs" / "internals" / "performance.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "internals" / "performance.md").read_text(encoding="utf-8")
     measured = page.partition(report.BEGIN)[2].partition(report.END)[0]
-    readme = (root / name).read_text(encoding="utf-8")
+    readme = (ROOT / name).read_text(encoding="utf-8")
     rows = [line.split("|")[2:4] for line in readme.splitlines() if re.search(r"\| [\d.]+ × \|$", line)]
     figures = [cell.split()[0] for row in rows for cell in row]
     assert len(figures) == 14

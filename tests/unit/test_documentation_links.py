@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
+
 FOLDERS = ("docs", "examples", "bench", "tests")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 _FENCE = re.compile(r"^(?P<ticks>```+|~~~+).*?^(?P=ticks)[ \t]*$", re.MULTILINE | re.DOTALL)
