@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest
 # Neighbours stay with one worker, for what they share; a worker that has finished takes tests of the other.
 PARALLEL := -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers bench-pipeline pipelines clean
+.PHONY: help setup run demo inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers bench-pipeline pipelines docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,5 +78,12 @@ bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this m
 bench-pipeline: $(STAMP) ## decoder, commit-log source, archive, rebuild, stream source and sink beside their floor
 	$(BIN)/python -m bench.pipeline $(ARGS)
 
+docs: $(DOCS_STAMP) ## the documentation as a site in site/; a broken link fails it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) var build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/results
+	rm -rf $(VENV) var build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/results

@@ -1,6 +1,6 @@
 """A store to look at: unpacks one that RocketMQ 5.4.0 wrote into var/sample-store, unless it is there already.
 
-`make run` calls this before `skyrocket inspect var/sample-store`.
+`make inspect` calls this before `skyrocket inspect var/sample-store`.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Which requirement is shown by which test: `make requirements`, or `python -m tests.requirements --missing`.
 
-The ledger is docs/requirements.md. Tests are collected by pytest itself, not read as text, so marks on functions,
-classes, modules and parameters all count, and a test that pytest would not run shows nothing.
+The ledger is docs/internals/requirements.md. Tests are collected by pytest itself, not read as text, so marks on
+functions, classes, modules and parameters all count, and a test that pytest would not run shows nothing.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from rich.table import Table
 
 from tests import ROOT
 
-LEDGER = ROOT / "docs" / "requirements.md"
+LEDGER = ROOT / "docs" / "internals" / "requirements.md"
 
 _DOCUMENT = re.compile(r"## (?P<letter>[A-Z]): (?P<title>.+)")
 _LINE = re.compile(r"- (?P<number>[A-Z]\d{3}) (?P<text>.+?)(?: · (?P<kind>documented|not ours): (?P<note>.+))?")
@@ -122,7 +122,7 @@ def problems(documents: Iterable[Document], collected: Collected, root: Path) ->
 
 
 def place_exists(place: str, root: Path) -> bool:
-    """Whether `docs/file.md#heading` names a file and one of its headings."""
+    """Whether `docs/guides/client.md#sending` names a file and one of its headings."""
     name, _, anchor = place.partition("#")
     path = root / name
     return path.is_file() and (not anchor or anchor in anchors(path.read_text(encoding="utf-8")))

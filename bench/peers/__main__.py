@@ -8,7 +8,7 @@ examples:
   python -m bench.peers                          everything
   python -m bench.peers --only apache skyrocket  the two RocketMQs
   python -m bench.peers --quick                  seconds instead of minutes: shows that it works, measures nothing
-  python -m bench.peers --last --write-docs      the newest results into docs/performance.md, without measuring
+  python -m bench.peers --last --write-docs      the newest results, unmeasured, into docs/internals/performance.md
 """
 
 import argparse
@@ -32,7 +32,7 @@ from bench.peers.rocketmq_servers import Server, apache_server, our_server
 
 _ROOT = Path(__file__).parent.parent.parent
 _RESULTS = _ROOT / "bench" / "results"
-_DOCS = _ROOT / "docs" / "performance.md"
+_DOCS = _ROOT / "docs" / "internals" / "performance.md"
 _VERSION = "5.4.0"
 _QUIET_S = 5.0  # after the start, before idle memory is read
 _OTHERS: dict[str, tuple[str, Callable[[float, float], OtherResult]]] = {
@@ -136,7 +136,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting for Skyrocket")
     parser.add_argument("--last", action="store_true", help="measure nothing, show the newest results")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
-    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/performance.md")
+    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/internals/performance.md")
     parser.add_argument("--results", type=Path, default=_RESULTS, help="where results are written")
     options = parser.parse_args()
     if options.quick and options.write_docs:

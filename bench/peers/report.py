@@ -100,7 +100,7 @@ def _comparison(run: Run) -> Table:
 
 
 def markdown(run: Run) -> str:
-    """The same for docs/performance.md."""
+    """The same for docs/internals/performance.md."""
     lines = [run.title, "", f"| {' | '.join(_COLUMNS)} |", "|---|--:|--:|--:|--:|---|"]
     lines += [f"| {' | '.join(_cells(line))} |" for line in compare(run.apache, run.ours)]
     if run.others:

@@ -1,1 +1,1 @@
-"""How fast is the store? `python -m bench.store`; docs/performance.md says what is measured and why as ratios."""
+"""How fast is the store? `python -m bench.store`; docs/internals/performance.md says what is measured and how."""

@@ -46,7 +46,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, measures little")
     parser.add_argument("--only", nargs="+", choices=_SECTIONS, default=list(_SECTIONS), metavar="SECTION",
                         help=f"some of: {', '.join(_SECTIONS)}")  # fmt: skip
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, for docs/performance.md")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print the table as Markdown, for docs/internals/performance.md"
+    )
     parser.add_argument("--last", action="store_true", help="measure nothing, print the newest results")
     parser.add_argument("--results", type=Path, default=_RESULTS, help="where results are written")
     parser.add_argument("--work", type=Path, default=_WORK, help="where stores are made; needs 4 GB in a full run")

@@ -1,4 +1,4 @@
-"""Writes docs/client-api.md from the docstrings: python -m tests.client.api_page > docs/client-api.md"""
+"""Writes the API page from the docstrings: python -m tests.client.api_page > docs/reference/client-api.md"""
 
 import dataclasses
 import enum
@@ -13,9 +13,10 @@ from skyrocket.client import blocking, otel
 
 _HEADING = """# The client's API
 
-Written from the docstrings by `python -m tests.client.api_page > docs/client-api.md`; a test fails when a name is
-missing. How things work together is in [client.md](client.md). Everything here is in `skyrocket.client`; what most
-applications need is also in `skyrocket` itself. `skyrocket.client.blocking` has the same classes without `await`.
+Written from the docstrings by `python -m tests.client.api_page > docs/reference/client-api.md`; a test fails when a
+name is missing. How things work together is in the [client guide](../guides/client.md). Everything here is in
+`skyrocket.client`; what most applications need is also in `skyrocket` itself. `skyrocket.client.blocking` has the same
+classes without `await`.
 """
 _SECTIONS = {
     "Sending": "Producer ProducerSettings TransactionProducer Transaction TransactionState Message SendReceipt "

@@ -1,7 +1,7 @@
 """Our client against three servers: outcomes kept from the last run, printed, and written into the documentation.
 
 python -m tests.client.matrix                           prints the table
-python -m tests.client.matrix --write docs/client.md    replaces it in that page
+python -m tests.client.matrix --write docs/guides/client.md    replaces it in that page
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tests.interop.apache import locked
 FOLDER = Path(__file__).parent
 SUITE = ("test_three_servers.py", "test_kill.py", "test_mixed_groups.py")
 RESULTS = ROOT / "var" / "interop" / "client.json"
-BEGIN = "<!-- three servers: written by `python -m tests.client.matrix --write docs/client.md` -->"
+BEGIN = "<!-- three servers: written by `python -m tests.client.matrix --write docs/guides/client.md` -->"
 END = "<!-- end of three servers -->"
 
 _TITLES = {OURS: "Skyrocket", **{version: f"Apache {version}" for version in KINDS[1:]}}

@@ -1,11 +1,11 @@
-"""The table of docs/client.md: what the suite has, nothing failed or left out."""
+"""The table of docs/guides/client.md: what the suite has, nothing failed or left out."""
 
 import pytest
 
 from tests import ROOT
 from tests.client.matrix import BEGIN, END, suite, table, written_into
 
-PAGE = ROOT / "docs" / "client.md"
+PAGE = ROOT / "docs" / "guides" / "client.md"
 
 
 def _rows() -> dict[str, list[str]]:

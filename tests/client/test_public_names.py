@@ -26,9 +26,9 @@ def entries(text: str) -> set[str]:
 
 
 def test_every_public_name_method_and_field_is_on_the_api_page() -> None:
-    written = entries((DOCS / "client-api.md").read_text(encoding="utf-8"))
+    written = entries((DOCS / "reference" / "client-api.md").read_text(encoding="utf-8"))
     missing = sorted(({*client.__all__} | entries(page())) - written)
-    assert missing == [], "run: python -m tests.client.api_page > docs/client-api.md"
+    assert missing == [], "run: python -m tests.client.api_page > docs/reference/client-api.md"
 
 
 def test_every_public_class_has_a_docstring() -> None:

@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md run as they stand there."""
+"""The examples of docs/guides/testing.md run as they stand there."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tests import ROOT
 
-PAGE = ROOT / "docs" / "testing.md"
+PAGE = ROOT / "docs" / "guides" / "testing.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/exactly-once.md run as they stand there, and its numbers are true."""
+"""The examples of docs/guides/exactly-once.md run as they stand there, and its numbers are true."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from skyrocket.client import dead_letter_cause
 from skyrocket.config.sections import BrokerConfig
 from tests import ROOT
 
-PAGE = (ROOT / "docs" / "exactly-once.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "exactly-once.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 

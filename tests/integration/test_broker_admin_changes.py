@@ -406,7 +406,7 @@ def test_topics_are_created_by_their_first_message_only_while_the_setting_says_s
 
 
 def test_the_keys_that_take_effect_at_once_are_those_of_the_documentation(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "guides" / "operations.md").read_text()
     section = page.partition("## Changing a running broker")[2].partition("\n## ")[0]
     listed = section.partition("<!-- at once -->")[2].partition("<!-- end -->")[0]
 

@@ -236,7 +236,7 @@ def test_a_store_of_our_own_verifies_while_it_runs_and_when_it_is_closed(tmp_pat
 
 
 def test_every_option_is_documented() -> None:
-    documented = (ROOT / "docs" / "inspect.md").read_text()
+    documented = (ROOT / "docs" / "reference" / "inspect.md").read_text()
     options = set(re.findall(r"--[a-z-]+", inspect("--help").output)) - {"--help"}
     assert {option for option in options if option not in documented} == set()
 

@@ -1,7 +1,7 @@
 """The matrix of clients and scenarios: kept from the last run, printed, and written into the documentation.
 
 python -m tests.interop.matrix                            prints it
-python -m tests.interop.matrix --write docs/interop.md    replaces the table in that page
+python -m tests.interop.matrix --write docs/internals/interop.md    replaces the table in that page
 """
 
 import argparse

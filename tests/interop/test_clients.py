@@ -1,4 +1,4 @@
-"""Unmodified clients of RocketMQ against our server: every client, every scenario; the matrix of docs/interop.md."""
+"""Unmodified clients of RocketMQ against our server, every scenario each; the matrix of docs/internals/interop.md."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""docs/interop.md shows what the suite has: the same clients, scenarios and verbs, and nothing failed or left out."""
+"""docs/internals/interop.md shows what the suite has: its clients, scenarios and verbs, nothing failed or left out."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.interop.matrix import (
 )
 from tests.interop.scenarios import SCENARIOS, average_share
 
-PAGE = ROOT / "docs" / "interop.md"
+PAGE = ROOT / "docs" / "internals" / "interop.md"
 
 
 def _cells(name: str) -> list[list[str]]:

@@ -126,7 +126,7 @@ def test_variables_of_the_environment_are_replaced_in_values() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        pytest.param("", ["p.yml:1:1: the file is empty; docs/pipeline-files.md has one"], id="empty"),
+        pytest.param("", ["p.yml:1:1: the file is empty; docs/guides/pipeline-files.md has one"], id="empty"),
         pytest.param("name: [a\nsink: b", ["p.yml:2:5: not YAML: expected ',' or ']', but got ':'"], id="not-yaml"),
         pytest.param("- a", ["p.yml:1:1: a pipeline file is a mapping of keys; begin with `name: …`"], id="a-list"),
         pytest.param(

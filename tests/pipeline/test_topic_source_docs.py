@@ -1,4 +1,4 @@
-"""The examples of docs/spark-source-and-sink.md about reading run as they stand."""
+"""The examples of docs/guides/spark-source-and-sink.md about reading run as they stand."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests import ROOT
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = ROOT / "docs" / "spark-source-and-sink.md"
+PAGE = ROOT / "docs" / "guides" / "spark-source-and-sink.md"
 
 
 def reading_part() -> str:

@@ -1,6 +1,7 @@
 """The comparison with other systems: ratios against targets, results kept and rendered."""
 
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_a_run_is_kept_whole_and_its_tables_replace_only_what_stands_between_the
 
 
 def test_the_documentation_has_the_place_for_the_tables() -> None:
-    page = ROOT / "docs" / "performance.md"
+    page = ROOT / "docs" / "internals" / "performance.md"
     assert page.read_text().count(report.BEGIN) == page.read_text().count(report.END) == 1
 
 
@@ -97,3 +98,14 @@ def test_a_silent_client_and_a_failing_tool_are_told(tmp_path: Path) -> None:
         process.kill()
     with pytest.raises(ToolFailed, match=r"exit code 3.*no server"):
         run_watched([sys.executable, "-c", "print('no server'); raise SystemExit(3)"], [], tmp_path, 20.0)
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_the_headline_figures_of_a_readme_are_those_of_the_page(name: str) -> None:
+    page = (ROOT / "docs" / "internals" / "performance.md").read_text(encoding="utf-8")
+    measured = page.partition(report.BEGIN)[2].partition(report.END)[0]
+    readme = (ROOT / name).read_text(encoding="utf-8")
+    rows = [line.split("|")[2:4] for line in readme.splitlines() if re.search(r"\| [\d.]+ × \|$", line)]
+    figures = [cell.split()[0] for row in rows for cell in row]
+    assert len(figures) == 14
+    assert [figure for figure in figures if f"| {figure} " not in measured] == []

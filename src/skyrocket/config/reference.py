@@ -1,4 +1,4 @@
-"""docs/settings.md, made from the settings themselves. Run: python -m skyrocket.config.reference > docs/settings.md"""
+"""The settings page, made from the settings: python -m skyrocket.config.reference > docs/reference/settings.md"""
 
 import dataclasses
 import sys
@@ -21,7 +21,7 @@ def settings_page() -> str:
         "# Settings",
         "",
         "Keys are RocketMQ's; a key that RocketMQ does not have is marked *ours*. This page is generated: "
-        "`python -m skyrocket.config.reference > docs/settings.md`.",
+        "`python -m skyrocket.config.reference > docs/reference/settings.md`.",
     ]
     for title, section in SECTIONS.items():
         lines += ["", f"## {title}", "", "| Key | Default | Bounds | Meaning |", "|---|---|---|---|"]

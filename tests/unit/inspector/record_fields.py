@@ -1,4 +1,4 @@
-"""Which field of a record a byte belongs to, and whether a flip in it must be found (docs/inspect.md)."""
+"""Which field of a record a byte belongs to, and whether a flip in it must be found (docs/reference/inspect.md)."""
 
 from skyrocket.format import record
 

@@ -72,7 +72,7 @@ class PlainFiles:
         if not paths:
             raise ConfigError(
                 f"aclEnable=true, but there is neither {self.main} nor a .yml file in {self._more}: write one "
-                "(docs/access-control.md shows how), or say with aclConfigPath where it is"
+                "(docs/guides/access-control.md shows how), or say with aclConfigPath where it is"
             )
         accounts: dict[str, Account] = {}
         files: dict[str, Path] = {}

@@ -1,4 +1,4 @@
-"""`skyrocket pipeline run | check FILE`: user-defined pipelines (docs/pipeline-files.md)."""
+"""`skyrocket pipeline run | check FILE`: user-defined pipelines (docs/guides/pipeline-files.md)."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Effects that happen once although messages may come twice (docs/exactly-once.md).
+"""Effects that happen once although messages may come twice (docs/guides/exactly-once.md).
 
 Once          consumers: the message's business key is recorded in the same transaction as the handler's work
 Outbox        producers: messages are written in the same transaction as the application's work …

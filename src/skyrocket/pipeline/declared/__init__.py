@@ -1,4 +1,4 @@
-"""Declared pipelines: one YAML or Python file each, sources ▸ decode ▸ SQL steps ▸ sinks (docs/pipeline-files.md).
+"""Declared pipelines, a YAML or Python file each: sources ▸ decode ▸ SQL steps ▸ sinks (docs/guides/pipeline-files.md).
 
 `plan` is what a pipeline is; `reading` and `rules` get it from a file and say what is wrong in which line; `frames`
 makes DataFrames of it, so that Spark finds mistakes before anything starts; `runner` keeps it going.

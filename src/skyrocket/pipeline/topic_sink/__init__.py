@@ -1,4 +1,4 @@
-"""format("rocketmq") to write to: DataFrames and streams into topics (docs/spark-source-and-sink.md, Writing).
+"""format("rocketmq") to write to: DataFrames and streams into topics (docs/guides/spark-source-and-sink.md, Writing).
 
 input_columns, settings     what may be given, checked before anything is sent
 rows, requests              Arrow columns ▸ batch requests

@@ -1,8 +1,8 @@
 """Rows that are to be delivered later: brokers take them in no batch, and show them only when their time has come.
 
-So they cannot be read back. They carry numbers instead, by which our brokers know a repetition (docs/exactly-once.md,
-Numbered sends). A number is made of the row's `messageId`, or of its content, its partition and how many equal rows
-came before it.
+So they cannot be read back. They carry numbers instead, by which our brokers know a repetition (Numbered sends in
+docs/guides/exactly-once.md). A number is made of the row's `messageId`, or of its content, its partition and how many
+equal rows came before it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The options of format("rocketmq") for reading, checked and typed. docs/spark-source-and-sink.md has the table."""
+"""The options of format("rocketmq") for reading, checked and typed; docs/guides/spark-source-and-sink.md lists them."""
 
 import re
 from collections.abc import Mapping

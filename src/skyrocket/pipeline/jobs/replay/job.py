@@ -6,7 +6,7 @@
 
 What is sent has the body, keys, tags, sharding key and the application's properties of the original, and says where it
 comes from: REPLAY_FROM is topic/broker/queue/offset, REPLAY_ID the original's message id. The message id is a new one,
-made of that place, so that a round which is sent again after a crash is recognised (docs/spark-source-and-sink.md).
+made of that place, so that a round sent again after a crash is recognised (docs/guides/spark-source-and-sink.md).
 Delays are not waited for again. The originals stay where they are.
 
 A finding is a message that was chosen and cannot be sent again.
