@@ -24,7 +24,8 @@ ARROWS: dict[str, set[str]] = {
     "protocol": {"model"},
     "filtering": {"model"},
     "store": {"format", "model"},
-    "inspector": {"format", "model"},
+    "offline": {"format", "model"},
+    "inspector": {"offline", "format", "model"},
     "remoting": {"protocol", "model"},
     "observability": set(),
     "namesrv": {"remoting", "protocol", "observability", "model"},
@@ -33,7 +34,7 @@ ARROWS: dict[str, set[str]] = {
     "proxy": {"client", "model"},
     "admin": {"client", "model"},
     "dashboard": {"admin", "model"},
-    "pipeline": {"client", "protocol", "format", "filtering", "model"},
+    "pipeline": {"client", "protocol", "offline", "format", "filtering", "model"},
     PACKAGE: {"client", "model"},  # skyrocket/__init__.py: what applications import
     "__main__": {"cli"},
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from skyrocket.config.sections import StoreConfig
 from skyrocket.config.setting import section_from
 from skyrocket.errors import ConfigError
-from skyrocket.inspector.index_file import IndexShape
+from skyrocket.offline.index_files import IndexShape
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from skyrocket.errors import CorruptFile
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
 from skyrocket.format.record import MAGIC_V1, MAGIC_V2, some_fields
+from skyrocket.format.store_names import offset_name
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.disk import Disk
 from skyrocket.store.index import Index
-from skyrocket.store.layout import offset_name
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.results import Boundary, GetResult, GetStatus
 from skyrocket.store.statistics import Statistics

@@ -16,16 +16,16 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from skyrocket.format.dispatch_claims import QueueNumbers
 from skyrocket.format.record import Buffer
-from skyrocket.pipeline.columns import BadBody, Parts, decode, topics
-from skyrocket.pipeline.columns.parts import Int64s
+from skyrocket.format.record_columns import Int64s, Parts
+from skyrocket.pipeline.columns import BadBody, decode, topic_numbers
 from skyrocket.pipeline.commit_log.mapping import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
 from skyrocket.pipeline.durable_files import flush_file
 from skyrocket.pipeline.lake import LakeFile
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
-from skyrocket.pipeline.rebuild.claims import Names
 from skyrocket.pipeline.schema import arrow_schema
 
 _DAY_MS = 86_400_000
@@ -81,7 +81,7 @@ def _positions_by_topic_and_day(
     buffer: Buffer, task: SplitTask, outcome: SplitOutcome
 ) -> Iterator[tuple[tuple[str, int], Int64s]]:
     base_offset = task.split.base_offset
-    names = Names()
+    numbers = QueueNumbers()
     positions, codes, days = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     last: Parts | None = None
     for item in walk_split(buffer, task.split):
@@ -89,7 +89,7 @@ def _positions_by_topic_and_day(
             last = item
             begin, end = base_offset + int(item.positions[0]), base_offset + int(item.ends[-1])
             positions.append(item.positions)
-            codes.append(names.topic_numbers(topics(buffer, item)))
+            codes.append(topic_numbers(buffer, item, numbers))
             days.append(item.heads["store_timestamp"] // _DAY_MS)
         else:
             begin, end = item.physical_offset, item.physical_offset + item.length
@@ -98,7 +98,8 @@ def _positions_by_topic_and_day(
         outcome.end = max(outcome.end, end)
     if last is not None:
         outcome.last_record = _mark(buffer, last, base_offset)
-    return _grouped(np.concatenate(positions), np.concatenate(codes), np.concatenate(days), names.texts, task, outcome)
+    columns = (np.concatenate(positions), np.concatenate(codes), np.concatenate(days))
+    return _grouped(*columns, numbers.topic_names, task, outcome)
 
 
 def _mark(buffer: Buffer, parts: Parts, base_offset: int) -> tuple[int, int]:

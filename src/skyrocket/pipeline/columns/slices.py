@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyrocket.pipeline.columns.parts import Bools, Int64s, Places
+from skyrocket.format.record_columns import AnyPositions, Bools, Int64s
 
 BINARY = pa.binary()
 TEXT = pa.string()
@@ -20,7 +20,11 @@ _TAKE = pc.get_function("array_take")  # half of what `Array.take` costs small b
 
 
 def slices(
-    data: pa.Buffer, starts: Places, lengths: Places, kind: pa.DataType = BINARY, present: Bools | None = None
+    data: pa.Buffer,
+    starts: AnyPositions,
+    lengths: AnyPositions,
+    kind: pa.DataType = BINARY,
+    present: Bools | None = None,
 ) -> pa.Array:
     """The bytes of each slice, or its text: whoever asks for text has checked that it is. Null where not present."""
     count = len(starts)

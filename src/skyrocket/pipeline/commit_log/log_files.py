@@ -8,9 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from skyrocket.errors import SkyrocketError
 from skyrocket.format.record import SMALLEST_RECORD, store_timestamp_at
-
-_NAME_DIGITS = 20
-COMMIT_LOG = "commitlog"
+from skyrocket.format.store_names import COMMIT_LOG, NAME_DIGITS, parse_offset_name
 
 
 class NotACommitLog(SkyrocketError):
@@ -44,9 +42,9 @@ class Gap:
 def find_log_files(place: str) -> list[LogFile]:
     """The log files of a store root or of its directory `commitlog`; raises NotACommitLog with what to try instead."""
     directory = _log_directory(place)
-    found = sorted(path for path in directory.iterdir() if _is_log_name(path.name) and path.is_file())
+    found = sorted(path for path in directory.iterdir() if parse_offset_name(path.name) is not None and path.is_file())
     if not found:
-        raise NotACommitLog(f"{directory} holds no log files (names of {_NAME_DIGITS} digits); give another path")
+        raise NotACommitLog(f"{directory} holds no log files (names of {NAME_DIGITS} digits); give another path")
     written = [number for number, path in enumerate(found) if _begins_with_something(path)]
     last_written = written[-1] if written else 0
     return [
@@ -80,7 +78,7 @@ def local_path(place: str) -> Path:
         return Path(unquote(parts.path))
     if "://" in place:
         raise NotACommitLog(
-            f"{place} is no path of a mounted file system; log files are mapped into memory: mount it or copy them"
+            f"{place} is not a path of a mounted file system; log files are mapped into memory: mount it or copy them"
         )
     return Path(place)
 
@@ -93,15 +91,11 @@ def _log_directory(place: str) -> Path:
         raise NotACommitLog(f"{path} is a file; give the directory that holds `{COMMIT_LOG}`: storePathRootDir")
     if (path / COMMIT_LOG).is_dir():
         return path / COMMIT_LOG
-    if path.name == COMMIT_LOG or any(_is_log_name(inner.name) for inner in path.iterdir()):
+    if path.name == COMMIT_LOG or any(parse_offset_name(inner.name) is not None for inner in path.iterdir()):
         return path
     inner = sorted(path.glob(f"*/{COMMIT_LOG}"))
     hint = f"did you mean {inner[0].parent}?" if inner else "give the directory that holds it: storePathRootDir"
-    raise NotACommitLog(f"{path} is no store: it has no directory `{COMMIT_LOG}`; {hint}")
-
-
-def _is_log_name(name: str) -> bool:
-    return len(name) == _NAME_DIGITS and name.isascii() and name.isdigit()
+    raise NotACommitLog(f"{path} is not a store: it has no directory `{COMMIT_LOG}`; {hint}")
 
 
 def _begins_with_something(path: Path) -> bool:

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from skyrocket.errors import CorruptFile
 from skyrocket.format.record import Buffer
-from skyrocket.pipeline.columns import BadBody, Parts, decode_parts, examine
+from skyrocket.format.record_columns import Parts, examine
+from skyrocket.pipeline.columns import BadBody, decode_parts
 from skyrocket.pipeline.commit_log.damage import (
     DamagedRegion,
     damage_batch,

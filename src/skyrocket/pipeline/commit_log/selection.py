@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.record import Buffer
+from skyrocket.format.record_columns import Bools, Parts, examine
 from skyrocket.model import property_names
-from skyrocket.pipeline.columns import Parts, examine, property_blocks, topics
-from skyrocket.pipeline.columns.parts import Bools
+from skyrocket.pipeline.columns import property_blocks, topics
 
 _UNWRAPPED = flags.INNER_BATCH | flags.NEED_UNWRAP
 

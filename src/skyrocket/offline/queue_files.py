@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import queue_entry
-from skyrocket.inspector.offset_files import OffsetFiles, data_end
+from skyrocket.offline.offset_files import OffsetFile, OffsetFiles, data_end
 
 Entries = NDArray[np.void]
 
@@ -24,6 +24,16 @@ class SimpleQueue:
         """Entries from a number on; fewer where a file ends or is missing."""
         data = self.files.read(number * self.dtype.itemsize, count * self.dtype.itemsize)
         return np.frombuffer(data[: len(data) // self.dtype.itemsize * self.dtype.itemsize], dtype=self.dtype)
+
+    def entries_at(self, queue_offsets: NDArray[np.int64]) -> Entries:
+        """The entry of each queue offset; zeros where there is none."""
+        found = np.zeros(len(queue_offsets), self.dtype)
+        for file in self.files.files:
+            held = read_entries(file, self.dtype)
+            places = queue_offsets - file.offset // self.dtype.itemsize
+            inside = (places >= 0) & (places < len(held))
+            found[inside] = held[places[inside]]
+        return found
 
     @cached_property
     def written(self) -> tuple[int, int]:
@@ -102,3 +112,10 @@ def is_used(entries: Entries) -> NDArray[np.bool_]:
     """Which entries are not all zero."""
     used: NDArray[np.bool_] = (entries["physical_offset"] != 0) | (entries["size"] != 0) | (entries["tags_code"] != 0)
     return used
+
+
+def read_entries(file: OffsetFile, dtype: np.dtype[np.void]) -> Entries:
+    """The entries of one file up to the last that has a size; those before may be fillers."""
+    entries: Entries = np.fromfile(file.path, dtype)
+    written = np.flatnonzero(entries["size"])
+    return entries[: int(written[-1]) + 1] if len(written) else entries[:0]

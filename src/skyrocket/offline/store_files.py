@@ -1,36 +1,38 @@
-"""What lies in a store directory: found by name only, nothing is read yet."""
+"""What lies in a store directory: found by name only, nothing is read yet; and who holds its lock."""
 
+import fcntl
+import os
+import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from skyrocket.errors import SkyrocketError
-from skyrocket.inspector.offset_files import OffsetFiles
+from skyrocket.format.dispatch_claims import QueueName
+from skyrocket.format.store_names import (
+    ABORT,
+    BATCH_QUEUES,
+    CHECKPOINT,
+    COMMIT_LOG,
+    CONFIG,
+    INDEX,
+    LOCK,
+    QUEUE_EXTENSIONS,
+    QUEUES,
+    TIMER_CHECKPOINT,
+    TIMER_LOG,
+    TIMER_WHEEL,
+)
+from skyrocket.offline.offset_files import OffsetFiles
 
-COMMIT_LOG = "commitlog"
-QUEUES = "consumequeue"
-BATCH_QUEUES = "batchconsumequeue"
-QUEUE_EXTENSIONS = "consumequeue_ext"
-INDEX = "index"
-CONFIG = "config"
+_FLOCK = struct.Struct("hhqqi4x")  # type, whence, start, length, process: struct flock of 64-bit Linux
 
 
 class NotAStore(SkyrocketError):
     """The path is not a store directory."""
 
 
-class QueueName(NamedTuple):
-    """A queue of a topic; light queues have a topic of their own."""
-
-    topic: str
-    queue_id: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}/{self.queue_id}"
-
-
 @dataclass(frozen=True)
-class StoreDirectory:
+class StoreFiles:
     """The parts of a store; paths may not exist."""
 
     root: Path
@@ -45,15 +47,15 @@ class StoreDirectory:
     @property
     def unclean(self) -> bool:
         """Whether the last process did not stop in order: its marker is still there."""
-        return (self.root / "abort").exists()
+        return (self.root / ABORT).exists()
 
     @property
     def checkpoint(self) -> Path:
-        return self.root / "checkpoint"
+        return self.root / CHECKPOINT
 
     @property
     def lock(self) -> Path:
-        return self.root / "lock"
+        return self.root / LOCK
 
     @property
     def config(self) -> Path:
@@ -61,18 +63,18 @@ class StoreDirectory:
 
     @property
     def timer_wheel(self) -> Path:
-        return self.root / "timerwheel"
+        return self.root / TIMER_WHEEL
 
     @property
     def timer_checkpoint(self) -> Path:
-        return self.config / "timercheck"
+        return self.config / TIMER_CHECKPOINT
 
     def name_of(self, path: Path) -> str:
         """A path as findings show it."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
-def open_directory(root: Path) -> StoreDirectory:
+def find_store_files(root: Path) -> StoreFiles:
     """Look around in a store; raises NotAStore with what to try instead."""
     if not root.exists():
         raise NotAStore(f"{root} does not exist. Give the directory that holds `commitlog`: storePathRootDir.")
@@ -82,25 +84,24 @@ def open_directory(root: Path) -> StoreDirectory:
         inner = [path.parent for path in sorted(root.glob(f"*/{COMMIT_LOG}"))]
         outer = [root.parent] if root.name == COMMIT_LOG else []
         hint = f" Did you mean {(inner + outer)[0]}?" if inner + outer else " Give the directory that holds it."
-        raise NotAStore(f"{root} is no store: it has no directory `{COMMIT_LOG}`.{hint}")
+        raise NotAStore(f"{root} is not a store: it has no directory `{COMMIT_LOG}`.{hint}")
     strays: list[Path] = []
-    queues = _queues(root / QUEUES, strays)
-    batch_queues = _queues(root / BATCH_QUEUES, strays)
-    extensions = _queues(root / QUEUE_EXTENSIONS, strays)
-    return StoreDirectory(
+    return StoreFiles(
         root=root,
         commit_log=OffsetFiles(root / COMMIT_LOG),
-        queues=queues,
-        batch_queues=batch_queues,
-        extensions=extensions,
-        index_files=_index_files(root / INDEX, strays),
-        timer_log=OffsetFiles(root / "timerlog"),
+        queues=queue_directories(root / QUEUES, strays),
+        batch_queues=queue_directories(root / BATCH_QUEUES, strays),
+        extensions=queue_directories(root / QUEUE_EXTENSIONS, strays),
+        index_files=index_paths(root / INDEX, strays),
+        timer_log=OffsetFiles(root / TIMER_LOG),
         strays=strays,
     )
 
 
-def _queues(directory: Path, strays: list[Path]) -> dict[QueueName, OffsetFiles]:
+def queue_directories(directory: Path, strays: list[Path] | None = None) -> dict[QueueName, OffsetFiles]:
+    """The queues under a directory, by topic and queue id; what does not look like one is a stray."""
     found = {}
+    strays = [] if strays is None else strays
     for topic in sorted(directory.iterdir()) if directory.is_dir() else []:
         if not topic.is_dir():
             strays.append(topic)
@@ -113,11 +114,29 @@ def _queues(directory: Path, strays: list[Path]) -> dict[QueueName, OffsetFiles]
     return dict(sorted(found.items()))
 
 
-def _index_files(directory: Path, strays: list[Path]) -> list[Path]:
+def index_paths(directory: Path, strays: list[Path] | None = None) -> list[Path]:
+    """The index files in a directory, oldest first; what is not named as one is a stray."""
     files = []
+    strays = [] if strays is None else strays
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
         if path.is_file() and path.name.isascii() and path.name.isdigit():
             files.append(path)
         else:
             strays.append(path)
     return files
+
+
+def lock_holder(path: Path) -> int | None:
+    """The process that holds the lock of a store, None when nobody does; asks without taking it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        kind, _whence, _start, _length, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, question))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return process if kind != fcntl.F_UNLCK else None
