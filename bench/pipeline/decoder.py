@@ -12,7 +12,7 @@ from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Int64s, Parts, examine
 from skyrocket.pipeline.columns import decode_parts
 from skyrocket.pipeline.columns.slices import slices
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.schema import PropertiesForm, arrow_schema
 
 HEADER_COLUMNS = ("queueId", "queueOffset", "commitLogOffset")

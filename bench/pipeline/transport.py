@@ -17,7 +17,7 @@ from bench.pipeline.measure import Rate, best_of
 from skyrocket.format.column_walk import ColumnWalk
 from skyrocket.format.record_columns import Parts
 from skyrocket.pipeline.columns import decode_parts
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.schema import arrow_schema, spark_ddl, wanted_schema
 
 if TYPE_CHECKING:

@@ -317,7 +317,7 @@ def test_a_file_deleted_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> N
     places = write_log(tmp_path, 20)
     settings = read_settings({"path": str(tmp_path)})
     (split,) = plan_splits(settings)
-    from skyrocket.pipeline.commit_log.mapping import mapped
+    from skyrocket.pipeline.commit_log.log_files import mapped
     from skyrocket.pipeline.commit_log.walk import walk_split
 
     with mapped(split.path) as buffer:

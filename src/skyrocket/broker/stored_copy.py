@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from skyrocket.format.crc import CRC_PROPERTY
 from skyrocket.format.properties import without_property
-from skyrocket.format.record import CRC_PROPERTY, PHYSICAL_OFFSET_AT, read_fixed, read_head
+from skyrocket.format.record import PHYSICAL_OFFSET_AT, read_fixed, read_head
 from skyrocket.store.commit_log import PutMessage
 
 

@@ -18,9 +18,9 @@ from typing import Annotated, NamedTuple, get_type_hints
 
 from skyrocket.errors import CorruptRecord, MessageRefused
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.crc import checksum
+from skyrocket.format.crc import CRC_PROPERTY_BYTES, checksum, record_crc_property
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
-from skyrocket.format.properties import PROPERTY_END, decode_properties, without_property
+from skyrocket.format.properties import decode_properties
 from skyrocket.model.message import Host, StoredMessage
 
 Buffer = bytes | bytearray | memoryview | mmap
@@ -80,13 +80,8 @@ def some_fields(*names: str) -> Struct:
     return Struct("".join(parts))
 
 
-def host_widths(bits: int) -> dict[str, int]:
-    """The bytes that both hosts take, by the two IPv6 bits of sysFlag."""
-    return {"born_host": 20 if bits & 1 else 8, "store_host": 20 if bits & 2 else 8}
-
-
 def _struct_of(names: Iterable[str], bits: int) -> Struct:
-    widths = host_widths(bits)
+    widths = flags.host_widths(bits)
     return Struct(">" + "".join(f"{widths.get(name, '')}{FIELD_CODES[name]}" for name in names))
 
 
@@ -111,9 +106,6 @@ _I32 = Struct(">i")
 _I64 = Struct(">q")
 _PORT = Struct(">i")
 
-CRC_PROPERTY = b"__CRC32#"
-CRC_PROPERTY_BYTES = len(CRC_PROPERTY) + 1 + 10 + 1
-
 
 def head_struct(sys_flag: int) -> Struct:
     """The layout of the fixed part for these host widths."""
@@ -137,13 +129,6 @@ def unpack_host(raw: bytes) -> Host:
     return Host(raw[:-4], _PORT.unpack_from(raw, len(raw) - 4)[0])
 
 
-def host_flags(born_host: Host, store_host: Host) -> int:
-    """The sysFlag bits that tell the width of both hosts."""
-    born = flags.BORN_HOST_V6 if len(born_host.address) == 16 else 0
-    store = flags.STORE_HOST_V6 if len(store_host.address) == 16 else 0
-    return born | store
-
-
 def topic_part(topic: bytes) -> tuple[int, bytes]:
     """Magic, and length + name as they stand between body and properties; V2 only where V1 cannot hold it."""
     if len(topic) <= 127:
@@ -158,7 +143,7 @@ def encode_record(message: StoredMessage, properties: bytes) -> bytes:
     if len(properties) > MAX_PROPERTIES_BYTES:
         raise MessageRefused(f"properties take {len(properties)} bytes; the limit is {MAX_PROPERTIES_BYTES}")
     magic, topic = topic_part(message.topic.encode())
-    hosts = host_flags(message.born_host, message.store_host)
+    hosts = flags.host_flags(message.born_host, message.store_host)
     sys_flag = message.sys_flag & ~(HOST_BITS_MASK << HOST_BITS_SHIFT) | hosts
     layout = head_struct(sys_flag)
     size = layout.size + len(message.body) + len(topic) + PROPERTIES_LENGTH.size + len(properties)
@@ -405,21 +390,6 @@ def store_timestamp_at(buffer: Buffer, position: int) -> int:
     (sys_flag,) = _I32.unpack_from(buffer, position + SYS_FLAG_AT)
     born_host_bytes = 20 if sys_flag & flags.BORN_HOST_V6 else 8
     return int(_I64.unpack_from(buffer, position + BORN_HOST_AT + born_host_bytes)[0])
-
-
-def reserve_record_crc(properties: bytes) -> bytes:
-    """Properties ready for `seal_record_crc`: an old checksum is gone, 20 bytes at the end are kept free."""
-    properties = without_property(properties, CRC_PROPERTY)
-    if properties and not properties.endswith(PROPERTY_END):
-        properties += PROPERTY_END
-    return properties + CRC_PROPERTY + b"\x01" + b"0" * 10 + PROPERTY_END
-
-
-def record_crc_property(record: Buffer) -> bytes:
-    """The last 20 bytes of a record whose properties were reserved: its digits stand least significant first."""
-    crc = checksum(memoryview(record)[: len(record) - CRC_PROPERTY_BYTES])
-    digits = f"{crc:010d}"[::-1].encode()
-    return CRC_PROPERTY + b"\x01" + digits + PROPERTY_END
 
 
 def _check_record_crc(view: memoryview, position: int, head: RecordHead) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import record
-from skyrocket.format.crc import checksum
+from skyrocket.format.crc import CRC_PROPERTY, CRC_PROPERTY_BYTES, checksum, record_crc_property
 from skyrocket.format.record import Buffer
+from skyrocket.format.sys_flag import host_widths
 
 Int64s = NDArray[np.int64]
 AnyPositions = NDArray[np.int64] | NDArray[np.int32]  # in a file, or within a batch
@@ -22,7 +23,7 @@ Bytes = NDArray[np.uint8]
 
 
 def _dtype(bits: int) -> np.dtype[np.void]:
-    widths, codes = record.host_widths(bits), {"i": ">i4", "q": ">i8"}
+    widths, codes = host_widths(bits), {"i": ">i4", "q": ">i8"}
     fields = record.FIELD_CODES.items()
     return np.dtype([(name, f"V{widths[name]}" if name in widths else codes[code]) for name, code in fields])
 
@@ -30,7 +31,7 @@ def _dtype(bits: int) -> np.dtype[np.void]:
 # By the two IPv6 bits of sysFlag, as `record.HEADS`.
 LAYOUTS = tuple(_dtype(bits) for bits in range(4))
 HEAD_SIZES = np.array([layout.itemsize for layout in LAYOUTS], dtype=np.int64)
-_SEAL_NAME_BYTES = len(record.CRC_PROPERTY)
+_SEAL_NAME_BYTES = len(CRC_PROPERTY)
 _INT8, _INT16 = np.dtype(np.int8), np.dtype(">i2")
 
 
@@ -164,12 +165,12 @@ def checksum_problems(buffer: Buffer, parts: Parts) -> dict[int, str]:
     columns = (parts.positions, parts.ends, parts.body_starts, parts.body_lengths, parts.heads["body_crc"])
     found: dict[int, str] = {}
     for row, (position, end, start, length, crc) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        seal_at = end - record.CRC_PROPERTY_BYTES
+        seal_at = end - CRC_PROPERTY_BYTES
         if length and (actual := checksum(view[start : start + length])) != crc:
             found[row] = f"body CRC {actual} differs from the stored {crc}"
         elif (
-            view[seal_at : seal_at + _SEAL_NAME_BYTES] == record.CRC_PROPERTY
-            and record.record_crc_property(view[position:end]) != view[seal_at:end]
+            view[seal_at : seal_at + _SEAL_NAME_BYTES] == CRC_PROPERTY
+            and record_crc_property(view[position:end]) != view[seal_at:end]
         ):
             found[row] = "whole-record CRC differs"
     view.release()

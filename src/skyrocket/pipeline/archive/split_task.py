@@ -20,7 +20,7 @@ from skyrocket.format.dispatch_claims import QueueNumbers
 from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Int64s, Parts
 from skyrocket.pipeline.columns import BadBody, decode, topic_numbers
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
 from skyrocket.pipeline.durable_files import flush_file

@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from skyrocket.format.dispatch_claims import Claims, QueueName, QueueNumbers
-from skyrocket.format.record_columns import Int64s, Parts
+from skyrocket.format.record_columns import Int64s
 from skyrocket.format.store_names import BATCH_QUEUES, QUEUES
 from skyrocket.offline.offset_files import OffsetFiles
 from skyrocket.offline.queue_files import BatchQueue, SimpleQueue, read_entries
 from skyrocket.pipeline.audit.findings import Finding, Findings
 from skyrocket.pipeline.audit.index_files import IndexRange, indexed_pairs, missing_from, sorted_pairs
 from skyrocket.pipeline.columns import property_blocks, topic_numbers
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.damage import DamagedRegion
 from skyrocket.pipeline.commit_log.splits import Split
-from skyrocket.pipeline.commit_log.walk import walk_split
+from skyrocket.pipeline.commit_log.walk import split_records
 from skyrocket.pipeline.rebuild.claims import BatchClaim, claimer_of, sorted_claims
 from skyrocket.pipeline.rebuild.rules import RebuildRules
 
@@ -63,25 +63,25 @@ def audit_split(task: LogTask) -> LogOutcome:
     claims: list[Claims] = []
     batches: list[BatchClaim] = []
     needed, allowed = [np.empty((0, 2), np.int64)], [np.empty((0, 2), np.int64)]
-    with mapped(task.split.path) as buffer:
-        for item in walk_split(buffer, task.split, verify_crc=True):
-            if not isinstance(item, Parts):
-                detail = f"{item.path} at byte {item.position}, {item.length} bytes: {item.cause}"
-                outcome.findings.add(Finding("damaged", physical_offset=item.physical_offset, detail=detail))
-                continue
-            outcome.records += len(item)
-            outcome.size += int(item.sizes.sum())
-            records = (item, property_blocks(buffer, item), topic_numbers(buffer, item, numbers))
-            claimed = claimer.claims(*records)
-            settled = claimed[claimed["store_timestamp"] <= task.settled_ms]
-            by_kind = sorted_claims(settled, numbers, task.rules.batch_topics)
-            claims.append(by_kind.simple)
-            batches += by_kind.batches
-            if task.index:
-                keys, are_tags = claimer.keys(*records)
-                pairs = np.column_stack([keys["physical_offset"], keys["hash"]]).astype(np.int64)
-                needed.append(pairs[~are_tags])
-                allowed.append(pairs)
+
+    def note(found: DamagedRegion) -> None:
+        detail = f"{found.path} at byte {found.position}, {found.length} bytes: {found.cause}"
+        outcome.findings.add(Finding("damaged", physical_offset=found.physical_offset, detail=detail))
+
+    for buffer, parts in split_records(task.split, note, verify_crc=True):
+        outcome.records += len(parts)
+        outcome.size += int(parts.sizes.sum())
+        records = (parts, property_blocks(buffer, parts), topic_numbers(buffer, parts, numbers))
+        claimed = claimer.claims(*records)
+        settled = claimed[claimed["store_timestamp"] <= task.settled_ms]
+        by_kind = sorted_claims(settled, numbers, task.rules.batch_topics)
+        claims.append(by_kind.simple)
+        batches += by_kind.batches
+        if task.index:
+            keys, are_tags = claimer.keys(*records)
+            pairs = np.column_stack([keys["physical_offset"], keys["hash"]]).astype(np.int64)
+            needed.append(pairs[~are_tags])
+            allowed.append(pairs)
     for queue, own in _by_queue(claims, numbers.queue_names):
         outcome.parts.append(_part(queue, own))
         _check_order(queue, own, outcome.findings)

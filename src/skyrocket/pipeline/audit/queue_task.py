@@ -17,8 +17,7 @@ from skyrocket.offline.offset_files import OffsetFile
 from skyrocket.offline.queue_files import BatchQueue, SimpleQueue, read_entries
 from skyrocket.offline.store_files import queue_directories
 from skyrocket.pipeline.audit.findings import Finding, Findings
-from skyrocket.pipeline.commit_log.log_files import LogFile
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.log_files import LogFile, mapped
 
 
 @dataclass(frozen=True, slots=True)

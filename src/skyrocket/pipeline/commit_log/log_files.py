@@ -1,13 +1,16 @@
-"""The files of a commit log: found by name, in the order of their physical offsets."""
+"""The files of a commit log: found by name, in the order of their physical offsets, and mapped into memory."""
 
-from collections.abc import Sequence
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from skyrocket.errors import SkyrocketError
-from skyrocket.format.record import SMALLEST_RECORD, store_timestamp_at
+from skyrocket.format.record import SMALLEST_RECORD, Buffer, store_timestamp_at
 from skyrocket.format.store_names import COMMIT_LOG, NAME_DIGITS, parse_offset_name
 
 
@@ -69,6 +72,25 @@ def first_store_timestamp(file: LogFile) -> int | None:
     if len(head) < SMALLEST_RECORD or not any(head[:4]):
         return None
     return store_timestamp_at(head, 0)
+
+
+@contextmanager
+def mapped(path: Path | str) -> Iterator[Buffer]:
+    """The bytes of a file, read-only; they stay for as long as they are used, even when retention deletes the file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if os.fstat(descriptor).st_size == 0:  # an empty file cannot be mapped
+            yield b""
+            return
+        memory = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
+    finally:
+        os.close(descriptor)  # the map has its own
+    memory.madvise(mmap.MADV_SEQUENTIAL)
+    try:
+        yield memory
+    finally:
+        with suppress(BufferError):  # columns may still point into it; it goes with the last of them
+            memory.close()
 
 
 def local_path(place: str) -> Path:

@@ -4,7 +4,7 @@ Each region is reported by exactly one split: the one in which the chain of reco
 the split's end. A split that begins inside a record, or inside damage, starts at the first record that it finds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,8 +14,24 @@ from skyrocket.format.record import Buffer, WalkEnd
 from skyrocket.format.record_columns import Parts, checksum_problems, examine
 from skyrocket.format.record_search import find_record
 from skyrocket.pipeline.commit_log.damage import DamagedRegion, region
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.tail import became_whole, is_unfinished
+
+
+def split_records(
+    split: Split, note: Callable[[DamagedRegion], None], *, verify_crc: bool = False
+) -> Iterator[tuple[Buffer, Parts]]:
+    """The records that start in a split, in batches, with the file that they lie in; damaged regions are noted."""
+    if split.missing:
+        note(region(split, split.begin, split.end - split.begin, "the log has no file for these offsets"))
+        return
+    with mapped(split.path) as buffer:
+        for item in walk_split(buffer, split, verify_crc=verify_crc):
+            if isinstance(item, DamagedRegion):
+                note(item)
+            else:
+                yield buffer, item
 
 
 def walk_split(buffer: Buffer, split: Split, *, verify_crc: bool = False) -> Iterator[Parts | DamagedRegion]:

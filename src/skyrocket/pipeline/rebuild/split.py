@@ -17,10 +17,9 @@ from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Parts
 from skyrocket.format.store_names import QUEUES as CONSUME_QUEUES
 from skyrocket.pipeline.columns import property_blocks, topic_numbers
-from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_error, region
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_error
 from skyrocket.pipeline.commit_log.splits import Split
-from skyrocket.pipeline.commit_log.walk import walk_split
+from skyrocket.pipeline.commit_log.walk import split_records
 from skyrocket.pipeline.rebuild.claims import BatchClaim, claimer_of, sorted_claims
 from skyrocket.pipeline.rebuild.queues import QueueExtent, extents, write_claims
 from skyrocket.pipeline.rebuild.rules import RebuildRules
@@ -140,23 +139,12 @@ def _stage(work: SplitWork, numbers: QueueNumbers, result: SplitResult) -> Claim
 
 
 def _records(work: SplitWork, result: SplitResult) -> Iterator[tuple[Buffer, Parts]]:
-    split = work.split
-    if split.missing:
-        lost = region(split, split.begin, split.end - split.begin, "the log has no file for these offsets")
-        _note(work, result, lost)
-        return
-    with mapped(split.path) as buffer:
-        for item in walk_split(buffer, split, verify_crc=work.verify_crc):
-            if isinstance(item, DamagedRegion):
-                _note(work, result, item)
-            else:
-                yield buffer, item
+    def note(found: DamagedRegion) -> None:
+        if not work.report_damage:
+            raise damage_error(found)
+        result.damage.append(found)
 
-
-def _note(work: SplitWork, result: SplitResult, found: DamagedRegion) -> None:
-    if not work.report_damage:
-        raise damage_error(found)
-    result.damage.append(found)
+    return split_records(work.split, note, verify_crc=work.verify_crc)
 
 
 def _write_done(path: Path, text: str) -> None:
