@@ -8,8 +8,9 @@ import pyarrow as pa
 from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of, cpu_of
 from skyrocket.format.column_walk import BATCH_RECORDS, ColumnWalk, record_positions
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer
-from skyrocket.format.record_columns import Int64s, Parts, examine
+from skyrocket.format.record_columns import Parts, examine
 from skyrocket.pipeline.columns import decode_parts
 from skyrocket.pipeline.columns.slices import slices
 from skyrocket.pipeline.commit_log.log_files import mapped

@@ -16,8 +16,9 @@ import numpy as np
 
 from skyrocket.errors import CorruptRecord
 from skyrocket.format import record
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer, WalkEnd
-from skyrocket.format.record_columns import Int64s, Parts, examine
+from skyrocket.format.record_columns import Parts, examine
 from skyrocket.format.record_search import find_record, is_record
 
 _SIZE = Struct(">i")
@@ -38,7 +39,7 @@ class Damage(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Where the records of a range begin, and what stands between them that is none."""
+    """Where the records of a range begin, and what stands between them that is not a record."""
 
     positions: Int64s
     damage: list[Damage]
@@ -65,8 +66,8 @@ class ColumnWalk:
 
     def __iter__(self) -> Iterator[Parts | Damage]:
         buffer, position = self.buffer, self.begin
-        # Damage right behind the last record of the range is told here: whoever reads the next range searches its first
-        # record, and would pass over it in silence.
+        # Damage right behind the last record of the range is reported here: the reader of the next range searches its
+        # first record, and would pass over it in silence.
         while position < self.limit or not self._is_met_by_next_range(position):
             parts, position = intact_run(
                 buffer, position, self.limit, self.base_offset, self.batch_records, self.batch_bytes
@@ -124,7 +125,7 @@ def intact_run(
 
 
 def why(buffer: Buffer, position: int, base_offset: int | None) -> tuple[WalkEnd, str]:
-    """What stands at a position that is no record: a blank, nothing, or damage and its cause."""
+    """What stands at a position where no record does: a blank, nothing, or damage and its cause."""
     if position + 4 <= len(buffer) and buffer[position : position + 4] == b"\0\0\0\0":
         return WalkEnd.ZERO, "zeros where a record belongs"
     if len(buffer) - position < record.SMALLEST_RECORD and base_offset is None:
@@ -167,7 +168,7 @@ def _follow_sizes(buffer: Buffer, position: int, limit: int, most: int, most_byt
 
 
 def _bring_near(buffer: Buffer, begin: int, limit: int) -> int:
-    """Load the next piece into the cache: the chain waits for each of its sizes, this waits for none."""
+    """Load the next piece into the cache: the chain waits for each of its sizes, this does not wait."""
     piece = min(limit - begin, _NEAR_BYTES)
     np.frombuffer(buffer, np.uint8, piece, begin)[::_CACHE_LINE].max()
     return begin + piece

@@ -31,3 +31,15 @@ def record_crc_property(record: bytes | bytearray | memoryview) -> bytes:
     crc = checksum(memoryview(record)[: len(record) - CRC_PROPERTY_BYTES])
     digits = f"{crc:010d}"[::-1].encode()
     return CRC_PROPERTY + NAME_END + digits + PROPERTY_END
+
+
+def with_checksum(text: bytes) -> bytes:
+    """A text as our own files keep it: the checksum on a line of its own, then the text."""
+    return b"%d\n%s\n" % (checksum(text), text)
+
+
+def checked_text(data: bytes) -> bytes | None:
+    """The text behind its checksum; None when they do not match."""
+    crc, _, text = data.partition(b"\n")
+    text = text.rstrip(b"\n")
+    return text if crc.isdigit() and int(crc) == checksum(text) else None

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import sys_flag as flags
+from skyrocket.format.dtypes import Bools, Int64s
 from skyrocket.format.index_keys import key_hashes, key_prefixes
-from skyrocket.format.record_columns import Bools, Int64s, Parts
+from skyrocket.format.record_columns import Parts
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.format.text_hashes import Texts, hash_texts
 from skyrocket.model import property_names

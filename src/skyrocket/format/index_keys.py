@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.java_hash import unsigned_hash
-from skyrocket.format.text_hashes import Hashes, Int64s, Texts, cut_at_blanks, hash_texts
+from skyrocket.format.text_hashes import Hashes, Texts, cut_at_blanks, hash_texts
 
 _TAGS = 2  # unique key, keys, tags
 

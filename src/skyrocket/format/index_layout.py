@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skyrocket.format.dtypes import Int64s, dtype_of
 from skyrocket.format.java_hash import java_hash
 
 HEADER = Struct(">qqqqii")
@@ -17,13 +18,11 @@ HEADER_SIZE = HEADER.size
 SLOT_SIZE = 4
 ENTRY = Struct(">iqii")
 ENTRY_SIZE = ENTRY.size
-ENTRY_DTYPE = np.dtype([("key_hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 SLOT_DTYPE = np.dtype(">i4")
 
 MAX_SECONDS = 2147483647
 _NUMBER_BITS = 31  # of an entry; a slot number takes at most 32 bits: both fit into one of 64
 
-Int64s = NDArray[np.int64]
 Slots = NDArray[np.signedinteger]
 
 
@@ -45,6 +44,9 @@ class IndexEntry(NamedTuple):
     physical_offset: int
     seconds: int
     previous: int
+
+
+ENTRY_DTYPE = dtype_of(ENTRY, IndexEntry._fields)
 
 
 def file_size(slots: int, entries: int) -> int:

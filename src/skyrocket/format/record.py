@@ -327,7 +327,7 @@ def lacks_sectors(head: RecordHead) -> bool:
 
 
 def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = False) -> StoredMessage:
-    """One whole record; raises CorruptRecord when it is none."""
+    """One whole record; raises CorruptRecord when it is damaged."""
     view = memoryview(buffer)
     left = len(view) - position
     if left < SMALLEST_RECORD:

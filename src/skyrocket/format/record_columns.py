@@ -13,23 +13,11 @@ from numpy.typing import NDArray
 
 from skyrocket.format import record
 from skyrocket.format.crc import CRC_PROPERTY, CRC_PROPERTY_BYTES, checksum, record_crc_property
+from skyrocket.format.dtypes import Bools, Int64s, dtype_of, gathered
 from skyrocket.format.record import Buffer
-from skyrocket.format.sys_flag import host_widths
-
-Int64s = NDArray[np.int64]
-AnyPositions = NDArray[np.int64] | NDArray[np.int32]  # in a file, or within a batch
-Bools = NDArray[np.bool_]
-Bytes = NDArray[np.uint8]
-
-
-def _dtype(bits: int) -> np.dtype[np.void]:
-    widths, codes = host_widths(bits), {"i": ">i4", "q": ">i8"}
-    fields = record.FIELD_CODES.items()
-    return np.dtype([(name, f"V{widths[name]}" if name in widths else codes[code]) for name, code in fields])
-
 
 # By the two IPv6 bits of sysFlag, as `record.HEADS`.
-LAYOUTS = tuple(_dtype(bits) for bits in range(4))
+LAYOUTS = tuple(dtype_of(head, record.FixedPart._fields) for head in record.HEADS)
 HEAD_SIZES = np.array([layout.itemsize for layout in LAYOUTS], dtype=np.int64)
 _SEAL_NAME_BYTES = len(CRC_PROPERTY)
 _INT8, _INT16 = np.dtype(np.int8), np.dtype(">i2")
@@ -94,16 +82,6 @@ class Parts:
     @property
     def ends(self) -> Int64s:
         return self.positions + self.sizes
-
-
-def gathered(buffer: Buffer | Bytes, dtype: np.dtype[Any], positions: AnyPositions) -> NDArray[Any]:
-    """The values of a type that begin at these bytes of a buffer.
-
-    Copied as bytes without meaning and named afterwards: numpy copies structures field by field, twelve times slower.
-    """
-    count = max(len(buffer) - dtype.itemsize + 1, 0)
-    anywhere = np.ndarray((count,), f"V{dtype.itemsize}", buffer, 0, strides=(1,))
-    return anywhere[positions].view(dtype)
 
 
 def examine(buffer: Buffer, positions: Int64s, base_offset: int | None) -> Parts:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.java_hash import unsigned_hash
 
-Int64s = NDArray[np.int64]
 Hashes = NDArray[np.uint32]
 _BLANK = 32
 

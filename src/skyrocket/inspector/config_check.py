@@ -5,7 +5,7 @@ from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.model.topic import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, is_system_topic
 from skyrocket.offline.config_files import CONFIG_FILES, decode_config, load_config
-from skyrocket.offline.queue_files import BatchQueue, SimpleQueue
+from skyrocket.offline.queue_files import SimpleQueue, open_queue
 from skyrocket.offline.store_files import StoreFiles
 
 
@@ -86,8 +86,7 @@ class ConfigCheck:
     def _queue(self, name: QueueName) -> SimpleQueue | None:
         """A queue, opened once: many groups read the same."""
         if name not in self._opened:
-            batch, simple = self._store.batch_queues.get(name), self._store.queues.get(name)
-            self._opened[name] = BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple else None
+            self._opened[name] = open_queue(self._store, name)
         return self._opened[name]
 
     def _add(self, kind: FindingKind, severity: Severity, file: str, what: str) -> None:

@@ -40,10 +40,10 @@ def _check_sequence(store: StoreFiles, files: OffsetFiles, usual: int, unit: int
             findings.add(FindingKind.FILE_SIZE, Severity.ERROR, name, what)
         elif file.size % unit:
             findings.add(
-                FindingKind.FILE_SIZE, Severity.ERROR, name, f"{file.size} bytes are no whole entries of {unit}"
+                FindingKind.FILE_SIZE, Severity.ERROR, name, f"{file.size} bytes are not whole entries of {unit}"
             )
         elif usual and file.offset % usual:
-            what = f"the name is no multiple of the file size {usual}"
+            what = f"the name is not a multiple of the file size {usual}"
             findings.add(FindingKind.STRAY_FILE, Severity.ERROR, name, what)
     for left, right in files.gaps():
         missing = right.offset - left.end

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from skyrocket.format import index_layout as layout
 from skyrocket.format.dispatch_claims import IndexKeys
-from skyrocket.format.record_columns import Int64s
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.store_names import INDEX
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.log_chunks import LogChunk
 from skyrocket.inspector.recovery_view import RecoveryView
-from skyrocket.offline.index_files import IndexContent, IndexShape, expected_chains, infer_shape, read_index_file
+from skyrocket.offline.index_files import IndexContent, IndexShape, expected_chains, read_index_file, shapes_of
 from skyrocket.offline.log_reader import LogReader
 from skyrocket.offline.store_files import StoreFiles
 
@@ -100,10 +100,8 @@ class IndexCheck:
         self._behind = _Missing()
         self._tags_indexed = False
         self._missing_tags = _Missing()
-        for paths in _by_size(store.index_files).values():
-            shape, inferred = infer_shape(paths, configured)
-            for path in paths:
-                self._check_file(path, shape, inferred)
+        for path, (shape, inferred) in shapes_of(store.index_files, configured).items():
+            self._check_file(path, shape, inferred)
         self._files.sort(key=lambda file: file.path.name)
         self._check_seeds()
 
@@ -339,13 +337,6 @@ class IndexCheck:
     def _header(self, name: str, what: str) -> None:
         severity = Severity.WARNING if self._recovery.unclean else Severity.ERROR
         self._findings.add(FindingKind.INDEX_HEADER, severity, name, what, position=0)
-
-
-def _by_size(paths: list[Path]) -> dict[int, list[Path]]:
-    groups: dict[int, list[Path]] = {}
-    for path in paths:
-        groups.setdefault(path.stat().st_size, []).append(path)
-    return groups
 
 
 def _pair(entries: NDArray[np.void], low: int) -> Int64s:

@@ -85,7 +85,7 @@ class LogCheck:
             elif hole.kind is HoleKind.SHRANK:
                 self._report(FindingKind.FILE_SHRANK, Severity.ERROR, hole.start, hole.reason)
             else:
-                what = f"{hole.end - hole.start} bytes are no intact record: {hole.reason}; intact records follow"
+                what = f"{hole.end - hole.start} bytes are not an intact record: {hole.reason}; intact records follow"
                 self._report(FindingKind.RECORD_DAMAGED, Severity.ERROR, hole.start, what)
         for blank in self._walk.blanks:
             if blank.start + blank.size != blank.file.end:
@@ -111,7 +111,7 @@ class LogCheck:
 
     def _report_tail(self, hole: Hole, claimed: bool) -> None:
         if hole.start > self.extent.end:
-            what = "bytes behind the end of the log that are no records"
+            what = "bytes behind the end of the log that are not records"
             self._report(FindingKind.STALE_BYTES, self._recovery.severity_of_tail, hole.start, what)
         elif self._recovery.unclean:
             what = f"the last record is cut: {hole.reason}; recovery ends the log here"
@@ -152,8 +152,6 @@ class LogCheck:
         extent.last_store_timestamp = max(extent.last_store_timestamp, int(times.max()))
 
     def _report(self, kind: FindingKind, severity: Severity, physical_offset: int, what: str) -> None:
-        file = self._store.commit_log.file_of(physical_offset)
-        name = self._store.name_of(file.path) if file is not None else "commitlog"
-        position = physical_offset - file.offset if file is not None else None
+        name, position = self._store.locate(self._store.commit_log, physical_offset)
         shown = f"physical offset {physical_offset}: {what}"
         self._findings.add(kind, severity, name, shown, position=position)

@@ -7,8 +7,9 @@ import numpy as np
 from skyrocket.errors import DataError
 from skyrocket.format.compression import plain_body
 from skyrocket.format.dispatch_claims import Claimer, Claims, IndexKeys, QueueNumbers
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.property_texts import PropertyTexts
-from skyrocket.format.record_columns import Int64s, checksum_problems, examine
+from skyrocket.format.record_columns import checksum_problems, examine
 from skyrocket.format.sys_flag import COMPRESSED
 from skyrocket.offline.log_walk import RecordRun
 

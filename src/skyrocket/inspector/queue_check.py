@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format.dispatch_claims import CLAIM_DTYPE, Claims, QueueName, QueueNumbers
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.queue_entry import PREFILL_SIZE, is_ext_address
-from skyrocket.format.record_columns import Int64s
 from skyrocket.format.store_names import BATCH_QUEUES, QUEUES, offset_name
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
 from skyrocket.offline.log_reader import LogReader
-from skyrocket.offline.queue_files import BatchQueue, Entries, QueueExtension, SimpleQueue, is_used
+from skyrocket.offline.queue_files import BatchQueue, Entries, QueueExtension, SimpleQueue, is_used, open_queue
 from skyrocket.offline.store_files import StoreFiles
 
 _PIECE = 1 << 18  # entries read together
@@ -105,7 +105,7 @@ class QueueCheck:
                 self._compare(queue, claims, run)
 
     def finish(self, extent: LogExtent, listed_topics: set[str] | None) -> None:
-        """Judge the entries that no record claimed, and the records that found none."""
+        """Judge the entries that no record claimed, and the records that have no entry."""
         self._compare_waiting()
         behind: list[_MissingRun] = []
         expired: list[int] = []
@@ -126,15 +126,13 @@ class QueueCheck:
     def _queue(self, name: QueueName) -> _Queue:
         queue = self._queues.get(name)
         if queue is None:
-            batch = self._store.batch_queues.get(name)
-            simple = self._store.queues.get(name)
-            entries = BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple is not None else None
+            entries = open_queue(self._store, name)
             count = entries.written[1] - entries.written[0] if entries is not None else 0
             queue = self._queues[name] = _Queue(
                 name,
                 entries,
                 QueueExtension(self._store.extensions.get(name)),
-                f"{BATCH_QUEUES if batch is not None else QUEUES}/{name}",
+                f"{BATCH_QUEUES if isinstance(entries, BatchQueue) else QUEUES}/{name}",
                 np.zeros(count, dtype=np.bool_),
                 np.zeros(count, dtype=np.bool_),
             )

@@ -141,9 +141,7 @@ class TimerCheck:
             self._findings.add(FindingKind.CHECKPOINT_WRONG, self._severity, name, what, position=16)
 
     def _log(self, severity: Severity, position: int, what: str) -> None:
-        file = self._store.timer_log.file_of(position)
-        name = self._store.name_of(file.path) if file is not None else "timerlog"
-        inside = position - file.offset if file is not None else None
+        name, inside = self._store.locate(self._store.timer_log, position)
         what = f"unit at position {position}: {what}"
         self._findings.add(FindingKind.TIMER_LOG_WRONG, severity, name, what, position=inside)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import index_layout as layout
-from skyrocket.format.record_columns import Int64s
+from skyrocket.format.dtypes import Int64s
 from skyrocket.offline.offset_files import read_at
 
 _SMALL_FILE = 1 << 20  # up to this size every possible number of slots is tried
@@ -101,6 +101,14 @@ def expected_chains(hashes: Int64s, slot_count: int) -> ExpectedChains:
     slots = np.zeros(slot_count, dtype=np.int64)
     previous, used_slots = layout.chain_entries(hashes % slot_count, slots, 1)
     return ExpectedChains(slots, previous, used_slots)
+
+
+def shapes_of(paths: list[Path], configured: IndexShape) -> dict[Path, tuple[IndexShape | None, bool]]:
+    """The shape of each file, and whether it had to be inferred; files of one size have one shape."""
+    by_size: dict[int, list[Path]] = {}
+    for path in paths:
+        by_size.setdefault(path.stat().st_size, []).append(path)
+    return {path: shape for alike in by_size.values() for shape in [infer_shape(alike, configured)] for path in alike}
 
 
 def infer_shape(paths: list[Path], configured: IndexShape) -> tuple[IndexShape | None, bool]:

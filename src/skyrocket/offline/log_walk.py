@@ -52,7 +52,7 @@ def _may_go_on(window: bytes, stop: int) -> bool:
 
 
 class HoleKind(Enum):
-    """Bytes of the log that are no intact records."""
+    """Bytes of the log without intact records."""
 
     DAMAGED = "damaged"  # intact records follow
     TAIL = "tail"  # nothing intact follows: torn, stale, or the lost end
@@ -132,7 +132,7 @@ class LogWalk:
             position = following
 
     def _intact_until(self, physical_offset: int) -> None:
-        """Something intact lies here: what looked like the end before was none."""
+        """Something intact lies here: so what looked like the end before was not."""
         self.end_offset = physical_offset
         self.holes = [
             hole._replace(kind=HoleKind.DAMAGED) if hole.kind in (HoleKind.TAIL, HoleKind.ZEROS) else hole

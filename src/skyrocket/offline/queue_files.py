@@ -1,12 +1,15 @@
 """The entries of one consume queue on disk, simple or batch, and its extension units."""
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import queue_entry
+from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.offline.offset_files import OffsetFile, OffsetFiles, data_end
+from skyrocket.offline.store_files import StoreFiles
 
 Entries = NDArray[np.void]
 
@@ -88,6 +91,18 @@ class BatchQueue(SimpleQueue):
         first, end = self.written
         last = self.read(end - 1, 1 if end > first else 0)
         return int(last[0]["base_offset"]) + int(last[0]["messages"]) if len(last) else 0
+
+
+def open_queue(store: StoreFiles, name: QueueName) -> SimpleQueue | None:
+    """A queue of a store, simple or batch; None when it has no files."""
+    batch, simple = store.batch_queues.get(name), store.queues.get(name)
+    return BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple is not None else None
+
+
+def open_queues(store: StoreFiles) -> Iterator[tuple[QueueName, SimpleQueue]]:
+    """All queues of a store, simple ones first."""
+    yield from ((name, SimpleQueue(files)) for name, files in store.queues.items())
+    yield from ((name, BatchQueue(files)) for name, files in store.batch_queues.items())
 
 
 class QueueExtension:

@@ -73,18 +73,18 @@ class StoreFiles:
         """A path as findings show it."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
+    def locate(self, files: OffsetFiles, offset: int) -> tuple[str, int | None]:
+        """The file that holds a byte, as findings show it, and where in it; only the directory when no file does."""
+        file = files.file_of(offset)
+        return (
+            (self.name_of(files.directory), None) if file is None else (self.name_of(file.path), offset - file.offset)
+        )
+
 
 def find_store_files(root: Path) -> StoreFiles:
     """Look around in a store; raises NotAStore with what to try instead."""
-    if not root.exists():
-        raise NotAStore(f"{root} does not exist. Give the directory that holds `commitlog`: storePathRootDir.")
-    if not root.is_dir():
-        raise NotAStore(f"{root} is a file. Give the directory that holds `commitlog`: storePathRootDir.")
-    if not (root / COMMIT_LOG).is_dir():
-        inner = [path.parent for path in sorted(root.glob(f"*/{COMMIT_LOG}"))]
-        outer = [root.parent] if root.name == COMMIT_LOG else []
-        hint = f" Did you mean {(inner + outer)[0]}?" if inner + outer else " Give the directory that holds it."
-        raise NotAStore(f"{root} is not a store: it has no directory `{COMMIT_LOG}`.{hint}")
+    if log_directory(root) == root:
+        raise NotAStore(f"{root} is not a store: it holds the log alone. Did you mean {root.parent}?")
     strays: list[Path] = []
     return StoreFiles(
         root=root,
@@ -96,6 +96,20 @@ def find_store_files(root: Path) -> StoreFiles:
         timer_log=OffsetFiles(root / TIMER_LOG),
         strays=strays,
     )
+
+
+def log_directory(place: Path) -> Path:
+    """The log of a store, given its root or the directory itself; raises NotAStore with what to try instead."""
+    remedy = f"Give the directory that holds `{COMMIT_LOG}`: storePathRootDir."
+    if not place.is_dir():
+        raise NotAStore(f"{place} {'is a file' if place.exists() else 'does not exist'}. {remedy}")
+    if (place / COMMIT_LOG).is_dir():
+        return place / COMMIT_LOG
+    if place.name == COMMIT_LOG or OffsetFiles(place).files:
+        return place
+    inner = sorted(place.glob(f"*/{COMMIT_LOG}"))
+    hint = f"Did you mean {inner[0].parent}?" if inner else remedy
+    raise NotAStore(f"{place} is not a store: it has no directory `{COMMIT_LOG}`. {hint}")
 
 
 def queue_directories(directory: Path, strays: list[Path] | None = None) -> dict[QueueName, OffsetFiles]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from skyrocket.format.index_layout import index_hash, key_text
 from skyrocket.inspector.views.view import Column, Row, View
-from skyrocket.offline.index_files import IndexShape, infer_shape, read_header, read_index_file
+from skyrocket.offline.index_files import IndexShape, read_header, read_index_file, shapes_of
 from skyrocket.offline.store_files import StoreFiles
 
 _FILES = (
@@ -40,16 +40,9 @@ def lookup(store: StoreFiles, configured: IndexShape, topic: str, key: str, limi
     return View("index-hit", f"Index entries for {key!r} of {topic}", _HITS, rows, when_empty="none")
 
 
-def _shapes(store: StoreFiles, configured: IndexShape) -> dict[int, IndexShape | None]:
-    sizes = {path.stat().st_size for path in store.index_files}
-    groups = {size: [path for path in store.index_files if path.stat().st_size == size] for size in sizes}
-    return {size: infer_shape(paths, configured)[0] for size, paths in groups.items()}
-
-
 def _file_rows(store: StoreFiles, configured: IndexShape) -> Iterator[Row]:
-    shapes = _shapes(store, configured)
-    for path in store.index_files:
-        header, shape = read_header(path), shapes[path.stat().st_size]
+    for path, (shape, _) in sorted(shapes_of(store.index_files, configured).items()):
+        header = read_header(path)
         yield {
             "file": path.name,
             "entries": header.next_number - 1,
@@ -63,9 +56,7 @@ def _file_rows(store: StoreFiles, configured: IndexShape) -> Iterator[Row]:
 
 
 def _hits(store: StoreFiles, configured: IndexShape, wanted: int) -> Iterator[Row]:
-    shapes = _shapes(store, configured)
-    for path in reversed(store.index_files):
-        shape = shapes[path.stat().st_size]
+    for path, (shape, _) in sorted(shapes_of(store.index_files, configured).items(), reverse=True):
         if shape is None:
             continue
         file = read_index_file(path, shape)

@@ -7,7 +7,7 @@ import numpy as np
 from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.format.queue_entry import is_ext_address
 from skyrocket.inspector.views.view import Column, Row, View
-from skyrocket.offline.queue_files import BatchQueue, QueueExtension, SimpleQueue
+from skyrocket.offline.queue_files import BatchQueue, QueueExtension, SimpleQueue, open_queue, open_queues
 from skyrocket.offline.store_files import StoreFiles
 
 _QUEUES = (
@@ -33,7 +33,7 @@ def queues(store: StoreFiles, topic: str | None, queue_id: int | None) -> View:
     """All queues, or those of a topic."""
     rows = [
         _queue_row(store, name, queue)
-        for name, queue in _opened(store)
+        for name, queue in open_queues(store)
         if topic in (None, name.topic) and queue_id in (None, name.queue_id)
     ]
     return View("queue", "Consume queues", _QUEUES, rows, when_empty="none that fits")
@@ -41,16 +41,9 @@ def queues(store: StoreFiles, topic: str | None, queue_id: int | None) -> View:
 
 def entries(store: StoreFiles, name: QueueName, from_offset: int, limit: int) -> View:
     """The entries of one queue; a limit of 0 means all."""
-    opened = dict(_opened(store))
-    rows = _entry_rows(store, name, opened[name], from_offset, limit) if name in opened else iter(())
+    queue = open_queue(store, name)
+    rows = _entry_rows(store, name, queue, from_offset, limit) if queue is not None else iter(())
     return View("entry", f"Entries of {name}", _ENTRIES, rows, when_empty="none that fits")
-
-
-def _opened(store: StoreFiles) -> Iterator[tuple[QueueName, SimpleQueue]]:
-    for name, files in store.queues.items():
-        yield name, SimpleQueue(files)
-    for name, files in store.batch_queues.items():
-        yield name, BatchQueue(files)
 
 
 def _queue_row(store: StoreFiles, name: QueueName, queue: SimpleQueue) -> Row:

@@ -100,7 +100,7 @@ def _row(message: StoredMessage, with_body: bool) -> Row:
 
 
 def _body(message: StoredMessage) -> dict[str, str]:
-    """The inflated body as text, or in base64 when it is none."""
+    """The inflated body as text, or in base64 when it is not text."""
     try:
         plain = plain_body(message.body, message.sys_flag)
     except DataError as error:
@@ -108,6 +108,6 @@ def _body(message: StoredMessage) -> dict[str, str]:
     try:
         text = plain.decode("utf-8")
     except UnicodeDecodeError:
-        return {"bodyBase64": base64.b64encode(plain).decode(), "shownBody": f"({len(plain)} bytes, no text)"}
+        return {"bodyBase64": base64.b64encode(plain).decode(), "shownBody": f"({len(plain)} bytes, not text)"}
     shown = text if len(text) <= _BODY_SHOWN else f"{text[:_BODY_SHOWN]}… ({len(text)} characters)"
     return {"body": text, "shownBody": shown}

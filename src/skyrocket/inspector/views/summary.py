@@ -8,7 +8,7 @@ from skyrocket.inspector.views.view import Column, Row, View, as_bytes, as_time
 from skyrocket.model.topic import LMQ_PREFIX
 from skyrocket.offline.index_files import read_header
 from skyrocket.offline.offset_files import read_at
-from skyrocket.offline.queue_files import BatchQueue, SimpleQueue
+from skyrocket.offline.queue_files import open_queues
 from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 _FACTS = (Column("what", "what"), Column("value", "value"))
@@ -65,10 +65,7 @@ def _index_fact(headers: list[IndexHeader]) -> Row:
 
 def _topics(store: StoreFiles) -> Iterator[Row]:
     ranges: dict[str, dict[int, tuple[int, int]]] = {}
-    queues: list[tuple[str, int, SimpleQueue]] = []
-    queues += [(name.topic, name.queue_id, SimpleQueue(files)) for name, files in store.queues.items()]
-    queues += [(name.topic, name.queue_id, BatchQueue(files)) for name, files in store.batch_queues.items()]
-    for topic, queue_id, queue in queues:
+    for (topic, queue_id), queue in open_queues(store):
         ranges.setdefault(topic, {})[queue_id] = (queue.min_offset(store.commit_log.start), queue.max_offset)
     for topic, by_queue in sorted(ranges.items()):
         shown = [f"{queue_id}: {low}–{high}" for queue_id, (low, high) in sorted(by_queue.items())]

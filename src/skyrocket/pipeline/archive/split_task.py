@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from skyrocket.format.dispatch_claims import QueueNumbers
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer
-from skyrocket.format.record_columns import Int64s, Parts
+from skyrocket.format.record_columns import Parts
 from skyrocket.pipeline.columns import BadBody, decode, topic_numbers
 from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
@@ -37,7 +38,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """What a task is told: a range of one log file, and where its Parquet files go."""
+    """What a task works on: a range of one log file, and where its Parquet files go."""
 
     split: Split
     broker: str
@@ -55,7 +56,7 @@ class LostRange(NamedTuple):
 
 @dataclass(slots=True)
 class SplitOutcome:
-    """What a task answers."""
+    """What a task found and staged."""
 
     files: list[LakeFile] = field(default_factory=list)
     lost: list[LostRange] = field(default_factory=list)
@@ -162,7 +163,7 @@ def _row_groups(buffer: Buffer, task: SplitTask, positions: Int64s, outcome: Spl
 
 
 def _decoded(buffer: Buffer, task: SplitTask, positions: Int64s, outcome: SplitOutcome) -> Iterator[pa.RecordBatch]:
-    """Rows of some records; a body that cannot be unpacked is kept as it is stored, and told."""
+    """Rows of some records; a body that cannot be unpacked is kept as it is stored, and reported."""
     while len(positions):
         try:
             yield decode(buffer, positions, arrow_schema(), task.broker)
@@ -177,7 +178,7 @@ def _decoded(buffer: Buffer, task: SplitTask, positions: Int64s, outcome: SplitO
             yield decode(buffer, positions[at : at + 1], arrow_schema(), task.broker, decompress=False)
             reason = f"{reason}; its stored body is kept"
         except BadBody:
-            pass  # an inner batch whose members cannot be told apart: only the range can be told
+            pass  # an inner batch whose members cannot be told apart: only the range is reported
         outcome.lost.append(
             LostRange(begin, begin + int.from_bytes(buffer[positions[at] : positions[at] + 4], "big"), reason)
         )

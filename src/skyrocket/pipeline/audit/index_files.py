@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.index_layout import ENTRY_DTYPE, entry_position
-from skyrocket.format.record_columns import Int64s
 from skyrocket.format.store_names import INDEX
 from skyrocket.offline.index_files import read_header
 from skyrocket.offline.store_files import index_paths

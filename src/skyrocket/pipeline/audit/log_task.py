@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyrocket.format.dispatch_claims import Claims, QueueName, QueueNumbers
-from skyrocket.format.record_columns import Int64s
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.store_names import BATCH_QUEUES, QUEUES
 from skyrocket.offline.offset_files import OffsetFiles
 from skyrocket.offline.queue_files import BatchQueue, SimpleQueue, read_entries
@@ -27,7 +27,7 @@ from skyrocket.pipeline.rebuild.rules import RebuildRules
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
-    """What a task is told."""
+    """What a task works on."""
 
     store: str
     split: Split
@@ -47,7 +47,7 @@ class QueuePart(NamedTuple):
 
 @dataclass(slots=True)
 class LogOutcome:
-    """What a task answers."""
+    """What a task found."""
 
     records: int = 0
     size: int = 0

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from skyrocket.format import record
 from skyrocket.format.dispatch_claims import QueueName
+from skyrocket.format.dtypes import Bools, Int64s, gathered
 from skyrocket.format.queue_entry import PREFILL_SIZE
-from skyrocket.format.record_columns import LAYOUTS, Bools, Int64s, gathered
+from skyrocket.format.record_columns import LAYOUTS
 from skyrocket.format.store_names import BATCH_QUEUES, QUEUES
 from skyrocket.model.topic import LMQ_PREFIX
 from skyrocket.offline.offset_files import OffsetFile
@@ -22,7 +23,7 @@ from skyrocket.pipeline.commit_log.log_files import LogFile, mapped
 
 @dataclass(frozen=True, slots=True)
 class QueueTask:
-    """What a task is told."""
+    """What a task works on."""
 
     queue: QueueName
     is_batch: bool
@@ -32,7 +33,7 @@ class QueueTask:
 
 @dataclass(slots=True)
 class QueueOutcome:
-    """What a task answers."""
+    """What a task found."""
 
     topic: str
     queue_id: int

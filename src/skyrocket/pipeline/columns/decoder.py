@@ -11,9 +11,10 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.column_walk import record_positions
 from skyrocket.format.compression import plain_body
 from skyrocket.format.dispatch_claims import QueueNumbers
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.message_id import host_text
 from skyrocket.format.record import Buffer, unpack_host
-from skyrocket.format.record_columns import Int64s, Parts, examine
+from skyrocket.format.record_columns import Parts, examine
 from skyrocket.model import property_names
 from skyrocket.pipeline.columns.batches import BadBody, member_records
 from skyrocket.pipeline.columns.properties import PropertyBlocks

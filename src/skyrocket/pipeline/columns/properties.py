@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyrocket.format.dtypes import Bools, Bytes, Int64s, gathered
 from skyrocket.format.properties import decode_properties
-from skyrocket.format.record_columns import Bools, Bytes, Int64s, gathered
 from skyrocket.format.text_hashes import Texts
 from skyrocket.pipeline.columns.slices import BINARY, TEXT, as_text, as_text_or_none, in_row_order, slices
 
@@ -111,7 +111,7 @@ class _Regular:
         return self._text(slices(self.data, starts, lengths, self._kind, present))
 
     def repeats(self) -> Bools:
-        """Which rows have a name twice; or one that is no text, and may become equal to another when it is made one."""
+        """Which rows have a name twice, or one that is not UTF-8 and may become equal to another as text."""
         count = len(self.firsts) - 1
         repeated = np.zeros(count, dtype=np.bool_)
         if not len(self.name_starts):

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyrocket.format import sys_flag as flags
+from skyrocket.format.dtypes import Bools
 from skyrocket.format.record import Buffer
-from skyrocket.format.record_columns import Bools, Parts, examine
+from skyrocket.format.record_columns import Parts, examine
 from skyrocket.model import property_names
 from skyrocket.pipeline.columns import property_blocks, topics
 

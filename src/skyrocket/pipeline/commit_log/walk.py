@@ -35,7 +35,7 @@ def split_records(
 
 
 def walk_split(buffer: Buffer, split: Split, *, verify_crc: bool = False) -> Iterator[Parts | DamagedRegion]:
-    """The records that start in a split, in batches, and the regions between them that hold none."""
+    """The records that start in a split, in batches, and the regions between them without any."""
     end = min(split.end, len(buffer))
     begin: int | None = split.begin
     if not split.at_record:
@@ -64,7 +64,7 @@ def walk_split(buffer: Buffer, split: Split, *, verify_crc: bool = False) -> Ite
 
 
 def _is_live_end(buffer: Buffer, split: Split, damage: Damage) -> bool:
-    """Whether what is no record is only the place where the broker writes."""
+    """Whether the damage is only the place where the broker writes."""
     if not split.newest or damage.position + damage.length < len(buffer):
         return False
     return _is_being_written(buffer, split, damage.position)

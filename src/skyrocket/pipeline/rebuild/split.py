@@ -29,7 +29,7 @@ QUEUES, INDEX = "queues", "index"
 
 @dataclass(frozen=True)
 class SplitWork:
-    """What a task is told."""
+    """What a task works on."""
 
     split: Split
     staging: str
