@@ -7,12 +7,13 @@ import pyarrow as pa
 
 from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of, cpu_of
+from skyrocket.format.column_walk import BATCH_RECORDS, ColumnWalk, record_positions
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer
-from skyrocket.pipeline.columns import RecordWalk, decode_parts, examine, record_positions
-from skyrocket.pipeline.columns.parts import Int64s, Parts
+from skyrocket.format.record_columns import Parts, examine
+from skyrocket.pipeline.columns import decode_parts
 from skyrocket.pipeline.columns.slices import slices
-from skyrocket.pipeline.columns.walk import BATCH_RECORDS
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.schema import PropertiesForm, arrow_schema
 
 HEADER_COLUMNS = ("queueId", "queueOffset", "commitLogOffset")
@@ -61,7 +62,7 @@ def decoder(path: Path, shape: LogShape, log_bytes: int, times: int) -> list[Rat
 
 def _walked(buffer: Buffer, base: int, end: int, form: PropertiesForm | None) -> None:
     schema = arrow_schema(HEADER_COLUMNS if form == "none" else None, form or "map")
-    for parts in RecordWalk(buffer, 0, end, base):
+    for parts in ColumnWalk(buffer, 0, end, base):
         assert isinstance(parts, Parts)
         if form is not None:
             decode_parts(buffer, parts, schema, "a", properties=form)

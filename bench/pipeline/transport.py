@@ -14,8 +14,10 @@ from pyspark.sql.types import StructType
 
 from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of
-from skyrocket.pipeline.columns import Parts, RecordWalk, decode_parts
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.format.column_walk import ColumnWalk
+from skyrocket.format.record_columns import Parts
+from skyrocket.pipeline.columns import decode_parts
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.schema import arrow_schema, spark_ddl, wanted_schema
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class ReadyBatches(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with mapped(self._log_file) as buffer:
-            parts = next(iter(RecordWalk(buffer, 0, len(buffer), 0)))
+            parts = next(iter(ColumnWalk(buffer, 0, len(buffer), 0)))
             assert isinstance(parts, Parts)
             batch = decode_parts(buffer, parts, self._wanted, "a")
         left = self._rows // _TASKS

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.store.timing import warm_file
 from skyrocket.config.sections import StoreConfig
+from skyrocket.format.store_names import offset_name
 from skyrocket.store.commit_log import PutMessage
-from skyrocket.store.layout import offset_name
 from skyrocket.store.message_store import MessageStore
 
 TOPIC = "BenchTopic"

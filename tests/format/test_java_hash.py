@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.format.java_hash import hash_many, java_hash, power_of_31, signed, unsigned_hash
+from skyrocket.format.java_hash import java_hash, signed, unsigned_hash
+from skyrocket.format.text_hashes import Hashes, Texts, hash_texts, power_of_31
 
 VECTORS = {
     "": 0,
@@ -14,6 +15,14 @@ VECTORS = {
     "polygenelubricants": -2147483648,
     "\U0001f600": 1772899,
 }
+
+
+def hash_many(texts: list[bytes]) -> Hashes:
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - np.array([len(text) for text in texts], dtype=np.int64)
+    slices = Texts(b"".join(texts), starts, ends, np.arange(len(texts)))
+    return hash_texts(slices, np.zeros(len(texts), dtype=np.uint32))
+
 
 VALID_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 

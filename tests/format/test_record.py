@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from skyrocket.errors import CorruptRecord, MessageRefused
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.compression import plain_body
-from skyrocket.format.crc import checksum
+from skyrocket.format.crc import CRC_PROPERTY, CRC_PROPERTY_BYTES, checksum, record_crc_property, reserve_record_crc
 from skyrocket.format.message_id import offset_message_id, parse_host
 from skyrocket.format.properties import decode_properties, encode_properties, without_property
 from skyrocket.format.record import (
-    CRC_PROPERTY,
-    CRC_PROPERTY_BYTES,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
@@ -24,9 +22,7 @@ from skyrocket.format.record import (
     encode_blank,
     encode_record,
     read_head,
-    record_crc_property,
     record_properties,
-    reserve_record_crc,
     store_timestamp_at,
 )
 from skyrocket.model.message import Host, StoredMessage

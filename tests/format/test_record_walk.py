@@ -6,17 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.format.record import (
-    CRC_PROPERTY_BYTES,
-    CrcCheck,
-    RecordHead,
-    RecordWalk,
-    WalkEnd,
-    encode_blank,
-    encode_record,
-    record_crc_property,
-    reserve_record_crc,
-)
+from skyrocket.format.crc import CRC_PROPERTY_BYTES, record_crc_property, reserve_record_crc
+from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, encode_blank, encode_record
 from tests.format.samples import MESSAGE, damaged
 from tests.golden_store import GoldenStore, Line
 from tests.raw_store import RawStore

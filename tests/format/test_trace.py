@@ -103,7 +103,7 @@ def test_unknown_kinds_are_passed_over_and_broken_records_named() -> None:
         decode_trace(b"Recall\x011\x02")
     with pytest.raises(DataError, match=r"trace record 1: Recall has a field that cannot be read: .*'soon'"):
         decode_trace(b"Dream\x02Recall\x01soon\x01R\x01G\x01T\x01ID\x01true\x02")
-    with pytest.raises(DataError, match="a trace of 1 bytes is no UTF-8 text"):
+    with pytest.raises(DataError, match="a trace of 1 bytes is not UTF-8 text"):
         decode_trace(b"\xff")
 
 

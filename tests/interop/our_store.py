@@ -10,7 +10,8 @@ from pathlib import Path
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.compression import plain_body
 from skyrocket.format.properties import encode_properties
-from skyrocket.format.record import decode_record, decode_records, host_flags, pack_host
+from skyrocket.format.record import decode_record, decode_records, pack_host
+from skyrocket.format.sys_flag import host_flags
 from skyrocket.model.message import Host, StoredMessage
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE
 from skyrocket.pipeline.audit.findings import MOST_ROWS, Finding, Findings, table
@@ -17,7 +18,6 @@ from skyrocket.pipeline.audit.log_task import LogOutcome, QueuePart
 from skyrocket.pipeline.audit.offsets import QueueRange, compare_offsets
 from skyrocket.pipeline.jobs import audit
 from skyrocket.pipeline.jobs.audit import AuditRules, steps_between
-from skyrocket.pipeline.rebuild.claims import QueueName
 from skyrocket.pipeline.rebuild.rules import RebuildRules
 from skyrocket.pipeline.report import Report
 from skyrocket.store.commit_log import PutMessage

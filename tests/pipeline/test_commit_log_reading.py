@@ -12,10 +12,11 @@ from skyrocket.errors import CorruptFile
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records, encode_blank
+from skyrocket.offline.store_files import NotAStore
 from skyrocket.pipeline.commit_log import tail
 from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA
 from skyrocket.pipeline.commit_log.data_source import plan_splits
-from skyrocket.pipeline.commit_log.log_files import NotACommitLog, find_log_files
+from skyrocket.pipeline.commit_log.log_files import find_log_files
 from skyrocket.pipeline.commit_log.reading import SplitReader
 from skyrocket.pipeline.commit_log.settings import read_settings
 from skyrocket.pipeline.options import OptionError
@@ -317,7 +318,7 @@ def test_a_file_deleted_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> N
     places = write_log(tmp_path, 20)
     settings = read_settings({"path": str(tmp_path)})
     (split,) = plan_splits(settings)
-    from skyrocket.pipeline.commit_log.mapping import mapped
+    from skyrocket.pipeline.commit_log.log_files import mapped
     from skyrocket.pipeline.commit_log.walk import walk_split
 
     with mapped(split.path) as buffer:
@@ -348,10 +349,10 @@ def test_wrong_options_are_refused_with_what_would_be_right(options: dict[str, s
 
 
 def test_a_path_that_is_no_store_is_refused_with_the_next_step(tmp_path: Path) -> None:
-    with pytest.raises(NotACommitLog, match="does not exist"):
+    with pytest.raises(NotAStore, match="does not exist"):
         find_log_files(str(tmp_path / "nowhere"))
     write_log(tmp_path / "store", 1)
-    with pytest.raises(NotACommitLog, match=f"did you mean {tmp_path / 'store'}"):
+    with pytest.raises(NotAStore, match=f"Did you mean {tmp_path / 'store'}"):
         find_log_files(str(tmp_path))
-    with pytest.raises(NotACommitLog, match="mount it or copy"):
+    with pytest.raises(NotAStore, match="mount it or copy"):
         find_log_files("s3://bucket/store")

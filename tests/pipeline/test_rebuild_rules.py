@@ -3,19 +3,21 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
+from skyrocket.format.column_walk import record_positions
+from skyrocket.format.dispatch_claims import PropertyColumns, QueueName, QueueNumbers
 from skyrocket.format.index_layout import index_hash, key_text, tag_text
 from skyrocket.format.java_hash import java_hash
+from skyrocket.format.property_texts import PropertyTexts
 from skyrocket.format.record import decode_records
+from skyrocket.format.record_columns import examine
 from skyrocket.model.message import StoredMessage
-from skyrocket.pipeline.columns import examine, property_blocks, record_positions
-from skyrocket.pipeline.rebuild.claims import Claimer, Names, QueueName, batch_topic_numbers
-from skyrocket.pipeline.rebuild.keys import index_keys, prefixes_of
+from skyrocket.pipeline.columns import property_blocks, topic_numbers
+from skyrocket.pipeline.rebuild.claims import claimer_of, sorted_claims
 from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_of_broker
 from tests.pipeline.records import Row, log_of
 
@@ -76,31 +78,25 @@ def test_keys_and_entries_are_those_of_a_plain_loop(records: list[Row]) -> None:
     log = log_of(records)
     messages = list(decode_records(log))
     parts = examine(log, record_positions(log, 0, len(log), 0).positions, 0)
-    blocks, names = property_blocks(log, parts), Names()
-    topic_numbers = batch_topic_numbers(log, parts, names)
-    keys = index_keys(
-        blocks,
-        topic_numbers,
-        prefixes_of(names.texts),
-        np.array([m.sys_flag & 12 != 12 for m in messages], dtype=np.bool_),
-        parts.heads["physical_offset"],
-        parts.heads["store_timestamp"],
-        with_tags=True,
-    )
-    assert keys.tolist() == [
-        (key, m.physical_offset, m.store_timestamp)
-        for m in messages
-        if m.sys_flag & 12 != 12
-        for key in expected_keys(m)
-    ]
-    rules = RebuildRules(delay_levels="1s 5s", batch_topics=frozenset({"batches"}))
-    claimed = Claimer(rules, names).claims(parts, blocks, topic_numbers)
-    queues = list(names.queues)
-    found = [(queues[row[0]], *row[1:]) for row in claimed.simple.tolist()]
-    assert sorted(found) == sorted(entry for m in messages for entry in expected_entries(m))
-    assert [claim.physical_offset for claim in claimed.batches] == [
-        m.physical_offset for m in messages if m.topic == "batches" and not m.sys_flag & 4
-    ]
+    by_arrow, by_search = property_blocks(log, parts), PropertyTexts(log, parts)
+    properties: PropertyColumns
+    for properties in (by_arrow, by_search):
+        numbers = QueueNumbers()
+        rules = RebuildRules(delay_levels="1s 5s", batch_topics=frozenset({"batches"}))
+        claimer = claimer_of(rules, numbers)
+        columns = (parts, properties, topic_numbers(log, parts, numbers))
+        assert claimer.keys(*columns).table.tolist() == [
+            (key, m.physical_offset, m.store_timestamp)
+            for m in messages
+            if m.sys_flag & 12 != 12
+            for key in expected_keys(m)
+        ]
+        claimed = sorted_claims(claimer.claims(*columns), numbers, rules.batch_topics)
+        found = [(numbers.queue_names[row[0]], *row[1:5]) for row in claimed.simple.tolist()]
+        assert sorted(found) == sorted(entry for m in messages for entry in expected_entries(m))
+        assert [claim.physical_offset for claim in claimed.batches] == [
+            m.physical_offset for m in messages if m.topic == "batches" and not m.sys_flag & 4
+        ]
 
 
 def test_the_brokers_conf_says_how_large_its_files_are(tmp_path: Path) -> None:

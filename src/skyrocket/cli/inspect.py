@@ -41,10 +41,10 @@ def inspect(
     Without options: a summary. Exit code 0: fine, 1: --verify found problems, 2: wrong usage or not a store.
     """
     # Here, because a server needs neither their time nor numpy's memory.
+    from skyrocket.format.dispatch_claims import QueueName
     from skyrocket.inspector.output import JsonOutput, TableOutput
     from skyrocket.inspector.progress import ScanProgress
     from skyrocket.inspector.settings import inspection_settings
-    from skyrocket.inspector.store_directory import QueueName, open_directory
     from skyrocket.inspector.verify import verify as verify_store
     from skyrocket.inspector.views.index import index_files, lookup
     from skyrocket.inspector.views.queues import entries
@@ -55,10 +55,11 @@ def inspect(
     from skyrocket.inspector.views.small_files import config_files as config_files_view
     from skyrocket.inspector.views.small_files import timer as timer_view
     from skyrocket.inspector.views.summary import summary
+    from skyrocket.offline.store_files import find_store_files
 
     try:
         given = inspection_settings(conf, settings or [])
-        store = open_directory(path)
+        store = find_store_files(path)
     except SkyrocketError as error:
         typer.echo(f"skyrocket inspect: {error}", err=True)
         raise typer.Exit(EXIT_USAGE) from error

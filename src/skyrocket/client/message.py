@@ -23,6 +23,7 @@ from skyrocket.format.record import (
     MAGIC_V1,
     MAGIC_V2,
     PROPERTIES_LENGTH,
+    SMALLEST_RECORD,
     SYS_FLAG_AT,
     pack_host,
     unpack_host,
@@ -263,7 +264,6 @@ class ReceivedMessage:
 
 
 _new = object.__new__
-_I32_AT_SYS_FLAG = SYS_FLAG_AT
 
 
 def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | None = None) -> list[ReceivedMessage]:
@@ -275,9 +275,9 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
     found: list[ReceivedMessage] = []
     at, end = 0, len(data)
     while at < end:
-        if end - at < 91:
+        if end - at < SMALLEST_RECORD:
             raise DataError(f"{end - at} bytes are left at byte {at} of a pull answer: too few for a record")
-        sys_flag = int.from_bytes(data[at + _I32_AT_SYS_FLAG : at + _I32_AT_SYS_FLAG + 4], "big")
+        sys_flag = int.from_bytes(data[at + SYS_FLAG_AT : at + SYS_FLAG_AT + 4], "big")
         head = HEADS[sys_flag >> HOST_BITS_SHIFT & HOST_BITS_MASK]
         (
             size,
@@ -296,7 +296,7 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
             prepared,
             length,
         ) = head.unpack_from(data, at)
-        if not 91 <= size <= end - at:
+        if not SMALLEST_RECORD <= size <= end - at:
             raise DataError(f"a record of {size} bytes at byte {at} of a pull answer of {end} bytes")
         body_at = at + head.size
         topic_at = body_at + length

@@ -8,11 +8,10 @@ from typing import NamedTuple
 from skyrocket.errors import DataError, MessageRefused
 from skyrocket.format.properties import MAX_BYTES
 
-_HEAD = Struct(">iiiii")  # size, magic 0, CRC 0, flag, body length
+_HEAD = Struct(">i8xii")  # size, magic and CRC (both 0), flag, body length
 _PROPERTIES_LENGTH = Struct(">h")
 _HEAD_SIZE = _HEAD.size
 _SMALLEST = _HEAD_SIZE + _PROPERTIES_LENGTH.size
-_unpack_sizes = Struct(">i8xii").unpack_from  # of a head: its size, flag and body length
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__
 
 
@@ -32,7 +31,7 @@ def encode_batch(elements: Iterable[BatchElement]) -> bytes:
             raise MessageRefused(f"properties take {len(properties)} bytes; the limit is {MAX_BYTES}")
         size = _SMALLEST + len(body) + len(properties)
         parts += (
-            _HEAD.pack(size, 0, 0, flag, len(body)),
+            _HEAD.pack(size, flag, len(body)),
             body,
             _PROPERTIES_LENGTH.pack(len(properties)),
             properties,
@@ -45,11 +44,11 @@ def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
     if not isinstance(data, bytes):
         data = bytes(data)
     elements: list[BatchElement] = []
-    append = elements.append
+    append, unpack_head = elements.append, _HEAD.unpack_from
     end, position = len(data), 0
     try:
         while position < end:
-            size, flag, body_length = _unpack_sizes(data, position)
+            size, flag, body_length = unpack_head(data, position)
             body_at = position + _HEAD_SIZE
             body_end = body_at + body_length
             following = position + size
@@ -74,7 +73,7 @@ def _broken(data: bytes, position: int) -> DataError:
     left = len(data) - position
     if left < _SMALLEST:
         return DataError(f"batch element at byte {position}: only {left} bytes left")
-    size, _, body_length = _unpack_sizes(data, position)
+    size, _, body_length = _HEAD.unpack_from(data, position)
     if not _SMALLEST <= size <= left or not 0 <= body_length <= size - _SMALLEST:
         text = f"batch element at byte {position}: size {size}, body length {body_length}, {left} bytes left"
         return DataError(text)

@@ -19,7 +19,7 @@ _SAFETY_MS = 3000
 
 
 class Checkpoint(NamedTuple):
-    """How far the parts of the store had been flushed, told by the store time of the last record covered."""
+    """How far the parts of the store had been flushed, by the store time of the last record covered."""
 
     physic_timestamp: int = 0
     logics_timestamp: int = 0
@@ -35,7 +35,7 @@ class Checkpoint(NamedTuple):
 
     @property
     def min_timestamp_index(self) -> int:
-        """The same, with the index files (4.9)."""
+        """As `min_timestamp`, but with the index files (4.9)."""
         return min(self.min_timestamp, self.index_timestamp)
 
 

@@ -8,7 +8,9 @@ from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from skyrocket.format.dtypes import Int64s, dtype_of
 from skyrocket.format.java_hash import java_hash
 
 HEADER = Struct(">qqqqii")
@@ -16,10 +18,12 @@ HEADER_SIZE = HEADER.size
 SLOT_SIZE = 4
 ENTRY = Struct(">iqii")
 ENTRY_SIZE = ENTRY.size
-ENTRY_DTYPE = np.dtype([("key_hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 SLOT_DTYPE = np.dtype(">i4")
 
 MAX_SECONDS = 2147483647
+_NUMBER_BITS = 31  # of an entry; a slot number takes at most 32 bits: both fit into one of 64
+
+Slots = NDArray[np.signedinteger]
 
 
 class IndexHeader(NamedTuple):
@@ -40,6 +44,9 @@ class IndexEntry(NamedTuple):
     physical_offset: int
     seconds: int
     previous: int
+
+
+ENTRY_DTYPE = dtype_of(ENTRY, IndexEntry._fields)
 
 
 def file_size(slots: int, entries: int) -> int:
@@ -90,3 +97,55 @@ def overlaps(header: IndexHeader, begin: int, end: int) -> bool:
     """Whether a file may hold entries between two times."""
     first, last = header.begin_timestamp, header.end_timestamp
     return (begin < first and end > last) or first <= begin <= last or first <= end <= last
+
+
+def append_entries(
+    slots: Slots, header: IndexHeader, hashes: Int64s, physical_offsets: Int64s, store_timestamps: Int64s
+) -> tuple[NDArray[np.void], IndexHeader]:
+    """The entries of keys behind those that a file has, and its new header; the slots are changed.
+
+    The header of an empty file begins with the end of the file before it.
+    """
+    first = header.next_number <= 1
+    begin = header.begin_timestamp
+    seconds = (store_timestamps - begin) // 1000 if begin > 0 else np.zeros_like(store_timestamps)
+    if first:
+        # RocketMQ: the first entry still counts from the seeded begin (end of the file before), the others from it.
+        seconds[1:] = (store_timestamps[1:] - store_timestamps[0]) // 1000
+    previous, opened = chain_entries(hashes % len(slots), slots, header.next_number)
+    entries = np.empty(len(hashes), dtype=ENTRY_DTYPE)
+    entries["key_hash"] = hashes
+    entries["physical_offset"] = physical_offsets
+    entries["seconds"] = np.clip(seconds, 0, MAX_SECONDS)
+    entries["previous"] = previous
+    return entries, IndexHeader(
+        int(store_timestamps[0]) if first else begin,
+        int(store_timestamps[-1]),
+        int(physical_offsets[0]) if first else header.begin_physical_offset,
+        int(physical_offsets[-1]),
+        header.used_slots + opened,
+        header.next_number + len(hashes),
+    )
+
+
+def chain_entries(own_slots: Int64s, slots: Slots, next_number: int) -> tuple[Int64s, int]:
+    """The predecessor of each entry, and how many slots were empty; the slots then hold the newest numbers.
+
+    Of entries in one slot each has the one before it as its predecessor, and only the last number goes into the slot:
+    the result is the same as if they had come one by one.
+    """
+    # Sorting slot and number as one is twice as fast as a stable argsort of the slots.
+    keyed = np.sort(own_slots << _NUMBER_BITS | np.arange(len(own_slots)))
+    order, sorted_slots = keyed & ((1 << _NUMBER_BITS) - 1), keyed >> _NUMBER_BITS
+    numbers = order + next_number
+    changes = sorted_slots[1:] != sorted_slots[:-1]
+    first, last = np.append(True, changes)[: len(order)], np.append(changes, True)[: len(order)]
+    before = slots[sorted_slots[first]].astype(np.int64)
+    before[(before < 0) | (before > numbers[first])] = 0  # never written, or damaged
+    chained = np.empty_like(numbers)
+    chained[1:] = numbers[:-1]
+    chained[first] = before
+    slots[sorted_slots[last]] = numbers[last]
+    previous = np.empty_like(chained)
+    previous[order] = chained
+    return previous, int((before == 0).sum())

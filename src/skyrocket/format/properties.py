@@ -21,7 +21,7 @@ def encode_properties(properties: Mapping[str, str], *, trailing_separator: bool
     try:
         encoded = text.encode()
     except UnicodeEncodeError as error:
-        raise MessageRefused(f"properties hold half of a surrogate pair, which is no text: {error}") from error
+        raise MessageRefused(f"properties hold half of a surrogate pair, which is not text: {error}") from error
     if encoded and trailing_separator:
         encoded += PROPERTY_END
     if len(encoded) > MAX_BYTES:

@@ -7,11 +7,10 @@ or the delivery time (delay topic); or the address of an extension unit (then it
 from struct import Struct
 from typing import NamedTuple
 
-import numpy as np
+from skyrocket.format.dtypes import dtype_of
 
 ENTRY = Struct(">qiq")
 ENTRY_SIZE = ENTRY.size
-ENTRY_DTYPE = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 # RocketMQ: written before the first real entry when a queue begins in the middle of a file.
 PREFILL_SIZE = 2147483647
@@ -19,18 +18,6 @@ PREFILL_ENTRY = ENTRY.pack(0, PREFILL_SIZE, 0)
 
 BATCH_ENTRY = Struct(">qiqqqhii")
 BATCH_ENTRY_SIZE = BATCH_ENTRY.size
-BATCH_ENTRY_DTYPE = np.dtype(
-    [
-        ("physical_offset", ">i8"),
-        ("size", ">i4"),
-        ("tags_code", ">i8"),
-        ("store_timestamp", ">i8"),
-        ("base_offset", ">i8"),
-        ("messages", ">i2"),
-        ("compacted_offset", ">i4"),
-        ("reserved", ">i4"),
-    ]
-)
 
 EXT_UNIT = Struct(">hqqh")  # unit size, tags code, store timestamp, bitmap length
 EXT_END = Struct(">h").pack(-1)  # the rest of an extension file is unused
@@ -57,6 +44,10 @@ class BatchQueueEntry(NamedTuple):
     messages: int
     compacted_offset: int = -1
     reserved: int = 0
+
+
+ENTRY_DTYPE = dtype_of(ENTRY, QueueEntry._fields)
+BATCH_ENTRY_DTYPE = dtype_of(BATCH_ENTRY, BatchQueueEntry._fields)
 
 
 class ExtUnit(NamedTuple):

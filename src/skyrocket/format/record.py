@@ -6,19 +6,21 @@
 
 All integers are big-endian and signed. V1 records have a topic length of one byte, V2 records of two. A file of
 records ends with a blank: its size up to the end of the file, a magic of its own, and bytes without meaning.
+`FixedPart` declares the fields up to BODYLENGTH; every `Struct`, offset and size of the layout, and the dtype of
+`record_columns`, come from it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from mmap import mmap
 from struct import Struct
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, get_type_hints
 
 from skyrocket.errors import CorruptRecord, MessageRefused
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.crc import checksum
+from skyrocket.format.crc import CRC_PROPERTY_BYTES, checksum, record_crc_property
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
-from skyrocket.format.properties import PROPERTY_END, decode_properties, without_property
+from skyrocket.format.properties import decode_properties
 from skyrocket.model.message import Host, StoredMessage
 
 Buffer = bytes | bytearray | memoryview | mmap
@@ -31,24 +33,72 @@ BLANK = Struct(">ii")  # bytes left in the file, MAGIC_BLANK
 BLANK_SIZE = BLANK.size
 
 
-def _head(born_host_bytes: int, store_host_bytes: int) -> Struct:
-    return Struct(f">iiiiiqqiq{born_host_bytes}sq{store_host_bytes}siqi")
+_Int32 = Annotated[int, "i"]
+_Int64 = Annotated[int, "q"]
+_Host = Annotated[bytes, "s"]  # 8 bytes, or 20 with an IPv6 address
 
 
-# The fixed part, from TOTALSIZE to BODYLENGTH, by the two IPv6 bits of sysFlag (bits 4 and 5).
-HEADS = tuple(_head(20 if bits & 1 else 8, 20 if bits & 2 else 8) for bits in range(4))
+class FixedPart(NamedTuple):
+    """The fields of a record from its start to the body, in the order of their bytes."""
+
+    size: _Int32
+    magic: _Int32
+    body_crc: _Int32
+    queue_id: _Int32
+    flag: _Int32
+    queue_offset: _Int64
+    physical_offset: _Int64
+    sys_flag: _Int32
+    born_timestamp: _Int64
+    born_host: _Host
+    store_timestamp: _Int64
+    store_host: _Host
+    reconsume_times: _Int32
+    prepared_transaction_offset: _Int64
+    body_length: _Int32
+
+
+# The type of each field as `struct` spells it.
+FIELD_CODES: dict[str, str] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(FixedPart, include_extras=True).items()
+}
+
+
+def field_offset(name: str) -> int:
+    """Where a field stands in a record; from the store timestamp on it depends on the hosts, and this is for IPv4."""
+    names = list(FIELD_CODES)
+    return _struct_of(names[: names.index(name)], 0).size
+
+
+def some_fields(*names: str) -> Struct:
+    """Fields that stand before the hosts, in the order of their bytes; what is between them is passed over."""
+    parts, end = [">"], 0
+    for name in names:
+        at, code = field_offset(name), FIELD_CODES[name]
+        parts.append(f"{at - end}x{code}")
+        end = at + Struct(f">{code}").size
+    return Struct("".join(parts))
+
+
+def _struct_of(names: Iterable[str], bits: int) -> Struct:
+    widths = flags.host_widths(bits)
+    return Struct(">" + "".join(f"{widths.get(name, '')}{FIELD_CODES[name]}" for name in names))
+
+
 HOST_BITS_SHIFT = 4
 HOST_BITS_MASK = 3
+HEADS = tuple(_struct_of(FIELD_CODES, bits) for bits in range(4))  # of the fixed part, by the two IPv6 bits of sysFlag
 
 TOPIC_LENGTH_V1 = Struct(">b")
 TOPIC_LENGTH_V2 = Struct(">h")
 PROPERTIES_LENGTH = Struct(">h")
+SMALLEST_RECORD = HEADS[0].size + TOPIC_LENGTH_V1.size + PROPERTIES_LENGTH.size
 
-QUEUE_OFFSET_AT = 20
-PHYSICAL_OFFSET_AT = 28
-SYS_FLAG_AT = 36
-BORN_HOST_AT = 48
-SMALLEST_RECORD = 91
+QUEUE_OFFSET_AT = field_offset("queue_offset")
+PHYSICAL_OFFSET_AT = field_offset("physical_offset")
+SYS_FLAG_AT = field_offset("sys_flag")
+BORN_HOST_AT = field_offset("born_host")
+_MAGIC_AT = field_offset("magic")
 _ZERO_SECTOR = bytes(512)
 
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: recovery makes millions
@@ -56,13 +106,17 @@ _I32 = Struct(">i")
 _I64 = Struct(">q")
 _PORT = Struct(">i")
 
-CRC_PROPERTY = b"__CRC32#"
-CRC_PROPERTY_BYTES = len(CRC_PROPERTY) + 1 + 10 + 1
-
 
 def head_struct(sys_flag: int) -> Struct:
     """The layout of the fixed part for these host widths."""
     return HEADS[sys_flag >> HOST_BITS_SHIFT & HOST_BITS_MASK]
+
+
+def read_fixed(buffer: Buffer, position: int = 0) -> tuple[FixedPart, int]:
+    """The fixed part of the record at a position, unchecked, and where its body begins."""
+    (sys_flag,) = _I32.unpack_from(buffer, position + SYS_FLAG_AT)
+    layout = head_struct(sys_flag)
+    return FixedPart(*layout.unpack_from(buffer, position)), position + layout.size
 
 
 def pack_host(host: Host) -> bytes:
@@ -73,13 +127,6 @@ def pack_host(host: Host) -> bytes:
 def unpack_host(raw: bytes) -> Host:
     """The host of 8 or 20 stored bytes."""
     return Host(raw[:-4], _PORT.unpack_from(raw, len(raw) - 4)[0])
-
-
-def host_flags(born_host: Host, store_host: Host) -> int:
-    """The sysFlag bits that tell the width of both hosts."""
-    born = flags.BORN_HOST_V6 if len(born_host.address) == 16 else 0
-    store = flags.STORE_HOST_V6 if len(store_host.address) == 16 else 0
-    return born | store
 
 
 def topic_part(topic: bytes) -> tuple[int, bytes]:
@@ -96,28 +143,28 @@ def encode_record(message: StoredMessage, properties: bytes) -> bytes:
     if len(properties) > MAX_PROPERTIES_BYTES:
         raise MessageRefused(f"properties take {len(properties)} bytes; the limit is {MAX_PROPERTIES_BYTES}")
     magic, topic = topic_part(message.topic.encode())
-    hosts = host_flags(message.born_host, message.store_host)
+    hosts = flags.host_flags(message.born_host, message.store_host)
     sys_flag = message.sys_flag & ~(HOST_BITS_MASK << HOST_BITS_SHIFT) | hosts
     layout = head_struct(sys_flag)
     size = layout.size + len(message.body) + len(topic) + PROPERTIES_LENGTH.size + len(properties)
-    head = layout.pack(
-        size,
-        magic,
-        checksum(message.body),
-        message.queue_id,
-        message.flag,
-        message.queue_offset,
-        message.physical_offset,
-        sys_flag,
-        message.born_timestamp,
-        pack_host(message.born_host),
-        message.store_timestamp,
-        pack_host(message.store_host),
-        message.reconsume_times,
-        message.prepared_transaction_offset,
-        len(message.body),
+    head = FixedPart(
+        size=size,
+        magic=magic,
+        body_crc=checksum(message.body),
+        queue_id=message.queue_id,
+        flag=message.flag,
+        queue_offset=message.queue_offset,
+        physical_offset=message.physical_offset,
+        sys_flag=sys_flag,
+        born_timestamp=message.born_timestamp,
+        born_host=pack_host(message.born_host),
+        store_timestamp=message.store_timestamp,
+        store_host=pack_host(message.store_host),
+        reconsume_times=message.reconsume_times,
+        prepared_transaction_offset=message.prepared_transaction_offset,
+        body_length=len(message.body),
     )
-    return b"".join((head, message.body, topic, PROPERTIES_LENGTH.pack(len(properties)), properties))
+    return b"".join((layout.pack(*head), message.body, topic, PROPERTIES_LENGTH.pack(len(properties)), properties))
 
 
 def encode_blank(size: int) -> bytes:
@@ -231,9 +278,8 @@ def _examine(
     topic_length = TOPIC_LENGTH_V1 if magic == MAGIC_V1 else TOPIC_LENGTH_V2
     if size < layout.size + topic_length.size + PROPERTIES_LENGTH.size:
         raise CorruptRecord(f"size {size} is less than that of an empty record", physical_offset)
-    fields = layout.unpack_from(view, position)
-    queue_id, queue_offset, stored_offset, store_timestamp = fields[3], fields[5], fields[6], fields[10]
-    body_length = fields[14]
+    fields = layout.unpack_from(view, position)  # without names: recovery makes millions
+    _, _, body_crc, queue_id, _, queue_offset, stored_offset, _, _, _, store_timestamp, _, _, _, body_length = fields
     end = position + size
     topic_at = position + layout.size + body_length + topic_length.size
     if body_length < 0 or topic_at + PROPERTIES_LENGTH.size > end:
@@ -255,8 +301,8 @@ def _examine(
     if check_body_crc and body_length:
         body_at = position + layout.size
         actual = checksum(view[body_at : body_at + body_length])
-        if actual != fields[2]:
-            raise CorruptRecord(f"body CRC {actual} differs from the stored {fields[2]}", physical_offset)
+        if actual != body_crc:
+            raise CorruptRecord(f"body CRC {actual} differs from the stored {body_crc}", physical_offset)
     return _new_tuple(
         RecordHead,
         (
@@ -281,7 +327,7 @@ def lacks_sectors(head: RecordHead) -> bool:
 
 
 def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = False) -> StoredMessage:
-    """One whole record; raises CorruptRecord when it is none."""
+    """One whole record; raises CorruptRecord when it is damaged."""
     view = memoryview(buffer)
     left = len(view) - position
     if left < SMALLEST_RECORD:
@@ -290,27 +336,25 @@ def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = False)
     head = _examine(view, buffer, position, len(view), stored_offset, check_crc)
     if head is None:
         raise CorruptRecord("a blank, not a message", stored_offset)
-    layout = head_struct(head.sys_flag)
-    fields = layout.unpack_from(view, position)
-    body_at = position + layout.size
+    fixed, body_at = read_fixed(view, position)
     return StoredMessage(
         topic=head.topic.decode("utf-8", "replace"),
         queue_id=head.queue_id,
         queue_offset=head.queue_offset,
         physical_offset=stored_offset,
         record_size=head.size,
-        flag=fields[4],
+        flag=fixed.flag,
         sys_flag=head.sys_flag,
-        born_timestamp=fields[8],
-        born_host=unpack_host(fields[9]),
+        born_timestamp=fixed.born_timestamp,
+        born_host=unpack_host(fixed.born_host),
         store_timestamp=head.store_timestamp,
-        store_host=unpack_host(fields[11]),
-        reconsume_times=fields[12],
-        prepared_transaction_offset=fields[13],
-        body_crc=fields[2],
-        body=bytes(view[body_at : body_at + fields[14]]),
+        store_host=unpack_host(fixed.store_host),
+        reconsume_times=fixed.reconsume_times,
+        prepared_transaction_offset=fixed.prepared_transaction_offset,
+        body_crc=fixed.body_crc,
+        body=bytes(view[body_at : body_at + fixed.body_length]),
         properties=decode_properties(head.properties),
-        magic=fields[1],
+        magic=fixed.magic,
     )
 
 
@@ -328,13 +372,17 @@ def record_properties(record: Buffer) -> bytes:
     """The properties of one whole record, without reading the rest of it."""
     (sys_flag,) = _I32.unpack_from(record, SYS_FLAG_AT)
     head_size = head_struct(sys_flag).size
-    (body_length,) = _I32.unpack_from(record, head_size - 4)
-    topic_at = head_size + body_length
-    length = TOPIC_LENGTH_V2 if _I32.unpack_from(record, 4)[0] == MAGIC_V2 else TOPIC_LENGTH_V1
-    at = topic_at + length.size + length.unpack_from(record, topic_at)[0]
+    (body_length,) = _I32.unpack_from(record, head_size - _I32.size)
+    at = topic_end(record, head_size + body_length, _I32.unpack_from(record, _MAGIC_AT)[0])
     (properties_length,) = PROPERTIES_LENGTH.unpack_from(record, at)
     at += PROPERTIES_LENGTH.size
     return bytes(memoryview(record)[at : at + properties_length])
+
+
+def topic_end(buffer: Buffer, topic_at: int, magic: int) -> int:
+    """Where a topic ends whose length stands at a position."""
+    length = TOPIC_LENGTH_V2 if magic == MAGIC_V2 else TOPIC_LENGTH_V1
+    return topic_at + length.size + int(length.unpack_from(buffer, topic_at)[0])
 
 
 def store_timestamp_at(buffer: Buffer, position: int) -> int:
@@ -342,21 +390,6 @@ def store_timestamp_at(buffer: Buffer, position: int) -> int:
     (sys_flag,) = _I32.unpack_from(buffer, position + SYS_FLAG_AT)
     born_host_bytes = 20 if sys_flag & flags.BORN_HOST_V6 else 8
     return int(_I64.unpack_from(buffer, position + BORN_HOST_AT + born_host_bytes)[0])
-
-
-def reserve_record_crc(properties: bytes) -> bytes:
-    """Properties ready for `seal_record_crc`: an old checksum is gone, 20 bytes at the end are kept free."""
-    properties = without_property(properties, CRC_PROPERTY)
-    if properties and not properties.endswith(PROPERTY_END):
-        properties += PROPERTY_END
-    return properties + CRC_PROPERTY + b"\x01" + b"0" * 10 + PROPERTY_END
-
-
-def record_crc_property(record: Buffer) -> bytes:
-    """The last 20 bytes of a record whose properties were reserved: its digits stand least significant first."""
-    crc = checksum(memoryview(record)[: len(record) - CRC_PROPERTY_BYTES])
-    digits = f"{crc:010d}"[::-1].encode()
-    return CRC_PROPERTY + b"\x01" + digits + PROPERTY_END
 
 
 def _check_record_crc(view: memoryview, position: int, head: RecordHead) -> None:

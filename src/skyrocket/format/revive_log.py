@@ -124,7 +124,7 @@ class Acknowledgement:
 
 
 def decode_check_point(body: bytes) -> CheckPoint:
-    """Raises DataError for what is no check point."""
+    """Raises DataError for what is not a check point."""
     fields = _decoded(body)
     count = _number(fields, "n", 0)
     listed = fields.get("d")
@@ -189,11 +189,11 @@ def _whole(value: object) -> int:
     if isinstance(value, str) and value.lstrip("-").isdigit():
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise DataError(f"{value!r} is no whole number")
+        raise DataError(f"{value!r} is not a whole number")
     return value
 
 
 def _numbers(values: object) -> list[int]:
     if not isinstance(values, list):
-        raise DataError("the offsets are no list")
+        raise DataError("the offsets are not a list")
     return [_whole(value) for value in values]

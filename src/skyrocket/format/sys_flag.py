@@ -1,5 +1,7 @@
 """The bits of a record's sysFlag."""
 
+from skyrocket.model.message import Host
+
 COMPRESSED = 0x001
 MULTI_TAGS = 0x002
 TRANSACTION_MASK = 0x00C
@@ -23,3 +25,15 @@ def transaction_type(sys_flag: int) -> int:
 def enters_queue(sys_flag: int) -> bool:
     """Whether a record with this flag gets a queue offset and a queue entry."""
     return sys_flag & TRANSACTION_PREPARED == 0  # prepared and rollback both have this bit
+
+
+def host_widths(bits: int) -> dict[str, int]:
+    """The bytes that both hosts take, by the two IPv6 bits of sysFlag."""
+    return {"born_host": 20 if bits & 1 else 8, "store_host": 20 if bits & 2 else 8}
+
+
+def host_flags(born_host: Host, store_host: Host) -> int:
+    """The sysFlag bits that tell the width of both hosts."""
+    born = BORN_HOST_V6 if len(born_host.address) == 16 else 0
+    store = STORE_HOST_V6 if len(store_host.address) == 16 else 0
+    return born | store

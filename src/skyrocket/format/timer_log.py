@@ -12,7 +12,7 @@ from enum import Enum
 from struct import Struct
 from typing import NamedTuple
 
-import numpy as np
+from skyrocket.format.dtypes import dtype_of
 
 Buffer = bytes | bytearray | memoryview
 
@@ -21,21 +21,6 @@ UNIT_SIZE = UNIT.size
 BLANK = Struct(">iqi")
 BLANK_SIZE = BLANK.size
 NO_POSITION = -1
-# The same for many units at once.
-UNIT_DTYPE = np.dtype(
-    [
-        ("size", ">i4"),
-        ("previous", ">i8"),
-        ("magic", ">i4"),
-        ("write_time_ms", ">i8"),
-        ("delay_ms", ">i4"),
-        ("physical_offset", ">i8"),
-        ("record_size", ">i4"),
-        ("topic_hash", ">i4"),
-        ("reserved", ">i8"),
-    ]
-)
-
 MAGIC_BLANK = -875286124
 MAGIC_DEFAULT = 1
 MAGIC_ROLL = 2  # park again instead of delivering
@@ -70,6 +55,9 @@ class TimerUnit(NamedTuple):
     @property
     def deletes(self) -> bool:
         return self.magic & MAGIC_DELETE != 0
+
+
+UNIT_DTYPE = dtype_of(UNIT, ("size", *TimerUnit._fields))
 
 
 class TimerLogEnd(Enum):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyrocket.errors import DataError
+from skyrocket.format.dtypes import dtype_of
 
 Buffer = bytes | bytearray | memoryview
 
@@ -28,7 +29,7 @@ DEFAULT_PRECISION_MS = 1000
 
 _NO_POSITION = -1
 _LARGEST_ROLL_WINDOW = WINDOW_SLOTS - 60
-SLOT_DTYPE = np.dtype([("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("messages", ">i4"), ("magic", ">i4")])
+SLOT_DTYPE = dtype_of(SLOT, ("time", "first", "last", "messages", "magic"))
 
 
 class Slot(NamedTuple):

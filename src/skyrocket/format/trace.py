@@ -220,7 +220,7 @@ def decode_trace(body: bytes) -> list[TraceEvent]:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise DataError(f"a trace of {len(body)} bytes is no UTF-8 text: {error}") from None
+        raise DataError(f"a trace of {len(body)} bytes is not UTF-8 text: {error}") from None
     events = []
     for number, record in enumerate(text.split(_RECORD_END)):
         parts = record.split(_FIELD_END)

@@ -2,12 +2,12 @@
 
 from skyrocket.format.checkpoint import SIZE, decode_checkpoint
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
-from skyrocket.inspector.log_extent import LogExtent
-from skyrocket.inspector.offset_files import read_at
-from skyrocket.inspector.store_directory import StoreDirectory
+from skyrocket.inspector.log_check import LogExtent
+from skyrocket.offline.offset_files import read_at
+from skyrocket.offline.store_files import StoreFiles
 
 
-def check_checkpoint(store: StoreDirectory, extent: LogExtent, findings: Findings) -> None:
+def check_checkpoint(store: StoreFiles, extent: LogExtent, findings: Findings) -> None:
     """Report a checkpoint that claims more than the log holds: recovery would begin too late."""
     if not store.checkpoint.exists():
         if extent.records:

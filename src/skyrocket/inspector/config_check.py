@@ -1,71 +1,18 @@
 """The files under `config/`: readable, and in agreement with the queues."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-from skyrocket.errors import DataError
-from skyrocket.format.config_files import (
-    consumer_filters,
-    consumer_offsets,
-    delay_offsets,
-    order_info,
-    queue_mapping,
-    request_mode,
-    subscription_groups,
-    timer_metrics,
-    topics,
-    transaction_metrics,
-)
+from skyrocket.format.config_files import delay_offsets, topics
+from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
-from skyrocket.inspector.offset_files import read_at
-from skyrocket.inspector.queue_files import BatchQueue, SimpleQueue
-from skyrocket.inspector.store_directory import QueueName, StoreDirectory
 from skyrocket.model.topic import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, is_system_topic
-
-_MAX_BYTES = 1 << 30
-
-CONFIG_FILES: dict[str, Callable[[bytes], Any]] = {
-    "topics.json": topics.decode,
-    "subscriptionGroup.json": subscription_groups.decode,
-    "consumerOffset.json": consumer_offsets.decode,
-    "lmqConsumerOffset.json": consumer_offsets.decode,
-    "consumerFilter.json": consumer_filters.decode,
-    "delayOffset.json": delay_offsets.decode,
-    "consumerOrderInfo.json": order_info.decode,
-    "topicQueueMapping.json": queue_mapping.decode,
-    "messageRequestMode.json": request_mode.decode,
-    "timermetrics": timer_metrics.decode,
-    "transactionMetrics": transaction_metrics.decode,
-}
-
-
-def load_config(store: StoreDirectory, name: str) -> Any:
-    """The content of a file as the broker would get it: from the file, else from its backup; None without both."""
-    for path in (store.config / name, store.config / f"{name}.bak"):
-        content, problem = decode_config(path, name)
-        if content is not None and problem is None:
-            return content
-    return None
-
-
-def decode_config(path: Path, name: str) -> tuple[Any, str | None]:
-    """The content of one file, or what is wrong with it; neither when it does not exist."""
-    if not path.exists():
-        return None, None
-    data = read_at(path, 0, _MAX_BYTES)
-    if not data.strip():
-        return None, "the file is empty"
-    try:
-        return CONFIG_FILES[name](data), None
-    except (DataError, ValueError) as error:
-        return None, str(error)
+from skyrocket.offline.config_files import CONFIG_FILES, decode_config, load_config
+from skyrocket.offline.queue_files import SimpleQueue, open_queue
+from skyrocket.offline.store_files import StoreFiles
 
 
 class ConfigCheck:
     """Compares the configuration with the queues on disk."""
 
-    def __init__(self, store: StoreDirectory, findings: Findings, log_start: int) -> None:
+    def __init__(self, store: StoreFiles, findings: Findings, log_start: int) -> None:
         self._store = store
         self._findings = findings
         self._log_start = log_start
@@ -139,8 +86,7 @@ class ConfigCheck:
     def _queue(self, name: QueueName) -> SimpleQueue | None:
         """A queue, opened once: many groups read the same."""
         if name not in self._opened:
-            batch, simple = self._store.batch_queues.get(name), self._store.queues.get(name)
-            self._opened[name] = BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple else None
+            self._opened[name] = open_queue(self._store, name)
         return self._opened[name]
 
     def _add(self, kind: FindingKind, severity: Severity, file: str, what: str) -> None:

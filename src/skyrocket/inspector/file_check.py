@@ -4,11 +4,11 @@ from collections import Counter
 
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
-from skyrocket.inspector.offset_files import OffsetFiles
-from skyrocket.inspector.store_directory import StoreDirectory
+from skyrocket.offline.offset_files import OffsetFiles
+from skyrocket.offline.store_files import StoreFiles
 
 
-def check_files(store: StoreDirectory, findings: Findings, sizes: dict[str, int]) -> None:
+def check_files(store: StoreFiles, findings: Findings, sizes: dict[str, int]) -> None:
     """Report what does not look like a file of its directory; `sizes` are those that the settings demand."""
     for path in [*store.strays, *store.commit_log.strays, *store.timer_log.strays]:
         _stray(store, path.name, store.name_of(path), findings)
@@ -28,11 +28,11 @@ def _usual_size(groups: list[OffsetFiles]) -> int:
     return sizes.most_common(1)[0][0] if sizes else 0
 
 
-def _stray(store: StoreDirectory, name: str, shown: str, findings: Findings) -> None:
+def _stray(store: StoreFiles, name: str, shown: str, findings: Findings) -> None:
     findings.add(FindingKind.STRAY_FILE, Severity.ERROR, shown, f"{name} is not the name of a store file")
 
 
-def _check_sequence(store: StoreDirectory, files: OffsetFiles, usual: int, unit: int, findings: Findings) -> None:
+def _check_sequence(store: StoreFiles, files: OffsetFiles, usual: int, unit: int, findings: Findings) -> None:
     for file in files.files:
         name = store.name_of(file.path)
         if file.size != usual:
@@ -40,10 +40,10 @@ def _check_sequence(store: StoreDirectory, files: OffsetFiles, usual: int, unit:
             findings.add(FindingKind.FILE_SIZE, Severity.ERROR, name, what)
         elif file.size % unit:
             findings.add(
-                FindingKind.FILE_SIZE, Severity.ERROR, name, f"{file.size} bytes are no whole entries of {unit}"
+                FindingKind.FILE_SIZE, Severity.ERROR, name, f"{file.size} bytes are not whole entries of {unit}"
             )
         elif usual and file.offset % usual:
-            what = f"the name is no multiple of the file size {usual}"
+            what = f"the name is not a multiple of the file size {usual}"
             findings.add(FindingKind.STRAY_FILE, Severity.ERROR, name, what)
     for left, right in files.gaps():
         missing = right.offset - left.end

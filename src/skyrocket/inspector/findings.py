@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """Error: data are wrong or missing. Warning: the next start repairs it. Note: unusual, but as it should be."""
+    """Error: data are wrong or missing. Warning: the next start repairs it. Note: unusual, but in order."""
 
     ERROR = "error"
     WARNING = "warning"

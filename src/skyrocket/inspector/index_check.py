@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import index_layout as layout
-from skyrocket.inspector.dispatch_rules import IndexKeys, LogChunk
+from skyrocket.format.dispatch_claims import IndexKeys
+from skyrocket.format.dtypes import Int64s
+from skyrocket.format.store_names import INDEX
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
-from skyrocket.inspector.index_file import IndexFile, IndexShape, expected_chains, infer_shape, read_index_file
-from skyrocket.inspector.log_extent import LogExtent
-from skyrocket.inspector.log_reader import LogReader
-from skyrocket.inspector.record_columns import Int64s
+from skyrocket.inspector.log_check import LogExtent
+from skyrocket.inspector.log_chunks import LogChunk
 from skyrocket.inspector.recovery_view import RecoveryView
-from skyrocket.inspector.store_directory import INDEX, StoreDirectory
+from skyrocket.offline.index_files import IndexContent, IndexShape, expected_chains, read_index_file, shapes_of
+from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.store_files import StoreFiles
 
 _FILES_AT_HAND = 3
 _HASH_BITS = 31
@@ -59,7 +61,7 @@ class _Missing:
 class _Offsets:
     """Entries of one file in the order of their physical offset."""
 
-    file: IndexFile
+    file: IndexContent
     sorted_offsets: Int64s
     order: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -82,7 +84,7 @@ class IndexCheck:
 
     def __init__(
         self,
-        store: StoreDirectory,
+        store: StoreFiles,
         reader: LogReader,
         recovery: RecoveryView,
         findings: Findings,
@@ -98,10 +100,8 @@ class IndexCheck:
         self._behind = _Missing()
         self._tags_indexed = False
         self._missing_tags = _Missing()
-        for paths in _by_size(store.index_files).values():
-            shape, inferred = infer_shape(paths, configured)
-            for path in paths:
-                self._check_file(path, shape, inferred)
+        for path, (shape, inferred) in shapes_of(store.index_files, configured).items():
+            self._check_file(path, shape, inferred)
         self._files.sort(key=lambda file: file.path.name)
         self._check_seeds()
 
@@ -116,12 +116,12 @@ class IndexCheck:
         if not self._files:
             return
         found = [(file, self._offsets_of(file)) for file in self._files if file.lowest < high and file.highest >= low]
-        damaged = [bad.physical_offset for bad in chunk.bad_bodies if bad.damaged]
+        damaged = [bad.physical_offset for bad in chunk.bad_records if bad.damaged]
         places = [(file, offsets, offsets.between(low, high, damaged)) for file, offsets in found]
         present = np.sort(_joined([_pair(offsets.file.entries[at], low) for _, offsets, at in places]))
-        expected = (keys.physical_offsets - low) << _HASH_BITS | keys.hashes
+        expected = (keys.table["physical_offset"] - low) << _HASH_BITS | keys.table["hash"]
         order = np.argsort(expected)
-        known = _KnownKeys(expected[order], keys.store_timestamps[order])
+        known = _KnownKeys(expected[order], keys.table["store_timestamp"][order])
         for file, offsets, at in places:
             self._compare_entries(file, offsets.file, at, low, known)
         if not np.array_equal(known.pairs, present):
@@ -178,7 +178,7 @@ class IndexCheck:
             lowest, highest = int(offsets.min()), int(offsets.max())
             self._files.append(_FileRange(path, shape, file.header, lowest, highest, len(offsets), replaced))
 
-    def _check_chains(self, file: IndexFile, name: str) -> None:
+    def _check_chains(self, file: IndexContent, name: str) -> None:
         hashes = file.hashes
         for at in np.flatnonzero(hashes < 0):
             self._wrong(file, int(at) + 1, FindingKind.INDEX_ENTRY_WRONG, f"entry {at + 1} has a negative hash")
@@ -198,7 +198,7 @@ class IndexCheck:
             what = f"the header counts {file.header.used_slots} used slots, there are {expected.used_slots}"
             self._header(name, what)
 
-    def _check_header(self, file: IndexFile, name: str) -> None:
+    def _check_header(self, file: IndexContent, name: str) -> None:
         header, offsets = file.header, file.physical_offsets
         if header.next_number != len(offsets) + 1:
             what = f"the header names {header.next_number} as the next entry, there are {len(offsets)} entries"
@@ -247,9 +247,9 @@ class IndexCheck:
     def _report_missing(self, keys: IndexKeys, absent: NDArray[np.bool_]) -> None:
         plain = absent & ~keys.are_tags
         repaired_from = max(self._recovery.redispatch_from, self._replaced_from)
-        repaired = (keys.physical_offsets >= repaired_from) & self._recovery.unclean
-        self._missing.add(keys.physical_offsets[plain & ~repaired])
-        self._behind.add(keys.physical_offsets[plain & repaired])
+        repaired = (keys.table["physical_offset"] >= repaired_from) & self._recovery.unclean
+        self._missing.add(keys.table["physical_offset"][plain & ~repaired])
+        self._behind.add(keys.table["physical_offset"][plain & repaired])
         self._report_missing_tags(keys, absent & ~repaired)
 
     @property
@@ -263,17 +263,17 @@ class IndexCheck:
         present = rows[~absent[rows]]
         if not len(present):
             if self._tags_indexed:
-                self._missing_tags.add(keys.physical_offsets[rows])
+                self._missing_tags.add(keys.table["physical_offset"][rows])
             return
         begin = rows[0] if self._tags_indexed else present[0]
-        self._missing.add(keys.physical_offsets[rows[(rows >= begin) & (rows < present[-1]) & absent[rows]]])
+        self._missing.add(keys.table["physical_offset"][rows[(rows >= begin) & (rows < present[-1]) & absent[rows]]])
         if self._missing_tags.keys:
             self._missing.add(np.array([self._missing_tags.first] * self._missing_tags.keys, dtype=np.int64))
         self._missing_tags = _Missing()
-        self._missing_tags.add(keys.physical_offsets[rows[rows > present[-1]]])
+        self._missing_tags.add(keys.table["physical_offset"][rows[rows > present[-1]]])
         self._tags_indexed = True
 
-    def _compare_entries(self, range_: _FileRange, file: IndexFile, at: Int64s, low: int, known: _KnownKeys) -> None:
+    def _compare_entries(self, range_: _FileRange, file: IndexContent, at: Int64s, low: int, known: _KnownKeys) -> None:
         entries = file.entries[at]
         pairs = _pair(entries, low)
         fits = _is_member(pairs, known.pairs)
@@ -292,7 +292,7 @@ class IndexCheck:
             what = f"entry {place + 1} says {file.entries[place]['seconds']} s after the file's begin; right is {right}"
             self._wrong(file, int(place) + 1, FindingKind.INDEX_ENTRY_WRONG, what)
 
-    def _begin_time(self, range_: _FileRange, file: IndexFile) -> int:
+    def _begin_time(self, range_: _FileRange, file: IndexContent) -> int:
         """The begin time as the first record says it: a damaged header is reported once, not for each entry."""
         first = self._reader.store_timestamp_at(int(file.physical_offsets[0]))
         return first if first is not None else range_.header.begin_timestamp
@@ -329,7 +329,7 @@ class IndexCheck:
             what = f"{beyond} entries point behind the end of the log ({extent.end})"
             self._findings.add(kind, severity, name, what)
 
-    def _wrong(self, file: IndexFile, number: int, kind: FindingKind, what: str) -> None:
+    def _wrong(self, file: IndexContent, number: int, kind: FindingKind, what: str) -> None:
         position = layout.entry_position(file.shape.slots, number)
         name = self._store.name_of(file.path)
         self._findings.add(kind, Severity.ERROR, name, what, position=position)
@@ -337,13 +337,6 @@ class IndexCheck:
     def _header(self, name: str, what: str) -> None:
         severity = Severity.WARNING if self._recovery.unclean else Severity.ERROR
         self._findings.add(FindingKind.INDEX_HEADER, severity, name, what, position=0)
-
-
-def _by_size(paths: list[Path]) -> dict[int, list[Path]]:
-    groups: dict[int, list[Path]] = {}
-    for path in paths:
-        groups.setdefault(path.stat().st_size, []).append(path)
-    return groups
 
 
 def _pair(entries: NDArray[np.void], low: int) -> Int64s:

@@ -1,13 +1,15 @@
 """The commit log by itself: intact records, blanks, store times, and how it ends."""
 
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from skyrocket.inspector.dispatch_rules import BadBody, LogChunk
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
-from skyrocket.inspector.log_extent import LogExtent
-from skyrocket.inspector.log_walk import Hole, HoleKind, LogWalk
+from skyrocket.inspector.log_chunks import BadRecord, LogChunk
 from skyrocket.inspector.recovery_view import RecoveryView
-from skyrocket.inspector.store_directory import StoreDirectory
+from skyrocket.offline.log_walk import Hole, HoleKind, LogWalk
+from skyrocket.offline.store_files import StoreFiles
 
 # A clock may be set back, and then stays back. One record alone that is off was not stamped by a clock; when it is
 # too late, not too early, this looks like the former: only a large distance tells them apart.
@@ -15,21 +17,46 @@ _EARLY_MS = 1000
 _LATE_MS = 600_000
 
 
+@dataclass(slots=True)
+class LogExtent:
+    """From where to where the log has records, and which places inside are damaged."""
+
+    start: int
+    end: int  # behind the last intact record or blank
+    records: int = 0
+    first_store_timestamp: int = 0
+    last_store_timestamp: int = 0  # the latest: clocks step back
+    tail_lost: bool = False  # something says that there were records behind the end
+    _damage_starts: list[int] = field(default_factory=list)
+    _damage_ends: list[int] = field(default_factory=list)
+
+    def mark_damaged(self, ranges: list[tuple[int, int]]) -> None:
+        """Remember ranges of physical offsets that are known to be damaged: they are reported once, not thrice."""
+        for start, end in sorted(ranges):
+            self._damage_starts.append(start)
+            self._damage_ends.append(end)
+
+    def is_damaged(self, physical_offset: int) -> bool:
+        """Whether a place lies in a range that was reported already."""
+        at = bisect_right(self._damage_starts, physical_offset) - 1
+        return at >= 0 and physical_offset < self._damage_ends[at]
+
+
 class LogCheck:
     """Takes each chunk as it goes by, then reports holes and the tail."""
 
-    def __init__(self, store: StoreDirectory, walk: LogWalk, recovery: RecoveryView, findings: Findings) -> None:
+    def __init__(self, store: StoreFiles, walk: LogWalk, recovery: RecoveryView, findings: Findings) -> None:
         self._store = store
         self._walk = walk
         self._recovery = recovery
         self._findings = findings
-        self._bad: list[BadBody] = []
+        self._bad: list[BadRecord] = []
         self._earlier: list[tuple[int, int]] = []  # offset and store time of the last two records
         self.extent = LogExtent(store.commit_log.start, store.commit_log.start)
 
     def add(self, chunk: LogChunk) -> None:
         """Remember and report what a chunk says by itself."""
-        for bad in chunk.bad_bodies:
+        for bad in chunk.bad_records:
             kind = FindingKind.RECORD_DAMAGED if bad.damaged else FindingKind.BODY_UNREADABLE
             self._report(kind, Severity.ERROR, bad.physical_offset, f"record of {bad.size} bytes: {bad.reason}")
             if bad.damaged:
@@ -58,7 +85,7 @@ class LogCheck:
             elif hole.kind is HoleKind.SHRANK:
                 self._report(FindingKind.FILE_SHRANK, Severity.ERROR, hole.start, hole.reason)
             else:
-                what = f"{hole.end - hole.start} bytes are no intact record: {hole.reason}; intact records follow"
+                what = f"{hole.end - hole.start} bytes are not an intact record: {hole.reason}; intact records follow"
                 self._report(FindingKind.RECORD_DAMAGED, Severity.ERROR, hole.start, what)
         for blank in self._walk.blanks:
             if blank.start + blank.size != blank.file.end:
@@ -84,7 +111,7 @@ class LogCheck:
 
     def _report_tail(self, hole: Hole, claimed: bool) -> None:
         if hole.start > self.extent.end:
-            what = "bytes behind the end of the log that are no records"
+            what = "bytes behind the end of the log that are not records"
             self._report(FindingKind.STALE_BYTES, self._recovery.severity_of_tail, hole.start, what)
         elif self._recovery.unclean:
             what = f"the last record is cut: {hole.reason}; recovery ends the log here"
@@ -125,8 +152,6 @@ class LogCheck:
         extent.last_store_timestamp = max(extent.last_store_timestamp, int(times.max()))
 
     def _report(self, kind: FindingKind, severity: Severity, physical_offset: int, what: str) -> None:
-        file = self._store.commit_log.file_of(physical_offset)
-        name = self._store.name_of(file.path) if file is not None else "commitlog"
-        position = physical_offset - file.offset if file is not None else None
+        name, position = self._store.locate(self._store.commit_log, physical_offset)
         shown = f"physical offset {physical_offset}: {what}"
         self._findings.add(kind, severity, name, shown, position=position)

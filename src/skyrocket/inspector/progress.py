@@ -35,7 +35,7 @@ class ScanProgress:
         return self._bar is not None
 
     def advance(self, count: int) -> None:
-        """So many more bytes were read."""
+        """Count bytes that were read."""
         self._done += count
         if self._bar is None and self._terminal and self._clock.monotonic() - self._begin > _QUIET_SECONDS:
             columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())

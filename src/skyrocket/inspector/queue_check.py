@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from skyrocket.format.dispatch_claims import CLAIM_DTYPE, Claims, QueueName, QueueNumbers
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.queue_entry import PREFILL_SIZE, is_ext_address
-from skyrocket.inspector.dispatch_rules import Claims, DispatchRules, joined_claims
+from skyrocket.format.store_names import BATCH_QUEUES, QUEUES, offset_name
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
-from skyrocket.inspector.log_extent import LogExtent
-from skyrocket.inspector.log_reader import LogReader
-from skyrocket.inspector.offset_files import NAME_DIGITS
-from skyrocket.inspector.queue_files import BatchQueue, Entries, QueueExtension, SimpleQueue, is_used
-from skyrocket.inspector.record_columns import Int64s
+from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.recovery_view import RecoveryView
-from skyrocket.inspector.store_directory import BATCH_QUEUES, QUEUES, QueueName, StoreDirectory
 from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
+from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.queue_files import BatchQueue, Entries, QueueExtension, SimpleQueue, is_used, open_queue
+from skyrocket.offline.store_files import StoreFiles
 
 _PIECE = 1 << 18  # entries read together
 _TOGETHER = 250_000  # claims compared together
@@ -52,7 +52,7 @@ class _Queue:
             return self.directory
         size = self.entries.files.file_size
         position = number * self.entries.dtype.itemsize
-        return f"{self.directory}/{position - position % size:0{NAME_DIGITS}d}"
+        return f"{self.directory}/{offset_name(position - position % size)}"
 
     def position_of(self, number: int) -> int:
         """The byte of an entry in its file."""
@@ -71,10 +71,10 @@ class QueueCheck:
     """Compares claims with entries while the log goes by, then judges what is left."""
 
     def __init__(
-        self, store: StoreDirectory, rules: DispatchRules, reader: LogReader, recovery: RecoveryView, findings: Findings
+        self, store: StoreFiles, numbers: QueueNumbers, reader: LogReader, recovery: RecoveryView, findings: Findings
     ) -> None:
         self._store = store
-        self._rules = rules
+        self._numbers = numbers
         self._reader = reader
         self._recovery = recovery
         self._findings = findings
@@ -87,25 +87,25 @@ class QueueCheck:
     def add(self, claims: Claims) -> None:
         """Take the claims of a chunk of the log; with many queues it pays to look for many entries at once."""
         self._waiting.append(claims)
-        if sum(len(waiting.sizes) for waiting in self._waiting) >= _TOGETHER:
+        if sum(len(waiting) for waiting in self._waiting) >= _TOGETHER:
             self._compare_waiting()
 
     def _compare_waiting(self) -> None:
-        claims, self._waiting = joined_claims(self._waiting), []
-        order = np.argsort(claims.queue_numbers, kind="stable")
-        numbers = claims.queue_numbers[order]
+        claims, self._waiting = np.concatenate([np.empty(0, CLAIM_DTYPE), *self._waiting]), []
+        order = np.argsort(claims["queue"], kind="stable")
+        numbers = claims["queue"][order]
         edges = np.flatnonzero(np.diff(numbers)) + 1
         for rows in np.split(order, edges) if len(order) else []:
-            queue = self._queue(self._rules.queue_names[int(claims.queue_numbers[rows[0]])])
+            queue = self._queue(self._numbers.queue_names[int(claims["queue"][rows[0]])])
             if isinstance(queue.entries, BatchQueue):
                 self._compare_batch(queue, claims, rows)
                 continue
-            offsets = claims.queue_offsets[rows]
+            offsets = claims["queue_offset"][rows]
             for run in np.split(rows, np.flatnonzero(np.diff(offsets) != 1) + 1):
                 self._compare(queue, claims, run)
 
     def finish(self, extent: LogExtent, listed_topics: set[str] | None) -> None:
-        """Judge the entries that no record claimed, and the records that found none."""
+        """Judge the entries that no record claimed, and the records that have no entry."""
         self._compare_waiting()
         behind: list[_MissingRun] = []
         expired: list[int] = []
@@ -126,15 +126,13 @@ class QueueCheck:
     def _queue(self, name: QueueName) -> _Queue:
         queue = self._queues.get(name)
         if queue is None:
-            batch = self._store.batch_queues.get(name)
-            simple = self._store.queues.get(name)
-            entries = BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple is not None else None
+            entries = open_queue(self._store, name)
             count = entries.written[1] - entries.written[0] if entries is not None else 0
             queue = self._queues[name] = _Queue(
                 name,
                 entries,
                 QueueExtension(self._store.extensions.get(name)),
-                f"{BATCH_QUEUES if batch is not None else QUEUES}/{name}",
+                f"{BATCH_QUEUES if isinstance(entries, BatchQueue) else QUEUES}/{name}",
                 np.zeros(count, dtype=np.bool_),
                 np.zeros(count, dtype=np.bool_),
             )
@@ -142,19 +140,19 @@ class QueueCheck:
 
     def _compare(self, queue: _Queue, claims: Claims, rows: Int64s) -> None:
         """One run of claims with consecutive queue offsets."""
-        first = int(claims.queue_offsets[rows[0]])
+        first = int(claims["queue_offset"][rows[0]])
         found = _NO_ENTRIES
         if queue.entries is not None and first >= queue.entries.first_number:
             found = queue.entries.read(first, min(len(rows), queue.entries.written[1] - first))
         for row in rows[len(found) :]:
-            queue.is_missing(int(claims.queue_offsets[row]), int(claims.physical_offsets[row]))
+            queue.is_missing(int(claims["queue_offset"][row]), int(claims["physical_offset"][row]))
         if queue.entries is None or not len(found):
             return
         rows = rows[: len(found)]
         same = (
-            (found["physical_offset"] == claims.physical_offsets[rows])
-            & (found["size"] == claims.sizes[rows])
-            & (found["tags_code"] == claims.tags_codes[rows])
+            (found["physical_offset"] == claims["physical_offset"][rows])
+            & (found["size"] == claims["size"][rows])
+            & (found["tags_code"] == claims["tags_code"][rows])
         )
         at = first - queue.entries.first_number
         for i in np.flatnonzero(~same):
@@ -165,11 +163,11 @@ class QueueCheck:
     def _explain(self, queue: _Queue, number: int, entry: Entries, claims: Claims, row: int) -> bool:
         """Say what is wrong with an entry; true when it is right after all."""
         physical_offset, size, tags_code = (int(entry[name]) for name in ("physical_offset", "size", "tags_code"))
-        claimed = int(claims.physical_offsets[row])
+        claimed = int(claims["physical_offset"][row])
         if physical_offset == size == tags_code == 0:
             queue.is_missing(number, claimed)
             return False
-        expected_code = int(claims.tags_codes[row])
+        expected_code = int(claims["tags_code"][row])
         here = f"entry {number} of {queue.name}"
         if physical_offset != claimed:
             head = self._reader.head_at(physical_offset)
@@ -179,8 +177,8 @@ class QueueCheck:
                 self._add(queue, number, FindingKind.RECORD_SUPERSEDED, Severity.WARNING, what)
                 return True
             what = f"{here} points to physical offset {physical_offset}; its record is at {claimed}"
-        elif size != int(claims.sizes[row]):
-            what = f"{here} says size {size}; the record at {claimed} has {int(claims.sizes[row])}"
+        elif size != int(claims["size"][row]):
+            what = f"{here} says size {size}; the record at {claimed} has {int(claims['size'][row])}"
         elif is_ext_address(tags_code) and queue.name in self._store.extensions:
             unit = queue.extension.unit(tags_code)
             if unit is not None and unit.tags_code == expected_code:
@@ -197,14 +195,14 @@ class QueueCheck:
     def _compare_batch(self, queue: _Queue, claims: Claims, rows: Int64s) -> None:
         assert isinstance(queue.entries, BatchQueue)
         for row in rows:
-            base, claimed = int(claims.queue_offsets[row]), int(claims.physical_offsets[row])
+            base, claimed = int(claims["queue_offset"][row]), int(claims["physical_offset"][row])
             number = queue.entries.number_of_base.get(base)
             found = queue.entries.read(number, 1) if number is not None else _NO_ENTRIES
             if number is None or not len(found):
                 queue.is_missing(base, claimed)
                 continue
-            expected = [claimed, int(claims.sizes[row]), int(claims.tags_codes[row])]
-            expected += [int(claims.store_timestamps[row]), base, int(claims.messages[row])]
+            expected = [claimed, int(claims["size"][row]), int(claims["tags_code"][row])]
+            expected += [int(claims["store_timestamp"][row]), base, int(claims["messages"][row])]
             actual = [int(value) for value in found[0].item()[: len(expected)]]
             right = actual == expected
             if not right:

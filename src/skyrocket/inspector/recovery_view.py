@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from skyrocket.format.checkpoint import Checkpoint, decode_checkpoint
 from skyrocket.inspector.findings import Severity
-from skyrocket.inspector.log_reader import LogReader
-from skyrocket.inspector.offset_files import read_at
-from skyrocket.inspector.store_directory import StoreDirectory
+from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.offset_files import read_at
+from skyrocket.offline.store_files import StoreFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class RecoveryView:
 
     @property
     def severity_of_tail(self) -> Severity:
-        """How bad it is that the end of the log is not as it should be."""
+        """How bad damage at the end of the log is."""
         return Severity.WARNING if self.unclean else Severity.ERROR
 
 
-def recovery_view(store: StoreDirectory, reader: LogReader) -> RecoveryView:
-    """Decide as RocketMQ does: the newest file whose first record is older than the checkpoint says."""
+def recovery_view(store: StoreFiles, reader: LogReader) -> RecoveryView:
+    """Recovery begins, as in RocketMQ, with the newest file whose first record is older than the checkpoint."""
     checkpoint, trusted = decode_checkpoint(read_at(store.checkpoint, 0, 4096))
     limit = min(checkpoint.min_timestamp, checkpoint.min_timestamp_index) if trusted else 0
     start = store.commit_log.start

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from skyrocket.config.sections import StoreConfig
 from skyrocket.config.setting import section_from
+from skyrocket.config.sources import read_conf
 from skyrocket.errors import ConfigError
-from skyrocket.inspector.index_file import IndexShape
+from skyrocket.format.queue_entry import ENTRY_SIZE
+from skyrocket.offline.index_files import IndexShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,13 @@ class InspectionSettings:
         if "mappedFileSizeCommitLog" in self.given:
             sizes["commitlog"] = self.config.commit_log_file_size
         if "mappedFileSizeConsumeQueue" in self.given:
-            sizes["consumequeue"] = -(-self.config.consume_queue_file_size // 20) * 20
+            sizes["consumequeue"] = -(-self.config.consume_queue_file_size // ENTRY_SIZE) * ENTRY_SIZE
         return sizes
 
 
 def inspection_settings(conf: Path | None, pairs: list[str]) -> InspectionSettings:
     """Later wins: defaults, then the file, then single settings. A `.conf` may hold keys of other parts."""
-    from_file = _conf_pairs(conf) if conf is not None else {}
+    from_file = read_conf(conf) if conf is not None else {}
     single = dict(_pair(text) for text in pairs)
     section_from(StoreConfig, single)  # a key that was typed must be known
     merged = from_file | single
@@ -45,13 +47,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not separator or not key.strip():
         raise ConfigError(f"--set {text!r} is not of the form key=value, such as maxHashSlotNum=5000000")
     return key.strip(), value.strip()
-
-
-def _conf_pairs(path: Path) -> dict[str, str]:
-    """The lines of a Java properties file as brokers use it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-    lines = (line.strip() for line in text.splitlines())
-    return dict(_pair(line) for line in lines if line and not line.startswith(("#", "!")))

@@ -1,6 +1,7 @@
 """Log ↔ timer log ↔ timer wheel: units point to parked records and to each other, slots point to units."""
 
 from skyrocket.errors import DataError
+from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import decode_properties
 from skyrocket.format.timer_checkpoint import SIZE as CHECKPOINT_SIZE
@@ -8,15 +9,15 @@ from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
 from skyrocket.format.timer_log import NO_POSITION, TimerLogEnd
 from skyrocket.format.timer_wheel import SLOT_SIZE, WHEEL_SIZE, Slot
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
-from skyrocket.inspector.log_extent import LogExtent
-from skyrocket.inspector.log_reader import LogReader
-from skyrocket.inspector.offset_files import read_at
-from skyrocket.inspector.queue_files import SimpleQueue
+from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.recovery_view import RecoveryView
-from skyrocket.inspector.store_directory import QueueName, StoreDirectory
-from skyrocket.inspector.timer_files import PlacedUnit, TimerLogContent, read_timer_log, read_wheel
 from skyrocket.model.property_names import REAL_TOPIC
 from skyrocket.model.topic import TIMER_TOPIC
+from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.offset_files import read_at
+from skyrocket.offline.queue_files import SimpleQueue
+from skyrocket.offline.store_files import StoreFiles
+from skyrocket.offline.timer_files import PlacedUnit, TimerLogContent, read_timer_log, read_wheel
 
 _Chains = dict[int, list[PlacedUnit]]  # slot time → its units, oldest first
 
@@ -24,7 +25,7 @@ _Chains = dict[int, list[PlacedUnit]]  # slot time → its units, oldest first
 class TimerCheck:
     """Checks the timer's files, when there are any."""
 
-    def __init__(self, store: StoreDirectory, reader: LogReader, recovery: RecoveryView, findings: Findings) -> None:
+    def __init__(self, store: StoreFiles, reader: LogReader, recovery: RecoveryView, findings: Findings) -> None:
         self._store = store
         self._reader = reader
         self._findings = findings
@@ -140,9 +141,7 @@ class TimerCheck:
             self._findings.add(FindingKind.CHECKPOINT_WRONG, self._severity, name, what, position=16)
 
     def _log(self, severity: Severity, position: int, what: str) -> None:
-        file = self._store.timer_log.file_of(position)
-        name = self._store.name_of(file.path) if file is not None else "timerlog"
-        inside = position - file.offset if file is not None else None
+        name, inside = self._store.locate(self._store.timer_log, position)
         what = f"unit at position {position}: {what}"
         self._findings.add(FindingKind.TIMER_LOG_WRONG, severity, name, what, position=inside)
 

@@ -4,21 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from skyrocket.inspector.checkpoint_check import check_checkpoint
-from skyrocket.inspector.config_check import ConfigCheck, load_config
-from skyrocket.inspector.dispatch_rules import DispatchRules
+from skyrocket.inspector.config_check import ConfigCheck
 from skyrocket.inspector.file_check import check_files
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.index_check import IndexCheck
-from skyrocket.inspector.lock_probe import lock_holder
-from skyrocket.inspector.log_check import LogCheck
-from skyrocket.inspector.log_extent import LogExtent
-from skyrocket.inspector.log_reader import LogReader
-from skyrocket.inspector.log_walk import LogWalk
+from skyrocket.inspector.log_check import LogCheck, LogExtent
+from skyrocket.inspector.log_chunks import ChunkReader
 from skyrocket.inspector.queue_check import QueueCheck
 from skyrocket.inspector.recovery_view import RecoveryView, recovery_view
 from skyrocket.inspector.settings import InspectionSettings
-from skyrocket.inspector.store_directory import StoreDirectory
 from skyrocket.inspector.timer_check import TimerCheck
+from skyrocket.offline.config_files import load_config
+from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.log_walk import LogWalk
+from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Verification:
 
 
 def verify(
-    store: StoreDirectory, settings: InspectionSettings, advance: Callable[[int], None] = lambda _: None
+    store: StoreFiles, settings: InspectionSettings, advance: Callable[[int], None] = lambda _: None
 ) -> Verification:
     """Check a store; `advance` hears how many bytes of the log were read."""
     findings = Findings()
@@ -44,13 +43,14 @@ def verify(
     _describe_state(store, recovery, findings)
     check_files(store, findings, settings.file_sizes)
 
-    rules = DispatchRules(settings.config.message_delay_levels)
+    batch_topics = frozenset(name.topic for name in store.batch_queues)
+    chunks = ChunkReader(settings.config.message_delay_levels, batch_topics)
     walk = LogWalk(store.commit_log, advance)
     log = LogCheck(store, walk, recovery, findings)
-    queues = QueueCheck(store, rules, reader, recovery, findings)
+    queues = QueueCheck(store, chunks.numbers, reader, recovery, findings)
     index = IndexCheck(store, reader, recovery, findings, settings.index_shape)
     for run in walk:
-        chunk = rules.chunk(run)
+        chunk = chunks.chunk(run)
         log.add(chunk)
         queues.add(chunk.claims)
         index.add(run.physical_offset, run.physical_offset + run.stop, chunk)
@@ -74,7 +74,7 @@ def _is_tail_lost(recovery: RecoveryView, extent: LogExtent, index: IndexCheck) 
     return remembered > extent.last_store_timestamp or index.highest_offset >= extent.end
 
 
-def _describe_state(store: StoreDirectory, recovery: RecoveryView, findings: Findings) -> None:
+def _describe_state(store: StoreFiles, recovery: RecoveryView, findings: Findings) -> None:
     holder = lock_holder(store.lock)
     if holder is not None:
         what = f"process {holder} holds the store"

@@ -18,17 +18,8 @@ from dataclasses import dataclass
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
-from skyrocket.format.crc import crc32
-from skyrocket.format.record import (
-    BLANK_SIZE,
-    CRC_PROPERTY_BYTES,
-    HEADS,
-    PROPERTIES_LENGTH,
-    CrcCheck,
-    RecordWalk,
-    encode_blank,
-    record_crc_property,
-)
+from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
+from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcCheck, RecordWalk, encode_blank
 from skyrocket.store.allocator import FileAllocator, PreparedFile
 from skyrocket.store.disk import Disk
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue

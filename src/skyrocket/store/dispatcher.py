@@ -14,10 +14,10 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property
 from skyrocket.format.queue_entry import ENTRY
 from skyrocket.format.record import RecordHead, WalkEnd
+from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
 from skyrocket.store.commit_log import CommitLog, DispatchItem
 from skyrocket.store.index import Index
-from skyrocket.store.layout import is_directory_name
 from skyrocket.store.queue_table import QueueKey, QueueTable
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue

@@ -12,9 +12,9 @@ import contextlib
 import os
 
 from skyrocket.errors import CorruptFile
+from skyrocket.format.store_names import parse_offset_name
 from skyrocket.store.disk import Disk
 from skyrocket.store.handle_cache import HandleCache
-from skyrocket.store.layout import parse_offset_name
 
 
 class EntryFiles:

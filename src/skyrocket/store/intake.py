@@ -14,14 +14,14 @@ from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.errors import StoreClosed, StoreError, StoreFailed
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement
+from skyrocket.format.crc import reserve_record_crc
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import find_property, with_property, without_property
-from skyrocket.format.record import reserve_record_crc
+from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
 from skyrocket.store.commit_log import CommitLog, DispatchItem, PutMessage, Row
 from skyrocket.store.dispatcher import light_queue_keys
 from skyrocket.store.flusher import Flusher
-from skyrocket.store.layout import is_directory_name
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.results import BatchPutResult, Durability, PutResult, PutStatus
 from skyrocket.store.retention import Cleaner

@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass
 
+from skyrocket.format import store_names as names
+
 
 @dataclass(frozen=True, slots=True)
 class StorePaths:
@@ -12,68 +14,53 @@ class StorePaths:
 
     @property
     def commit_log(self) -> str:
-        return os.path.join(self.root, "commitlog")
+        return os.path.join(self.root, names.COMMIT_LOG)
 
     @property
     def consume_queue(self) -> str:
-        return os.path.join(self.root, "consumequeue")
+        return os.path.join(self.root, names.QUEUES)
 
     @property
     def batch_consume_queue(self) -> str:
-        return os.path.join(self.root, "batchconsumequeue")
+        return os.path.join(self.root, names.BATCH_QUEUES)
 
     @property
     def consume_queue_ext(self) -> str:
-        return os.path.join(self.root, "consumequeue_ext")
+        return os.path.join(self.root, names.QUEUE_EXTENSIONS)
 
     @property
     def index(self) -> str:
-        return os.path.join(self.root, "index")
+        return os.path.join(self.root, names.INDEX)
 
     @property
     def config(self) -> str:
-        return os.path.join(self.root, "config")
+        return os.path.join(self.root, names.CONFIG)
 
     @property
     def checkpoint(self) -> str:
-        return os.path.join(self.root, "checkpoint")
+        return os.path.join(self.root, names.CHECKPOINT)
 
     @property
     def abort(self) -> str:
-        return os.path.join(self.root, "abort")
+        return os.path.join(self.root, names.ABORT)
 
     @property
     def lock(self) -> str:
-        return os.path.join(self.root, "lock")
+        return os.path.join(self.root, names.LOCK)
 
     @property
     def timer_log(self) -> str:
-        return os.path.join(self.root, "timerlog")
+        return os.path.join(self.root, names.TIMER_LOG)
 
     @property
     def timer_wheel(self) -> str:
-        return os.path.join(self.root, "timerwheel")
+        return os.path.join(self.root, names.TIMER_WHEEL)
 
     @property
     def timer_checkpoint(self) -> str:
-        return os.path.join(self.config, "timercheck")
+        return os.path.join(self.config, names.TIMER_CHECKPOINT)
 
     @property
     def manifest(self) -> str:
         """Ours; RocketMQ leaves it alone."""
-        return os.path.join(self.root, "skyrocket.manifest")
-
-
-def is_directory_name(name: str) -> bool:
-    """Whether a topic can have a directory of its own."""
-    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
-
-
-def offset_name(offset: int) -> str:
-    """The name of a file that begins at an offset: 20 digits."""
-    return f"{offset:020d}"
-
-
-def parse_offset_name(name: str) -> int | None:
-    """The offset that a file name means; None for any other name."""
-    return int(name) if len(name) == 20 and name.isascii() and name.isdigit() else None
+        return os.path.join(self.root, names.MANIFEST)

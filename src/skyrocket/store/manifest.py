@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from skyrocket.format.crc import checksum
+from skyrocket.format.crc import checked_text, with_checksum
 from skyrocket.store.disk import Disk
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -57,17 +57,16 @@ def save_manifest(disk: Disk, path: str, manifest: Manifest) -> None:
         "lastTimestamp": manifest.last_timestamp,
     }
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
-    disk.replace_file(path, b"%d\n%s\n" % (checksum(text), text))
+    disk.replace_file(path, with_checksum(text))
 
 
 def load_manifest(disk: Disk, path: str) -> Manifest | None:
     """The manifest; None when there is none or it is damaged (then nothing is known, as with RocketMQ)."""
     try:
-        crc, _, text = disk.read_file(path).partition(b"\n")
+        text = checked_text(disk.read_file(path))
     except FileNotFoundError:
         return None
-    text = text.rstrip(b"\n")
-    if not crc.isdigit() or int(crc) != checksum(text):
+    if text is None:
         return None
     content = json.loads(text)
     return Manifest(

@@ -11,8 +11,8 @@ import os
 from collections import OrderedDict
 
 from skyrocket.errors import CorruptFile
+from skyrocket.format.store_names import offset_name, parse_offset_name
 from skyrocket.store.disk import Disk
-from skyrocket.store.layout import offset_name, parse_offset_name
 
 
 class MappedFile:

@@ -14,13 +14,13 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
-from skyrocket.format.record import MAGIC_V1, MAGIC_V2
+from skyrocket.format.record import MAGIC_V1, MAGIC_V2, some_fields
+from skyrocket.format.store_names import offset_name
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.disk import Disk
 from skyrocket.store.index import Index
-from skyrocket.store.layout import offset_name
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.results import Boundary, GetResult, GetStatus
 from skyrocket.store.statistics import Statistics
@@ -33,8 +33,8 @@ RecordFilter = Callable[[memoryview], bool]  # by the record
 _MAX_BYTES = 134_217_728
 _MIN_BYTES = 100
 _QUERY_ROUNDS = 3
-_HEAD = Struct(">ii12xqq")  # size, magic, …, queue offset, physical offset
-_PLACE = Struct(">i16xqq")  # the same without the magic
+_HEAD = some_fields("size", "magic", "queue_offset", "physical_offset")
+_PLACE = some_fields("size", "queue_offset", "physical_offset")
 _unpack_place = _PLACE.unpack_from
 # Several entries at once: all of their fields, or their sizes alone.
 _entries_structs: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}

@@ -15,7 +15,6 @@ So a recovery may dispatch again, but never loses, and step 3 is the ordinary di
 """
 
 import logging
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format.checkpoint import Checkpoint
 from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
+from skyrocket.format.record_search import possible_records
 from skyrocket.store.commit_log import CommitLog, DispatchItem
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher
@@ -36,7 +36,6 @@ from skyrocket.store.seal import seal_of
 log = logging.getLogger(__name__)
 
 _BATCH = 4096
-_MAGIC = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
 _PROGRESS_SECONDS = 5.0
 
 
@@ -330,8 +329,7 @@ class Recovery:
     def _search(self, file: MappedFile, position: int, not_before_ms: int) -> RecordHead | None:
         """The first intact record of a file from a position on; holes of the file are not looked at."""
         for start, end in self._disk.data_extents(file.fd, position, self._log.file_size):
-            for match in _MAGIC.finditer(file.view[max(start, 4) : end]):
-                at = max(start, 4) + match.start() - 4
+            for at in possible_records(file.map, max(start - 4, 0), end, file.start_offset):  # its size may be a hole
                 try:
                     head = read_head(file.map, at, file.start_offset + at, check_crc=True)
                 except CorruptRecord:

@@ -7,8 +7,8 @@ from pathlib import Path
 from skyrocket.format.record import RecordHead, RecordWalk
 from skyrocket.inspector.findings import Finding, FindingKind, Severity
 from skyrocket.inspector.settings import inspection_settings
-from skyrocket.inspector.store_directory import open_directory
 from skyrocket.inspector.verify import Verification, verify
+from skyrocket.offline.store_files import find_store_files
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class DamagedStore:
         return list(RecordWalk(self.read(file), int(Path(file).name)))
 
     def verify(self, *settings: str) -> Verification:
-        return verify(open_directory(self.root), inspection_settings(None, list(settings)))
+        return verify(find_store_files(self.root), inspection_settings(None, list(settings)))
 
     def errors(self, *settings: str) -> list[Finding]:
         return [finding for finding in self.verify(*settings).findings if finding.severity is Severity.ERROR]

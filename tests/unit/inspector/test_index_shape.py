@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.format import index_layout as layout
-from skyrocket.inspector.index_file import IndexShape, expected_chains, infer_shape, read_index_file
+from skyrocket.offline.index_files import IndexShape, expected_chains, infer_shape, read_index_file
 from tests.unit.inspector.conftest import Unpacked
 
 DEFAULT = IndexShape(5_000_000, 20_000_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.inspector.lock_probe import lock_holder
+from skyrocket.offline.store_files import lock_holder
 
 HOLD = """
 import fcntl, sys

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.inspector.log_walk import Hole, HoleKind, LogWalk
-from skyrocket.inspector.offset_files import OffsetFiles, read_at
+from skyrocket.offline.log_walk import Hole, HoleKind, LogWalk
+from skyrocket.offline.offset_files import OffsetFiles, read_at
 from tests.golden_store import GoldenStore
 from tests.unit.inspector.conftest import Copies, Unpacked
 
 
 def offsets(walk: LogWalk) -> list[int]:
-    return [offset for run in walk for offset in run.physical_offsets.tolist()]
+    return [offset for run in walk for offset in run.parts.heads["physical_offset"].tolist()]
 
 
 @pytest.mark.requirement("A026")

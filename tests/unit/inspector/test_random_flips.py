@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skyrocket.format.record import CRC_PROPERTY_BYTES, RecordHead
+from skyrocket.format.crc import CRC_PROPERTY_BYTES
+from skyrocket.format.record import RecordHead
 from tests.unit.inspector.conftest import Unpacked
 from tests.unit.inspector.damage import DamagedStore
 from tests.unit.inspector.record_fields import UNPROTECTED, field_of

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from skyrocket.errors import ConfigError
-from skyrocket.inspector.index_file import IndexShape
 from skyrocket.inspector.settings import inspection_settings
+from skyrocket.offline.index_files import IndexShape
 
 
 @pytest.mark.requirement("A018")

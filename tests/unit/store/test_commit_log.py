@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from skyrocket.errors import StoreError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement
-from skyrocket.format.record import (
-    BLANK,
-    MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
-    decode_record,
-    decode_records,
-    pack_host,
-    record_crc_property,
-)
+from skyrocket.format.crc import record_crc_property
+from skyrocket.format.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, decode_record, decode_records, pack_host
 from skyrocket.model.message import Host
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus

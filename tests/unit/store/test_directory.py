@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from skyrocket.errors import StoreLocked
+from skyrocket.format.store_names import is_directory_name, offset_name, parse_offset_name
 from skyrocket.store.directory import StoreDirectory
-from skyrocket.store.layout import StorePaths, is_directory_name, offset_name, parse_offset_name
+from skyrocket.store.layout import StorePaths
 from skyrocket.store.message_store import MessageStore
 from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import Stores, UnforcedDisk, put, small_config

@@ -20,8 +20,9 @@ from skyrocket.broker.rules.subscriptions import Wanted
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.errors import CorruptRecord, MessageRefused
+from skyrocket.format.crc import CRC_PROPERTY
 from skyrocket.format.properties import without_property
-from skyrocket.format.record import CRC_PROPERTY, QUEUE_OFFSET_AT, decode_record, encode_record, record_properties
+from skyrocket.format.record import QUEUE_OFFSET_AT, decode_record, encode_record, record_properties
 from skyrocket.format.revive_log import CheckPoint, CheckPointKey
 from skyrocket.model.pop_retry import RetryMark, retry_mark
 from skyrocket.protocol.receipt_handle import (

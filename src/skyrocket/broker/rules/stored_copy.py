@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from skyrocket.format.crc import CRC_PROPERTY
 from skyrocket.format.properties import without_property
-from skyrocket.format.record import CRC_PROPERTY, PHYSICAL_OFFSET_AT, head_struct, read_head
+from skyrocket.format.record import PHYSICAL_OFFSET_AT, read_fixed, read_head
 from skyrocket.store.commit_log import PutMessage
 
 
@@ -22,20 +23,19 @@ def stored_copy(record: memoryview) -> StoredCopy:
     physical_offset = int.from_bytes(record[PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8], "big")
     head = read_head(record, 0, physical_offset, check_crc=True)
     assert head is not None, "the store hands out records, never the blank behind them"
-    layout = head_struct(head.sys_flag)
-    fields = layout.unpack_from(record)
+    fixed, body_at = read_fixed(record)
     properties = head.properties
     if CRC_PROPERTY in properties:  # of the old record; the store seals the new one if that is wished
         properties = without_property(properties, CRC_PROPERTY)
     message = PutMessage(
         head.topic.decode("utf-8", "replace"),
         head.queue_id,
-        bytes(record[layout.size : layout.size + fields[14]]),
+        bytes(record[body_at : body_at + fixed.body_length]),
         properties,
-        flag=fields[4],
+        flag=fixed.flag,
         sys_flag=head.sys_flag,
-        born_timestamp=fields[8],
-        born_host=fields[9],
-        reconsume_times=fields[12],
+        born_timestamp=fixed.born_timestamp,
+        born_host=fixed.born_host,
+        reconsume_times=fixed.reconsume_times,
     )
-    return StoredCopy(message, fields[11])
+    return StoredCopy(message, fixed.store_host)

@@ -11,12 +11,12 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
-from struct import Struct
 from typing import Final, NamedTuple
 
 from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import find_property
-from skyrocket.format.record import BLANK_SIZE, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_AT, RecordHead
+from skyrocket.format.record import RecordHead
+from skyrocket.format.record_search import possible_records
 from skyrocket.model.message import Host
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.observability.exposition import Kind, Metric
@@ -30,9 +30,7 @@ _LONGEST_PRODUCER_ID: Final = 200
 _MOST_DIGITS: Final = 18
 TAIL_BYTES: Final = 64 << 20
 
-_I64: Final = Struct(">q")
 _MARKER: Final = re.compile(re.escape(SEQUENCE + b"\x01"))
-_MAGIC: Final = re.compile(b"|".join(re.escape(Struct(">i").pack(magic)) for magic in (MAGIC_V1, MAGIC_V2)))
 
 
 class Lane(NamedTuple):
@@ -156,19 +154,8 @@ def _numbered_records(log: CommitLog, offset: int) -> Iterator[RecordHead]:
             return
         following = (offset // log.file_size + 1) * log.file_size
         if _MARKER.search(view) is not None:  # most logs have none: then a file is only searched, not walked
-            first = _first_record(view, offset)
-            walked = None if first is None else log.walk(first)
+            first = next(possible_records(view, 0, len(view), offset), None)
+            walked = None if first is None else log.walk(offset + first)
             if walked is not None:
                 yield from (head for head in walked[0] if SEQUENCE in head.properties)
         offset = following
-
-
-def _first_record(view: memoryview, offset: int) -> int | None:
-    """Where the first whole record begins: it stores its own place, so a place that is its own name is one."""
-    for found in _MAGIC.finditer(view):
-        at = found.start() - 4
-        if at >= 0 and at + PHYSICAL_OFFSET_AT + 8 <= len(view) and at + BLANK_SIZE <= len(view):
-            (stored,) = _I64.unpack_from(view, at + PHYSICAL_OFFSET_AT)
-            if stored == offset + at:
-                return offset + at
-    return None

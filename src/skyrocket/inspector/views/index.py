@@ -6,9 +6,9 @@ from itertools import islice
 import numpy as np
 
 from skyrocket.format.index_layout import index_hash, key_text
-from skyrocket.inspector.index_file import IndexShape, infer_shape, read_header, read_index_file
-from skyrocket.inspector.store_directory import StoreDirectory
 from skyrocket.inspector.views.view import Column, Row, View
+from skyrocket.offline.index_files import IndexShape, read_header, read_index_file, shapes_of
+from skyrocket.offline.store_files import StoreFiles
 
 _FILES = (
     Column("file", "file"),
@@ -28,28 +28,21 @@ _HITS = (
 )
 
 
-def index_files(store: StoreDirectory, configured: IndexShape) -> View:
+def index_files(store: StoreFiles, configured: IndexShape) -> View:
     """The headers of all files."""
     return View("index-file", "Index files", _FILES, list(_file_rows(store, configured)), when_empty="none")
 
 
-def lookup(store: StoreDirectory, configured: IndexShape, topic: str, key: str, limit: int) -> View:
+def lookup(store: StoreFiles, configured: IndexShape, topic: str, key: str, limit: int) -> View:
     """Where the index finds a key of a topic, newest first; another key may have the same hash."""
     rows = _hits(store, configured, index_hash(key_text(topic, key)))
     rows = islice(rows, limit) if limit else rows
     return View("index-hit", f"Index entries for {key!r} of {topic}", _HITS, rows, when_empty="none")
 
 
-def _shapes(store: StoreDirectory, configured: IndexShape) -> dict[int, IndexShape | None]:
-    sizes = {path.stat().st_size for path in store.index_files}
-    groups = {size: [path for path in store.index_files if path.stat().st_size == size] for size in sizes}
-    return {size: infer_shape(paths, configured)[0] for size, paths in groups.items()}
-
-
-def _file_rows(store: StoreDirectory, configured: IndexShape) -> Iterator[Row]:
-    shapes = _shapes(store, configured)
-    for path in store.index_files:
-        header, shape = read_header(path), shapes[path.stat().st_size]
+def _file_rows(store: StoreFiles, configured: IndexShape) -> Iterator[Row]:
+    for path, (shape, _) in sorted(shapes_of(store.index_files, configured).items()):
+        header = read_header(path)
         yield {
             "file": path.name,
             "entries": header.next_number - 1,
@@ -62,10 +55,8 @@ def _file_rows(store: StoreDirectory, configured: IndexShape) -> Iterator[Row]:
         }
 
 
-def _hits(store: StoreDirectory, configured: IndexShape, wanted: int) -> Iterator[Row]:
-    shapes = _shapes(store, configured)
-    for path in reversed(store.index_files):
-        shape = shapes[path.stat().st_size]
+def _hits(store: StoreFiles, configured: IndexShape, wanted: int) -> Iterator[Row]:
+    for path, (shape, _) in sorted(shapes_of(store.index_files, configured).items(), reverse=True):
         if shape is None:
             continue
         file = read_index_file(path, shape)

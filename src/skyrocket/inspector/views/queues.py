@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.format.queue_entry import is_ext_address
-from skyrocket.inspector.queue_files import BatchQueue, QueueExtension, SimpleQueue
-from skyrocket.inspector.store_directory import QueueName, StoreDirectory
 from skyrocket.inspector.views.view import Column, Row, View
+from skyrocket.offline.queue_files import BatchQueue, QueueExtension, SimpleQueue, open_queue, open_queues
+from skyrocket.offline.store_files import StoreFiles
 
 _QUEUES = (
     Column("topic", "topic"),
@@ -28,31 +29,24 @@ _ENTRIES = (
 )
 
 
-def queues(store: StoreDirectory, topic: str | None, queue_id: int | None) -> View:
+def queues(store: StoreFiles, topic: str | None, queue_id: int | None) -> View:
     """All queues, or those of a topic."""
     rows = [
         _queue_row(store, name, queue)
-        for name, queue in _opened(store)
+        for name, queue in open_queues(store)
         if topic in (None, name.topic) and queue_id in (None, name.queue_id)
     ]
     return View("queue", "Consume queues", _QUEUES, rows, when_empty="none that fits")
 
 
-def entries(store: StoreDirectory, name: QueueName, from_offset: int, limit: int) -> View:
+def entries(store: StoreFiles, name: QueueName, from_offset: int, limit: int) -> View:
     """The entries of one queue; a limit of 0 means all."""
-    opened = dict(_opened(store))
-    rows = _entry_rows(store, name, opened[name], from_offset, limit) if name in opened else iter(())
+    queue = open_queue(store, name)
+    rows = _entry_rows(store, name, queue, from_offset, limit) if queue is not None else iter(())
     return View("entry", f"Entries of {name}", _ENTRIES, rows, when_empty="none that fits")
 
 
-def _opened(store: StoreDirectory) -> Iterator[tuple[QueueName, SimpleQueue]]:
-    for name, files in store.queues.items():
-        yield name, SimpleQueue(files)
-    for name, files in store.batch_queues.items():
-        yield name, BatchQueue(files)
-
-
-def _queue_row(store: StoreDirectory, name: QueueName, queue: SimpleQueue) -> Row:
+def _queue_row(store: StoreFiles, name: QueueName, queue: SimpleQueue) -> Row:
     first, end = queue.written
     ends = [queue.read(number, 1) for number in (first, end - 1)] if end > first else []
     offsets = [int(entry[0]["physical_offset"]) for entry in ends if len(entry)]
@@ -69,9 +63,7 @@ def _queue_row(store: StoreDirectory, name: QueueName, queue: SimpleQueue) -> Ro
     }
 
 
-def _entry_rows(
-    store: StoreDirectory, name: QueueName, queue: SimpleQueue, from_offset: int, limit: int
-) -> Iterator[Row]:
+def _entry_rows(store: StoreFiles, name: QueueName, queue: SimpleQueue, from_offset: int, limit: int) -> Iterator[Row]:
     extension = QueueExtension(store.extensions.get(name))
     first, end = queue.written
     number = first if isinstance(queue, BatchQueue) else max(first, from_offset)

@@ -9,10 +9,10 @@ from skyrocket.errors import DataError
 from skyrocket.format.compression import plain_body
 from skyrocket.format.message_id import host_text, offset_message_id
 from skyrocket.format.record import decode_record
-from skyrocket.inspector.log_walk import LogWalk
-from skyrocket.inspector.offset_files import OffsetFiles
 from skyrocket.inspector.views.view import Column, Row, View
 from skyrocket.model.message import StoredMessage
+from skyrocket.offline.log_walk import LogWalk
+from skyrocket.offline.offset_files import OffsetFiles
 
 _COLUMNS = (
     Column("physicalOffset", "physical offset", "number"),
@@ -68,7 +68,7 @@ def _messages(
     log: OffsetFiles, wanted: RecordFilter, advance: Callable[[int], None] = lambda _: None
 ) -> Iterator[StoredMessage]:
     for run in LogWalk(log, advance):
-        for start, end in zip(run.starts.tolist(), (run.starts + run.sizes).tolist(), strict=True):
+        for start, end in zip(run.parts.positions.tolist(), run.parts.ends.tolist(), strict=True):
             if run.physical_offset + end > wanted.may_skip_before:
                 yield decode_record(memoryview(run.window)[start:end])
 
@@ -100,7 +100,7 @@ def _row(message: StoredMessage, with_body: bool) -> Row:
 
 
 def _body(message: StoredMessage) -> dict[str, str]:
-    """The inflated body as text, or in base64 when it is none."""
+    """The inflated body as text, or in base64 when it is not text."""
     try:
         plain = plain_body(message.body, message.sys_flag)
     except DataError as error:
@@ -108,6 +108,6 @@ def _body(message: StoredMessage) -> dict[str, str]:
     try:
         text = plain.decode("utf-8")
     except UnicodeDecodeError:
-        return {"bodyBase64": base64.b64encode(plain).decode(), "shownBody": f"({len(plain)} bytes, no text)"}
+        return {"bodyBase64": base64.b64encode(plain).decode(), "shownBody": f"({len(plain)} bytes, not text)"}
     shown = text if len(text) <= _BODY_SHOWN else f"{text[:_BODY_SHOWN]}… ({len(text)} characters)"
     return {"body": text, "shownBody": shown}

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from skyrocket.errors import DataError
 from skyrocket.format.checkpoint import decode_checkpoint
 from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
-from skyrocket.inspector.config_check import CONFIG_FILES, decode_config
-from skyrocket.inspector.offset_files import read_at
-from skyrocket.inspector.store_directory import StoreDirectory
-from skyrocket.inspector.timer_files import read_timer_log, read_wheel
 from skyrocket.inspector.views.view import Column, Row, View, as_time
+from skyrocket.offline.config_files import CONFIG_FILES, decode_config
+from skyrocket.offline.offset_files import read_at
+from skyrocket.offline.store_files import StoreFiles
+from skyrocket.offline.timer_files import read_timer_log, read_wheel
 
 _VALUES = (Column("what", "what"), Column("value", "value", "number"), Column("meaning", "meaning"))
 _CONFIG = (
@@ -36,7 +36,7 @@ _SLOTS = (
 )
 
 
-def checkpoint(store: StoreDirectory) -> View:
+def checkpoint(store: StoreFiles) -> View:
     """The stored values, and what recovery derives from them."""
     rows: list[Row] = []
     if store.checkpoint.exists():
@@ -58,12 +58,12 @@ def checkpoint(store: StoreDirectory) -> View:
     return View("checkpoint", "Checkpoint", _VALUES, rows, when_empty="missing")
 
 
-def config_files(store: StoreDirectory) -> View:
+def config_files(store: StoreFiles) -> View:
     """Every configuration file that is known, and whether it can be read."""
     return View("config-file", "Configuration files", _CONFIG, list(_config_rows(store)), when_empty="none")
 
 
-def timer(store: StoreDirectory, limit: int) -> Iterator[View]:
+def timer(store: StoreFiles, limit: int) -> Iterator[View]:
     """Timer checkpoint, units of the timer log and used slots of the wheel; a limit of 0 means all."""
     yield View("timer-checkpoint", "Timer checkpoint", _VALUES, _timer_checkpoint_rows(store), when_empty="missing")
     units = read_timer_log(store).units
@@ -102,7 +102,7 @@ def _value(what: str, value: int, meaning: str) -> Row:
     return {"what": what, "value": value, "meaning": meaning}
 
 
-def _timer_checkpoint_rows(store: StoreDirectory) -> list[Row]:
+def _timer_checkpoint_rows(store: StoreFiles) -> list[Row]:
     if not store.timer_checkpoint.exists():
         return []
     try:
@@ -117,7 +117,7 @@ def _timer_checkpoint_rows(store: StoreDirectory) -> list[Row]:
     ]
 
 
-def _config_rows(store: StoreDirectory) -> Iterator[Row]:
+def _config_rows(store: StoreFiles) -> Iterator[Row]:
     for name in CONFIG_FILES:
         for path in (store.config / name, store.config / f"{name}.bak"):
             if not path.exists():

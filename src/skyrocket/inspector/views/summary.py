@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 
+from skyrocket.format.checkpoint import decode_checkpoint
 from skyrocket.format.index_layout import IndexHeader
-from skyrocket.inspector.index_file import read_header
-from skyrocket.inspector.lock_probe import lock_holder
-from skyrocket.inspector.log_reader import LogReader
-from skyrocket.inspector.queue_files import BatchQueue, SimpleQueue
-from skyrocket.inspector.recovery_view import recovery_view
-from skyrocket.inspector.store_directory import StoreDirectory
 from skyrocket.inspector.views.view import Column, Row, View, as_bytes, as_time
 from skyrocket.model.topic import LMQ_PREFIX
+from skyrocket.offline.index_files import read_header
+from skyrocket.offline.offset_files import read_at
+from skyrocket.offline.queue_files import open_queues
+from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 _FACTS = (Column("what", "what"), Column("value", "value"))
 _TOPICS = (
@@ -21,16 +20,14 @@ _TOPICS = (
 )
 
 
-def summary(store: StoreDirectory) -> Iterator[View]:
+def summary(store: StoreFiles) -> Iterator[View]:
     """Facts about files, offsets and times; then a line per topic."""
     topics = list(_topics(store))
     yield View("summary", f"Store {store.root}", _FACTS, list(_facts(store, topics)))
     yield View("topic", "Topics", _TOPICS, topics, when_empty="no queues")
 
 
-def _facts(store: StoreDirectory, topics: list[Row]) -> Iterator[Row]:
-    reader = LogReader(store.commit_log)
-    recovery = recovery_view(store, reader)
+def _facts(store: StoreFiles, topics: list[Row]) -> Iterator[Row]:
     holder = lock_holder(store.lock)
     state = "unclean stop: `abort` is there, the next start runs recovery" if store.unclean else "closed in order"
     yield _fact("state", f"in use by process {holder}" if holder is not None else state, holder=holder)
@@ -43,7 +40,7 @@ def _facts(store: StoreDirectory, topics: list[Row]) -> Iterator[Row]:
     yield _fact("queues", f"{queues} of {len(topics)} topics", queues=queues, topics=len(topics))
     headers = [read_header(path) for path in store.index_files]
     yield _index_fact(headers)
-    checkpoint = recovery.checkpoint
+    checkpoint, _trusted = decode_checkpoint(read_at(store.checkpoint, 0, 4096))
     shown = f"log {as_time(checkpoint.physic_timestamp)}, queues {as_time(checkpoint.logics_timestamp)}, "
     shown += f"index {as_time(checkpoint.index_timestamp)}"
     yield _fact("checkpoint", shown if store.checkpoint.exists() else "missing", **checkpoint._asdict())
@@ -66,12 +63,9 @@ def _index_fact(headers: list[IndexHeader]) -> Row:
     return _fact("index", shown, files=len(headers), entries=entries)
 
 
-def _topics(store: StoreDirectory) -> Iterator[Row]:
+def _topics(store: StoreFiles) -> Iterator[Row]:
     ranges: dict[str, dict[int, tuple[int, int]]] = {}
-    queues: list[tuple[str, int, SimpleQueue]] = []
-    queues += [(name.topic, name.queue_id, SimpleQueue(files)) for name, files in store.queues.items()]
-    queues += [(name.topic, name.queue_id, BatchQueue(files)) for name, files in store.batch_queues.items()]
-    for topic, queue_id, queue in queues:
+    for (topic, queue_id), queue in open_queues(store):
         ranges.setdefault(topic, {})[queue_id] = (queue.min_offset(store.commit_log.start), queue.max_offset)
     for topic, by_queue in sorted(ranges.items()):
         shown = [f"{queue_id}: {low}–{high}" for queue_id, (low, high) in sorted(by_queue.items())]

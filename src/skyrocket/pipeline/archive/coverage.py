@@ -1,7 +1,7 @@
 """What the splits of a file saw together: where its archived part ends, and which bytes nobody could read.
 
 A split that begins in the middle of a file searches its first record, so bytes between two splits might be seen by
-neither. Here the ends are laid against the beginnings: each must meet the next, or the bytes in between are told.
+neither. Here the ends are laid against the beginnings: each must meet the next, or the bytes in between are lost.
 """
 
 from collections.abc import Callable, Sequence

@@ -16,16 +16,17 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from skyrocket.format.dispatch_claims import QueueNumbers
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer
-from skyrocket.pipeline.columns import BadBody, Parts, decode, topics
-from skyrocket.pipeline.columns.parts import Int64s
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.format.record_columns import Parts
+from skyrocket.pipeline.columns import BadBody, decode, topic_numbers
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
 from skyrocket.pipeline.durable_files import flush_file
 from skyrocket.pipeline.lake import LakeFile
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
-from skyrocket.pipeline.rebuild.claims import Names
 from skyrocket.pipeline.schema import arrow_schema
 
 _DAY_MS = 86_400_000
@@ -37,7 +38,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """What a task is told: a range of one log file, and where its Parquet files go."""
+    """What a task works on: a range of one log file, and where its Parquet files go."""
 
     split: Split
     broker: str
@@ -55,7 +56,7 @@ class LostRange(NamedTuple):
 
 @dataclass(slots=True)
 class SplitOutcome:
-    """What a task answers."""
+    """What a task found and staged."""
 
     files: list[LakeFile] = field(default_factory=list)
     lost: list[LostRange] = field(default_factory=list)
@@ -81,7 +82,7 @@ def _positions_by_topic_and_day(
     buffer: Buffer, task: SplitTask, outcome: SplitOutcome
 ) -> Iterator[tuple[tuple[str, int], Int64s]]:
     base_offset = task.split.base_offset
-    names = Names()
+    numbers = QueueNumbers()
     positions, codes, days = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     last: Parts | None = None
     for item in walk_split(buffer, task.split):
@@ -89,7 +90,7 @@ def _positions_by_topic_and_day(
             last = item
             begin, end = base_offset + int(item.positions[0]), base_offset + int(item.ends[-1])
             positions.append(item.positions)
-            codes.append(names.topic_numbers(topics(buffer, item)))
+            codes.append(topic_numbers(buffer, item, numbers))
             days.append(item.heads["store_timestamp"] // _DAY_MS)
         else:
             begin, end = item.physical_offset, item.physical_offset + item.length
@@ -98,7 +99,8 @@ def _positions_by_topic_and_day(
         outcome.end = max(outcome.end, end)
     if last is not None:
         outcome.last_record = _mark(buffer, last, base_offset)
-    return _grouped(np.concatenate(positions), np.concatenate(codes), np.concatenate(days), names.texts, task, outcome)
+    columns = (np.concatenate(positions), np.concatenate(codes), np.concatenate(days))
+    return _grouped(*columns, numbers.topic_names, task, outcome)
 
 
 def _mark(buffer: Buffer, parts: Parts, base_offset: int) -> tuple[int, int]:
@@ -161,7 +163,7 @@ def _row_groups(buffer: Buffer, task: SplitTask, positions: Int64s, outcome: Spl
 
 
 def _decoded(buffer: Buffer, task: SplitTask, positions: Int64s, outcome: SplitOutcome) -> Iterator[pa.RecordBatch]:
-    """Rows of some records; a body that cannot be unpacked is kept as it is stored, and told."""
+    """Rows of some records; a body that cannot be unpacked is kept as it is stored, and reported."""
     while len(positions):
         try:
             yield decode(buffer, positions, arrow_schema(), task.broker)
@@ -176,7 +178,7 @@ def _decoded(buffer: Buffer, task: SplitTask, positions: Int64s, outcome: SplitO
             yield decode(buffer, positions[at : at + 1], arrow_schema(), task.broker, decompress=False)
             reason = f"{reason}; its stored body is kept"
         except BadBody:
-            pass  # an inner batch whose members cannot be told apart: only the range can be told
+            pass  # an inner batch whose members cannot be told apart: only the range is reported
         outcome.lost.append(
             LostRange(begin, begin + int.from_bytes(buffer[positions[at] : positions[at] + 4], "big"), reason)
         )

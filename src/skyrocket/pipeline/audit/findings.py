@@ -9,7 +9,7 @@ import pyarrow as pa
 MOST_ROWS = 1000  # of one task; the counts are complete
 
 KINDS = {
-    "damaged": "bytes of the log that are no record, or a record whose checksum differs",
+    "damaged": "bytes of the log that are not a record, or a record whose checksum differs",
     "lost": "a queue offset for which the log has no record",
     "duplicate": "two records of the log with the same queue offset",
     "out-of-order": "a record whose queue offset is smaller than that of a record before it in the log",
@@ -38,7 +38,7 @@ SCHEMA = pa.schema(
 
 
 class Finding(NamedTuple):
-    """One thing that is not as it should be."""
+    """One difference between log, queues, index and offsets."""
 
     kind: str
     topic: str | None = None

@@ -6,14 +6,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from skyrocket.format.index_layout import ENTRY_DTYPE, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, decode_header
-from skyrocket.pipeline.columns.parts import Int64s
-
-INDEX = "index"
+from skyrocket.format.dtypes import Int64s
+from skyrocket.format.index_layout import ENTRY_DTYPE, entry_position
+from skyrocket.format.store_names import INDEX
+from skyrocket.offline.index_files import read_header
+from skyrocket.offline.store_files import index_paths
 
 
 @dataclass(frozen=True, slots=True)
-class IndexFile:
+class IndexRange:
     """One file, and the log offsets between its first and its last entry."""
 
     path: str
@@ -23,22 +24,18 @@ class IndexFile:
     first_entry_at: int
 
 
-def find_index_files(store: Path, slots: int) -> list[IndexFile]:
+def find_index_files(store: Path, slots: int) -> list[IndexRange]:
     """Those that hold anything, in the order of the log; the number of slots is a setting of the broker."""
     found = []
-    for path in (store / INDEX).glob("*") if (store / INDEX).is_dir() else ():
-        if not path.name.isdigit() or path.stat().st_size < HEADER_SIZE:
-            continue
-        with path.open("rb") as file:
-            header = decode_header(file.read(HEADER_SIZE))
+    for path in index_paths(store / INDEX):
+        header = read_header(path)
         if header.next_number > 1:
-            at = HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE
             begin, end = header.begin_physical_offset, header.end_physical_offset
-            found.append(IndexFile(str(path), begin, end, header.next_number - 1, at))
+            found.append(IndexRange(str(path), begin, end, header.next_number - 1, entry_position(slots, 1)))
     return sorted(found, key=lambda each: each.begin)
 
 
-def indexed_pairs(files: list[IndexFile], begin: int, end: int) -> NDArray[np.int64]:
+def indexed_pairs(files: list[IndexRange], begin: int, end: int) -> NDArray[np.int64]:
     """Every (physical offset, hash) of records in [begin, end), as rows of two columns, sorted."""
     pieces = [np.empty((0, 2), np.int64)]
     for file in files:

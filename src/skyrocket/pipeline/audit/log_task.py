@@ -10,35 +10,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyrocket.format import sys_flag as flags
+from skyrocket.format.dispatch_claims import Claims, QueueName, QueueNumbers
+from skyrocket.format.dtypes import Int64s
+from skyrocket.format.store_names import BATCH_QUEUES, QUEUES
+from skyrocket.offline.offset_files import OffsetFiles
+from skyrocket.offline.queue_files import BatchQueue, SimpleQueue, read_entries
 from skyrocket.pipeline.audit.findings import Finding, Findings
-from skyrocket.pipeline.audit.index_files import IndexFile, indexed_pairs, missing_from, sorted_pairs
-from skyrocket.pipeline.audit.queue_files import QueueReader
-from skyrocket.pipeline.columns import Parts, property_blocks
-from skyrocket.pipeline.columns.parts import Int64s
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.audit.index_files import IndexRange, indexed_pairs, missing_from, sorted_pairs
+from skyrocket.pipeline.columns import property_blocks, topic_numbers
+from skyrocket.pipeline.commit_log.damage import DamagedRegion
 from skyrocket.pipeline.commit_log.splits import Split
-from skyrocket.pipeline.commit_log.walk import walk_split
-from skyrocket.pipeline.rebuild.claims import (
-    BatchClaim,
-    Claimer,
-    Claims,
-    Names,
-    QueueName,
-    batch_topic_numbers,
-)
-from skyrocket.pipeline.rebuild.keys import index_keys, prefixes_of
+from skyrocket.pipeline.commit_log.walk import split_records
+from skyrocket.pipeline.rebuild.claims import BatchClaim, claimer_of, sorted_claims
 from skyrocket.pipeline.rebuild.rules import RebuildRules
 
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
-    """What a task is told."""
+    """What a task works on."""
 
     store: str
     split: Split
     rules: RebuildRules
-    index: Sequence[IndexFile]
+    index: Sequence[IndexRange]
     settled_ms: int  # what was stored later may still be on its way into the files
 
 
@@ -53,7 +47,7 @@ class QueuePart(NamedTuple):
 
 @dataclass(slots=True)
 class LogOutcome:
-    """What a task answers."""
+    """What a task found."""
 
     records: int = 0
     size: int = 0
@@ -64,45 +58,38 @@ class LogOutcome:
 def audit_split(task: LogTask) -> LogOutcome:
     """Check the records of a split against checksums, order, queue entries and index entries."""
     outcome = LogOutcome()
-    names = Names()
-    claimer = Claimer(task.rules, names)
+    numbers = QueueNumbers()
+    claimer = claimer_of(task.rules, numbers)
     claims: list[Claims] = []
     batches: list[BatchClaim] = []
     needed, allowed = [np.empty((0, 2), np.int64)], [np.empty((0, 2), np.int64)]
-    with mapped(task.split.path) as buffer:
-        for item in walk_split(buffer, task.split, verify_crc=True):
-            if not isinstance(item, Parts):
-                detail = f"{item.path} at byte {item.position}, {item.length} bytes: {item.cause}"
-                outcome.findings.add(Finding("damaged", physical_offset=item.physical_offset, detail=detail))
-                continue
-            outcome.records += len(item)
-            outcome.size += int(item.sizes.sum())
-            blocks, topic_numbers = property_blocks(buffer, item), batch_topic_numbers(buffer, item, names)
-            claimed = claimer.claims(item, blocks, topic_numbers)
-            claims.append(_settled(claimed.simple, item, task.settled_ms))
-            batches += [each for each in claimed.batches if each.store_timestamp <= task.settled_ms]
-            if task.index:
-                prefixes = prefixes_of(names.texts)
-                indexed = item.sys_flags & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK
-                places = (item.heads["physical_offset"], item.heads["store_timestamp"])
-                for with_tags, pairs in ((False, needed), (True, allowed)):
-                    keys = index_keys(blocks, topic_numbers, prefixes, indexed, *places, with_tags=with_tags)
-                    pairs.append(np.column_stack([keys["physical_offset"], keys["hash"]]).astype(np.int64))
-    reader = QueueReader(Path(task.store))
-    for queue, records in _by_queue(claims, list(names.queues)):
-        outcome.parts.append(_part(queue, records))
-        _check_order(queue, records, outcome.findings)
-        _check_entries(queue, records, reader, outcome.findings)
-    _check_batches(batches, reader, outcome.findings)
+
+    def note(found: DamagedRegion) -> None:
+        detail = f"{found.path} at byte {found.position}, {found.length} bytes: {found.cause}"
+        outcome.findings.add(Finding("damaged", physical_offset=found.physical_offset, detail=detail))
+
+    for buffer, parts in split_records(task.split, note, verify_crc=True):
+        outcome.records += len(parts)
+        outcome.size += int(parts.sizes.sum())
+        records = (parts, property_blocks(buffer, parts), topic_numbers(buffer, parts, numbers))
+        claimed = claimer.claims(*records)
+        settled = claimed[claimed["store_timestamp"] <= task.settled_ms]
+        by_kind = sorted_claims(settled, numbers, task.rules.batch_topics)
+        claims.append(by_kind.simple)
+        batches += by_kind.batches
+        if task.index:
+            keys, are_tags = claimer.keys(*records)
+            pairs = np.column_stack([keys["physical_offset"], keys["hash"]]).astype(np.int64)
+            needed.append(pairs[~are_tags])
+            allowed.append(pairs)
+    for queue, own in _by_queue(claims, numbers.queue_names):
+        outcome.parts.append(_part(queue, own))
+        _check_order(queue, own, outcome.findings)
+        _check_entries(task, queue, own, outcome.findings)
+    _check_batches(task, batches, outcome.findings)
     if task.index:
         _check_index(task, np.concatenate(needed), np.concatenate(allowed), outcome.findings)
     return outcome
-
-
-def _settled(claims: Claims, parts: Parts, settled_ms: int) -> Claims:
-    """The claims of records that were stored long enough ago; a record may have several."""
-    rows = np.searchsorted(parts.heads["physical_offset"], claims["physical_offset"])
-    return claims[parts.heads["store_timestamp"][rows] <= settled_ms]
 
 
 def _by_queue(claims: list[Claims], queues: list[QueueName]) -> Iterator[tuple[QueueName, Claims]]:
@@ -136,8 +123,8 @@ def step(queue: QueueName, before: int, after: int, physical_offset: int) -> Fin
     return Finding(kind, *queue, after, physical_offset, f"follows queue offset {before} in the log")
 
 
-def _check_entries(queue: QueueName, records: Claims, reader: QueueReader, findings: Findings) -> None:
-    entries = reader.simple(*queue, records["queue_offset"])
+def _check_entries(task: LogTask, queue: QueueName, records: Claims, findings: Findings) -> None:
+    entries = SimpleQueue(_queue_files(task, QUEUES, queue)).entries_at(records["queue_offset"])
     missing = entries["size"] == 0
     differs = np.zeros(len(records), np.bool_)
     for name in ("physical_offset", "size", "tags_code"):
@@ -154,17 +141,30 @@ def _check_entries(queue: QueueName, records: Claims, reader: QueueReader, findi
 _FIELDS = ("physical_offset", "size", "tags_code")
 
 
-def _check_batches(batches: list[BatchClaim], reader: QueueReader, findings: Findings) -> None:
+def _check_batches(task: LogTask, batches: list[BatchClaim], findings: Findings) -> None:
     held: dict[QueueName, dict[int, tuple[int, int]]] = {}
     for claim in batches:
         if claim.queue not in held:
-            held[claim.queue] = reader.batch(*claim.queue)
+            held[claim.queue] = _batch_entries(_queue_files(task, BATCH_QUEUES, claim.queue))
         entry = held[claim.queue].get(claim.base_offset)
         place = (*claim.queue, claim.base_offset, claim.physical_offset)
         if entry is None:
             findings.add(Finding("not-in-queue", *place, "a batch queue"))
         elif entry != (claim.physical_offset, claim.size):
             findings.add(Finding("wrong-entry", *place, f"the entry of the batch queue says {entry}"))
+
+
+def _queue_files(task: LogTask, folder: str, queue: QueueName) -> OffsetFiles:
+    """The files of a queue of the store."""
+    return OffsetFiles(Path(task.store) / folder / queue.topic / str(queue.queue_id))
+
+
+def _batch_entries(files: OffsetFiles) -> dict[int, tuple[int, int]]:
+    """Base offset → physical offset and size."""
+    columns = ("base_offset", "physical_offset", "size")
+    entries = [read_entries(file, BatchQueue.dtype) for file in files.files]
+    rows = (zip(*(each[name].tolist() for name in columns), strict=True) for each in entries)
+    return {base: (offset, size) for of_file in rows for base, offset, size in of_file}
 
 
 def _check_index(task: LogTask, needed: Int64s, allowed: Int64s, findings: Findings) -> None:

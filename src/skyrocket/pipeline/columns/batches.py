@@ -4,25 +4,12 @@ A batch that says "unwrap me" is several messages for a consumer, with consecuti
 so each member is written as a record of its own, and the vectorised decoder reads these.
 """
 
-from struct import Struct
-
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement, decode_batch
 from skyrocket.format.compression import plain_body
-from skyrocket.format.record import (
-    MAGIC_V2,
-    PROPERTIES_LENGTH,
-    SYS_FLAG_AT,
-    TOPIC_LENGTH_V1,
-    TOPIC_LENGTH_V2,
-    Buffer,
-    head_struct,
-)
+from skyrocket.format.record import PROPERTIES_LENGTH, Buffer, FixedPart, head_struct, read_fixed, topic_end
 
-_INT = Struct(">i")
-# Numbers of fields in a head.
-_SIZE, _MAGIC, _FLAG, _QUEUE_OFFSET, _PHYSICAL_OFFSET, _SYS_FLAG, _BODY_LENGTH = 0, 1, 4, 5, 6, 7, 14
 _OF_THE_BATCH = flags.INNER_BATCH | flags.NEED_UNWRAP | flags.COMPRESSED
 
 
@@ -48,30 +35,24 @@ def member_records(buffer: Buffer, positions: list[int]) -> tuple[bytes, list[in
 
 
 def _members(buffer: Buffer, position: int) -> list[bytes]:
-    (sys_flag,) = _INT.unpack_from(buffer, position + SYS_FLAG_AT)
-    layout = head_struct(sys_flag)
-    head = list(layout.unpack_from(buffer, position))
-    body_at = position + layout.size
-    topic_at = body_at + head[_BODY_LENGTH]
-    length = TOPIC_LENGTH_V2 if head[_MAGIC] == MAGIC_V2 else TOPIC_LENGTH_V1
-    topic_end = topic_at + length.size + length.unpack_from(buffer, topic_at)[0]
-    topic = bytes(buffer[topic_at:topic_end])
+    fixed, body_at = read_fixed(buffer, position)
+    topic_at = body_at + fixed.body_length
+    topic = bytes(buffer[topic_at : topic_end(buffer, topic_at, fixed.magic)])
     try:
-        elements = decode_batch(plain_body(bytes(buffer[body_at:topic_at]), sys_flag))
+        elements = decode_batch(plain_body(bytes(buffer[body_at:topic_at]), fixed.sys_flag))
     except DataError as error:
-        raise BadBody(position, head[_PHYSICAL_OFFSET], str(error)) from error
-    base = head[_QUEUE_OFFSET]
-    head[_SYS_FLAG] = sys_flag & ~_OF_THE_BATCH
-    records = []
-    for number, element in enumerate(elements):
-        head[_QUEUE_OFFSET] = base + number
-        records.append(_member(layout, head, element, topic))
-    return records
+        raise BadBody(position, fixed.physical_offset, str(error)) from error
+    fixed = fixed._replace(sys_flag=fixed.sys_flag & ~_OF_THE_BATCH)
+    return [_member(fixed, number, element, topic) for number, element in enumerate(elements)]
 
 
-def _member(layout: Struct, head: list[int | bytes], element: BatchElement, topic: bytes) -> bytes:
-    head[_FLAG] = element.flag
-    head[_BODY_LENGTH] = len(element.body)
+def _member(batch: FixedPart, number: int, element: BatchElement, topic: bytes) -> bytes:
+    layout = head_struct(batch.sys_flag)
     tail = topic + PROPERTIES_LENGTH.pack(len(element.properties)) + element.properties
-    head[_SIZE] = layout.size + len(element.body) + len(tail)
-    return layout.pack(*head) + element.body + tail
+    fixed = batch._replace(
+        size=layout.size + len(element.body) + len(tail),
+        flag=element.flag,
+        queue_offset=batch.queue_offset + number,
+        body_length=len(element.body),
+    )
+    return layout.pack(*fixed) + element.body + tail

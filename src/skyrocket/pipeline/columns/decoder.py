@@ -8,15 +8,17 @@ import pyarrow as pa
 
 from skyrocket.errors import CorruptRecord, DataError
 from skyrocket.format import sys_flag as flags
+from skyrocket.format.column_walk import record_positions
 from skyrocket.format.compression import plain_body
+from skyrocket.format.dispatch_claims import QueueNumbers
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.message_id import host_text
 from skyrocket.format.record import Buffer, unpack_host
+from skyrocket.format.record_columns import Parts, examine
 from skyrocket.model import property_names
 from skyrocket.pipeline.columns.batches import BadBody, member_records
-from skyrocket.pipeline.columns.parts import Int64s, Parts, examine
 from skyrocket.pipeline.columns.properties import PropertyBlocks
 from skyrocket.pipeline.columns.slices import few_different, few_texts, in_row_order, slices
-from skyrocket.pipeline.columns.walk import record_positions
 from skyrocket.pipeline.schema import COLUMNS, TIMESTAMP, PropertiesForm
 
 _UNWRAPPED = flags.INNER_BATCH | flags.NEED_UNWRAP
@@ -90,6 +92,13 @@ def decode_parts(
 def topics(buffer: Buffer, parts: Parts) -> pa.BinaryArray:
     """The topics of records, undecoded."""
     return slices(pa.py_buffer(buffer), parts.topic_starts, parts.topic_lengths)
+
+
+def topic_numbers(buffer: Buffer, parts: Parts, numbers: QueueNumbers) -> Int64s:
+    """The topics of records, as numbers."""
+    encoded = topics(buffer, parts).dictionary_encode()
+    found: Int64s = numbers.of_topics(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
+    return found
 
 
 def property_blocks(buffer: Buffer, parts: Parts) -> PropertyBlocks:

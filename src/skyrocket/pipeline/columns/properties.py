@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyrocket.format.dtypes import Bools, Bytes, Int64s, gathered
 from skyrocket.format.properties import decode_properties
-from skyrocket.pipeline.columns.parts import Bools, Bytes, Int64s, gathered
+from skyrocket.format.text_hashes import Texts
 from skyrocket.pipeline.columns.slices import BINARY, TEXT, as_text, as_text_or_none, in_row_order, slices
 
 Int32s = NDArray[np.int32]
@@ -110,7 +111,7 @@ class _Regular:
         return self._text(slices(self.data, starts, lengths, self._kind, present))
 
     def repeats(self) -> Bools:
-        """Which rows have a name twice; or one that is no text, and may become equal to another when it is made one."""
+        """Which rows have a name twice, or one that is not UTF-8 and may become equal to another as text."""
         count = len(self.firsts) - 1
         repeated = np.zeros(count, dtype=np.bool_)
         if not len(self.name_starts):
@@ -171,6 +172,15 @@ class PropertyBlocks:
             return column
         odd = pa.array([properties.get(name) for properties in self._odd], pa.string())
         return in_row_order([self._rows, self._odd_rows], [column, odd])
+
+    def texts(self, name: str) -> Texts:
+        """One property of the records that have it, as slices of one text."""
+        column = self.column(name)
+        records = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        _, offsets, data = column.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        text = b"" if data is None else data.to_pybytes()
+        return Texts(text, ends[:-1][records], ends[1:][records], records)
 
 
 def _parse(raw: pa.BinaryArray) -> tuple[_Regular, Bools]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skyrocket.pipeline.columns.parts import Bools, Int64s, Places
+from skyrocket.format.dtypes import AnyPositions, Bools, Int64s
 
 BINARY = pa.binary()
 TEXT = pa.string()
@@ -20,9 +20,13 @@ _TAKE = pc.get_function("array_take")  # half of what `Array.take` costs small b
 
 
 def slices(
-    data: pa.Buffer, starts: Places, lengths: Places, kind: pa.DataType = BINARY, present: Bools | None = None
+    data: pa.Buffer,
+    starts: AnyPositions,
+    lengths: AnyPositions,
+    kind: pa.DataType = BINARY,
+    present: Bools | None = None,
 ) -> pa.Array:
-    """The bytes of each slice, or its text: whoever asks for text has checked that it is. Null where not present."""
+    """The bytes of each slice, or its text (the caller has checked that it is). Null where not present."""
     count = len(starts)
     if count == 0:
         return pa.array([], kind)
@@ -45,7 +49,7 @@ def _even_numbers(count: int) -> pa.Array:
 
 
 def as_text(values: pa.BinaryArray) -> pa.StringArray:
-    """Bytes as text; what is no UTF-8 is replaced as the reference decoder does, and Spark never sees broken text."""
+    """Bytes as text; what is not UTF-8 is replaced as the reference decoder does, and Spark never sees broken text."""
     texts = as_text_or_none(values)
     if texts is not None:
         return texts
@@ -54,7 +58,7 @@ def as_text(values: pa.BinaryArray) -> pa.StringArray:
 
 
 def as_text_or_none(values: pa.BinaryArray) -> pa.StringArray | None:
-    """Bytes as text without a copy; None when any of them is no UTF-8."""
+    """Bytes as text without a copy; None when any of them is not UTF-8."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

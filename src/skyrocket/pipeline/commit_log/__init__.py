@@ -2,7 +2,7 @@
 
 settings      the options                     splits   files and bounds → tasks (pure)
 log_files     which files a store has         walk     one split → records and damage
-mapping       a file as memory                tail     is the end of the newest file torn, or being written?
-selection     topics, tags, keys, times       reading  one split → Arrow batches
-damage        damaged regions as rows         data_source   what Spark sees
+selection     topics, tags, keys, times       tail     is the end of the newest file torn, or being written?
+damage        damaged regions as rows         reading  one split → Arrow batches
+data_source   what Spark sees
 """

@@ -11,17 +11,16 @@ from skyrocket.errors import CorruptFile
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.durable_files import replaced_file
 
-DAMAGE_DDL = "path string, file string, position bigint, length bigint, physicalOffset bigint, cause string"
-DAMAGE_SCHEMA = pa.schema(
-    [
-        pa.field("path", pa.string()),
-        pa.field("file", pa.string()),
-        pa.field("position", pa.int64()),
-        pa.field("length", pa.int64()),
-        pa.field("physicalOffset", pa.int64()),
-        pa.field("cause", pa.string()),
-    ]
-)
+_COLUMNS = {
+    "path": ("string", pa.string()),
+    "file": ("string", pa.string()),
+    "position": ("bigint", pa.int64()),
+    "length": ("bigint", pa.int64()),
+    "physicalOffset": ("bigint", pa.int64()),
+    "cause": ("string", pa.string()),
+}
+DAMAGE_DDL = ", ".join(f"{name} {spark}" for name, (spark, _) in _COLUMNS.items())
+DAMAGE_SCHEMA = pa.schema([(name, arrow) for name, (_, arrow) in _COLUMNS.items()])
 REMEDY = (
     'To read on behind it, set .option("onDamage", "report"); the regions are then the rows of '
     '.option("view", "damage"), and "damageLocation" keeps them beside a run'
@@ -51,17 +50,8 @@ def damage_error(found: DamagedRegion) -> CorruptFile:
 
 def damage_batch(regions: Sequence[DamagedRegion], schema: pa.Schema = DAMAGE_SCHEMA) -> pa.RecordBatch:
     """Regions as rows."""
-    rows = [
-        {
-            "path": str(Path(found.path).parent),
-            "file": Path(found.path).name,
-            "position": found.position,
-            "length": found.length,
-            "physicalOffset": found.physical_offset,
-            "cause": found.cause,
-        }
-        for found in regions
-    ]
+    values = ((str(Path(path).parent), Path(path).name, *rest) for path, *rest in regions)
+    rows = [dict(zip(DAMAGE_SCHEMA.names, row, strict=True)) for row in values]
     return pa.RecordBatch.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema)
 
 

@@ -1,20 +1,18 @@
-"""The files of a commit log: found by name, in the order of their physical offsets."""
+"""The files of a commit log: found by name, in the order of their physical offsets, and mapped into memory."""
 
-from collections.abc import Sequence
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from skyrocket.errors import SkyrocketError
-from skyrocket.format.record import SMALLEST_RECORD, store_timestamp_at
-
-_NAME_DIGITS = 20
-COMMIT_LOG = "commitlog"
-
-
-class NotACommitLog(SkyrocketError):
-    """A path leads to no log files."""
+from skyrocket.format.record import SMALLEST_RECORD, Buffer, store_timestamp_at
+from skyrocket.format.store_names import NAME_DIGITS
+from skyrocket.offline.offset_files import OffsetFiles, read_at
+from skyrocket.offline.store_files import NotAStore, log_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +40,15 @@ class Gap:
 
 
 def find_log_files(place: str) -> list[LogFile]:
-    """The log files of a store root or of its directory `commitlog`; raises NotACommitLog with what to try instead."""
-    directory = _log_directory(place)
-    found = sorted(path for path in directory.iterdir() if _is_log_name(path.name) and path.is_file())
+    """The log files of a store root or of its directory `commitlog`; raises NotAStore with what to try instead."""
+    directory = log_directory(local_path(place))
+    found = OffsetFiles(directory).files
     if not found:
-        raise NotACommitLog(f"{directory} holds no log files (names of {_NAME_DIGITS} digits); give another path")
-    written = [number for number, path in enumerate(found) if _begins_with_something(path)]
-    last_written = written[-1] if written else 0
+        raise NotAStore(f"{directory} holds no log files (names of {NAME_DIGITS} digits); give another path")
+    last_written = max((number for number, file in enumerate(found) if any(read_at(file.path, 0, 8))), default=0)
     return [
-        LogFile(str(path), int(path.name), path.stat().st_size, newest=number >= last_written)
-        for number, path in enumerate(found)
+        LogFile(str(file.path), file.offset, file.size, newest=number >= last_written)
+        for number, file in enumerate(found)
     ]
 
 
@@ -66,11 +63,29 @@ def gaps(files: Sequence[LogFile]) -> list[Gap]:
 
 def first_store_timestamp(file: LogFile) -> int | None:
     """The store time of a file's first record; None when none can be read there."""
-    with open(file.path, "rb") as stream:
-        head = stream.read(SMALLEST_RECORD)
+    head = read_at(Path(file.path), 0, SMALLEST_RECORD)
     if len(head) < SMALLEST_RECORD or not any(head[:4]):
         return None
     return store_timestamp_at(head, 0)
+
+
+@contextmanager
+def mapped(path: Path | str) -> Iterator[Buffer]:
+    """The bytes of a file, read-only; they stay for as long as they are used, even when retention deletes the file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if os.fstat(descriptor).st_size == 0:  # an empty file cannot be mapped
+            yield b""
+            return
+        memory = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
+    finally:
+        os.close(descriptor)  # the map has its own
+    memory.madvise(mmap.MADV_SEQUENTIAL)
+    try:
+        yield memory
+    finally:
+        with suppress(BufferError):  # columns may still point into it; it goes with the last of them
+            memory.close()
 
 
 def local_path(place: str) -> Path:
@@ -79,31 +94,7 @@ def local_path(place: str) -> Path:
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     if "://" in place:
-        raise NotACommitLog(
-            f"{place} is no path of a mounted file system; log files are mapped into memory: mount it or copy them"
+        raise NotAStore(
+            f"{place} is not a path of a mounted file system; log files are mapped into memory: mount it or copy them"
         )
     return Path(place)
-
-
-def _log_directory(place: str) -> Path:
-    path = local_path(place)
-    if not path.exists():
-        raise NotACommitLog(f"{path} does not exist; give the directory that holds `{COMMIT_LOG}`: storePathRootDir")
-    if not path.is_dir():
-        raise NotACommitLog(f"{path} is a file; give the directory that holds `{COMMIT_LOG}`: storePathRootDir")
-    if (path / COMMIT_LOG).is_dir():
-        return path / COMMIT_LOG
-    if path.name == COMMIT_LOG or any(_is_log_name(inner.name) for inner in path.iterdir()):
-        return path
-    inner = sorted(path.glob(f"*/{COMMIT_LOG}"))
-    hint = f"did you mean {inner[0].parent}?" if inner else "give the directory that holds it: storePathRootDir"
-    raise NotACommitLog(f"{path} is no store: it has no directory `{COMMIT_LOG}`; {hint}")
-
-
-def _is_log_name(name: str) -> bool:
-    return len(name) == _NAME_DIGITS and name.isascii() and name.isdigit()
-
-
-def _begins_with_something(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return any(stream.read(8))

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from skyrocket.errors import CorruptFile
 from skyrocket.format.record import Buffer
-from skyrocket.pipeline.columns import BadBody, Parts, decode_parts, examine
+from skyrocket.format.record_columns import Parts, examine
+from skyrocket.pipeline.columns import BadBody, decode_parts
 from skyrocket.pipeline.commit_log.damage import (
     DamagedRegion,
     damage_batch,
@@ -16,10 +17,9 @@ from skyrocket.pipeline.commit_log.damage import (
     keep_damage,
     region,
 )
-from skyrocket.pipeline.commit_log.mapping import mapped
 from skyrocket.pipeline.commit_log.settings import CommitLogSettings
 from skyrocket.pipeline.commit_log.splits import Split
-from skyrocket.pipeline.commit_log.walk import walk_split
+from skyrocket.pipeline.commit_log.walk import split_records
 from skyrocket.pipeline.schema import arrow_schema
 
 _FEW_ROWS = 4096  # smaller batches are joined: each costs Spark a fixed amount
@@ -67,20 +67,11 @@ class SplitReader:
                 yield batch.select(self.wanted.names)
 
     def _walk(self) -> Iterator[tuple[Buffer, Parts]]:
-        split = self.split
-        if split.missing:
-            self._note(region(split, split.begin, split.end - split.begin, "the log has no file for these offsets"))
-            return
         try:
-            with mapped(split.path) as buffer:
-                for item in walk_split(buffer, split, verify_crc=self.settings.verify_crc):
-                    if isinstance(item, DamagedRegion):
-                        self._note(item)
-                    else:
-                        yield buffer, item
+            yield from split_records(self.split, self._note, verify_crc=self.settings.verify_crc)
         except FileNotFoundError as error:
             remedy = "Load the DataFrame again, or read a copy of the store; a longer fileReservedTime gives more time"
-            raise CorruptFile(split.path, "the file was deleted after the read was planned", remedy) from error
+            raise CorruptFile(self.split.path, "the file was deleted after the read was planned", remedy) from error
 
     def _decoded(self, buffer: Buffer, parts: Parts, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The columns of records; one whose body does not unpack is damage, and the others go on."""

@@ -1,13 +1,13 @@
 """The end of the newest file: is a broken record torn, damaged, or being written right now?
 
 A broker copies a record into its mapped file from front to back, and behind it the file is zero. So what stands at the
-end of the newest file and is no whole record is *unfinished*, and not damage, when
+end of the newest file and is not a whole record is *unfinished*, and not damage, when
 
 - no record follows it anywhere in the file,
 - everything behind the size that it claims is zero, and
 - its last byte is zero, or its head is not complete: the copy has not come that far.
 
-The same picture is left by a crash in the middle of a write; recovery cuts it off, and it was never acknowledged as
+A crash in the middle of a write leaves the same picture; recovery cuts it off, and it was never acknowledged as
 flushed. A record whose end is there and whose middle is wrong is damage. To be sure that it was not seen half-written,
 it is looked at a second time a moment later: an append takes microseconds.
 """

@@ -4,27 +4,45 @@ Each region is reported by exactly one split: the one in which the chain of reco
 the split's end. A split that begins inside a record, or inside damage, starts at the first record that it finds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from skyrocket.format.column_walk import ColumnWalk, Damage
 from skyrocket.format.crc import checksum
-from skyrocket.format.record import CRC_PROPERTY, CRC_PROPERTY_BYTES, Buffer, WalkEnd, record_crc_property
-from skyrocket.pipeline.columns import Damage, Parts, RecordWalk, examine, find_record
+from skyrocket.format.record import Buffer, WalkEnd
+from skyrocket.format.record_columns import Parts, checksum_problems, examine
+from skyrocket.format.record_search import find_record
 from skyrocket.pipeline.commit_log.damage import DamagedRegion, region
+from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.tail import became_whole, is_unfinished
 
 
+def split_records(
+    split: Split, note: Callable[[DamagedRegion], None], *, verify_crc: bool = False
+) -> Iterator[tuple[Buffer, Parts]]:
+    """The records that start in a split, in batches, with the file that they lie in; damaged regions are noted."""
+    if split.missing:
+        note(region(split, split.begin, split.end - split.begin, "the log has no file for these offsets"))
+        return
+    with mapped(split.path) as buffer:
+        for item in walk_split(buffer, split, verify_crc=verify_crc):
+            if isinstance(item, DamagedRegion):
+                note(item)
+            else:
+                yield buffer, item
+
+
 def walk_split(buffer: Buffer, split: Split, *, verify_crc: bool = False) -> Iterator[Parts | DamagedRegion]:
-    """The records that start in a split, in batches, and the regions between them that hold none."""
+    """The records that start in a split, in batches, and the regions between them without any."""
     end = min(split.end, len(buffer))
     begin: int | None = split.begin
     if not split.at_record:
         begin = find_record(buffer, split.begin, end, split.base_offset)
     if begin is None:  # a record of the split before reaches over all of this one, or nothing follows
         return
-    walk = RecordWalk(buffer, begin, end, split.base_offset)
+    walk = ColumnWalk(buffer, begin, end, split.base_offset)
     for item in walk:
         if isinstance(item, Damage):
             if not _is_live_end(buffer, split, item):
@@ -46,7 +64,7 @@ def walk_split(buffer: Buffer, split: Split, *, verify_crc: bool = False) -> Ite
 
 
 def _is_live_end(buffer: Buffer, split: Split, damage: Damage) -> bool:
-    """Whether what is no record is only the place where the broker writes."""
+    """Whether the damage is only the place where the broker writes."""
     if not split.newest or damage.position + damage.length < len(buffer):
         return False
     return _is_being_written(buffer, split, damage.position)
@@ -69,25 +87,8 @@ def _without_torn_end(buffer: Buffer, parts: Parts) -> tuple[Parts, int | None]:
     return examine(buffer, parts.positions[:-1], None), position
 
 
-def _is_sealed(view: memoryview, end: int) -> bool:
-    start = end - CRC_PROPERTY_BYTES
-    return view[start : start + len(CRC_PROPERTY)] == CRC_PROPERTY
-
-
 def _without_bad_crc(buffer: Buffer, parts: Parts) -> tuple[Parts, list[Damage]]:
     """Leave out records whose content does not match its checksums."""
-    view = memoryview(buffer)
-    good = np.ones(len(parts), dtype=np.bool_)
-    bad: list[Damage] = []
-    columns = (parts.positions, parts.ends, parts.body_starts, parts.body_lengths, parts.heads["body_crc"])
-    for row, (position, end, start, length, crc) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        cause = ""
-        if length and (actual := checksum(view[start : start + length])) != crc:
-            cause = f"body CRC {actual} differs from the stored {crc}"
-        elif _is_sealed(view, end) and record_crc_property(view[position:end]) != view[end - CRC_PROPERTY_BYTES : end]:
-            cause = "whole-record CRC differs"
-        if cause:
-            good[row] = False
-            bad.append(Damage(position, end - position, cause))
-    view.release()
-    return (parts, bad) if not bad else (examine(buffer, parts.positions[good], None), bad)
+    problems = checksum_problems(buffer, parts)
+    bad = [Damage(int(parts.positions[row]), int(parts.sizes[row]), cause) for row, cause in problems.items()]
+    return (parts, bad) if not bad else (examine(buffer, np.delete(parts.positions, list(problems)), None), bad)

@@ -77,7 +77,7 @@ class _Build:
         option = _OPTION.search(str(error))
         cause, _, next_step = str(error).rpartition("; " if "; " in str(error) else ": ")
         if not cause:
-            cause, next_step = next_step, "see docs/spark-source-and-sink.md"
+            cause, next_step = next_step, "see docs/guides/spark-source-and-sink.md"
         self.blame((*part, option[1]) if option else part, cause, next_step)
 
 
@@ -133,21 +133,6 @@ def _blamed(build: _Build, part: Part, name: str, make: "Callable[[], DataFrame]
     return None
 
 
-<<<<<<< HEAD
-=======
-def _problem_of_ours(build: _Build, part: Part, error: SkyrocketError) -> Problem:
-    """Our own checks name the option; the next step stands behind a semicolon or a colon."""
-    option = _OPTION.search(str(error))
-    cause, _, next_step = str(error).rpartition("; " if "; " in str(error) else ": ")
-    place = build.places.of((*part, option[1]) if option else part)
-    return (
-        Problem(place, cause, next_step)
-        if cause
-        else Problem(place, next_step, "see docs/guides/spark-source-and-sink.md")
-    )
-
-
->>>>>>> refs/heads/docs
 class _NotBuilt(Exception):
     """It reads a result that could not be made."""
 

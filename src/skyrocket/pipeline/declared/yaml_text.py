@@ -39,13 +39,7 @@ class FileText:
         except yaml.YAMLError as error:
             raise PipelineFileError.at(self.file, f"not YAML: {str(error).splitlines()[0]}", _YAML_HINT) from None
         if node is None:
-<<<<<<< HEAD
-            raise PipelineFileError.at(self.file, "the file is empty", "docs/pipeline-files.md has one")
-=======
-            raise PipelineFileError(
-                [Problem(Place(self.file, 1, 1), "the file is empty", "docs/guides/pipeline-files.md has one")]
-            )
->>>>>>> refs/heads/docs
+            raise PipelineFileError.at(self.file, "the file is empty", "docs/guides/pipeline-files.md has one")
         return node
 
 

@@ -18,13 +18,12 @@ import pyarrow as pa
 
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
+from skyrocket.format.column_walk import why
 from skyrocket.format.record import WalkEnd
 from skyrocket.pipeline.archive.coverage import coverage
 from skyrocket.pipeline.archive.plan import FilePlan, LogBehindLake, Plan, plan_archive, waves
 from skyrocket.pipeline.archive.split_task import SplitTask, archive_split
-from skyrocket.pipeline.columns.walk import why
-from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, mapped
 from skyrocket.pipeline.jobs.tables import floats
 from skyrocket.pipeline.lake import Change, Gap, Lake, LakeState, LakeWriter, lake_writer
 from skyrocket.pipeline.lake.delta import mirror_to_delta

@@ -16,16 +16,15 @@ from pyspark.sql import functions as fn
 
 from skyrocket.clock import SystemClock
 from skyrocket.format.config_files import consumer_offsets
+from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.pipeline.audit.findings import KINDS, Finding, Findings, table
 from skyrocket.pipeline.audit.index_files import find_index_files
 from skyrocket.pipeline.audit.log_task import LogOutcome, LogTask, audit_split, step
 from skyrocket.pipeline.audit.offsets import QueueRange, compare_offsets
-from skyrocket.pipeline.audit.queue_files import find_queue_files
-from skyrocket.pipeline.audit.queue_task import QueueOutcome, QueueTask, audit_queue_file
+from skyrocket.pipeline.audit.queue_task import QueueOutcome, audit_queue_file, queue_tasks
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, gaps
 from skyrocket.pipeline.commit_log.splits import Bounds, plan
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
-from skyrocket.pipeline.rebuild.claims import QueueName
 from skyrocket.pipeline.rebuild.publish import removed_queues
 from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
 from skyrocket.pipeline.report import Plot, Report
@@ -89,7 +88,7 @@ def _audit_log(
 
 
 def _audit_queues(spark: "SparkSession", store: Path, log: Sequence[LogFile]) -> list[QueueOutcome]:
-    tasks = [QueueTask(file, log) for file in find_queue_files(store)]
+    tasks = queue_tasks(store, log)
     if not tasks:
         return []
     # Most queue files are small: a task takes many of them.

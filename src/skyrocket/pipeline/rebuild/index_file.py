@@ -1,7 +1,6 @@
 """Keys in log order → one index file, byte for byte as if they had been put one by one.
 
-Keys come in pieces, so that a file of twenty million entries does not have to be in memory. Within a piece an entry's
-predecessor is the one before it in its slot; between pieces the slots say it.
+Keys come in pieces, so that a file of twenty million entries does not have to be in memory.
 """
 
 import os
@@ -13,18 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format.index_layout import (
-    ENTRY_DTYPE,
     HEADER,
     HEADER_SIZE,
-    MAX_SECONDS,
     SLOT_DTYPE,
     IndexHeader,
+    append_entries,
     entry_position,
     file_size,
 )
-from skyrocket.pipeline.columns.parts import Int64s
-
-_PLACE_BITS = 31  # a slot number takes at most 32 bits: both fit into one of 64
+from skyrocket.pipeline.rebuild.queues import write_all
 
 
 class KeyRange(NamedTuple):
@@ -57,67 +53,18 @@ def write_index_file(
 ) -> IndexHeader:
     """Make a file of these keys; `end_before` is the time of the last key of the file before, 0 for the first."""
     table = np.zeros(slots, dtype=np.int64)
-    header = IndexHeader(0, 0, 0, 0, 0, 1)
+    header = IndexHeader(end_before, 0, 0, 0, 0, 1)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         os.ftruncate(descriptor, file_size(slots, capacity))
         for keys in pieces:
-            entries, header = _entries(keys, table, header, end_before)
-            _write_all(descriptor, entries, entry_position(slots, header.next_number - len(keys)))
-        _write_all(descriptor, table.astype(SLOT_DTYPE), HEADER_SIZE)
+            columns = (keys[name].astype(np.int64) for name in ("hash", "physical_offset", "store_timestamp"))
+            at = entry_position(slots, header.next_number)
+            entries, header = append_entries(table, header, *columns)
+            write_all(descriptor, memoryview(entries.tobytes()), at)
+        write_all(descriptor, memoryview(table.astype(SLOT_DTYPE).tobytes()), HEADER_SIZE)
         os.pwrite(descriptor, HEADER.pack(*header), 0)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
     return header
-
-
-def _entries(
-    keys: NDArray[np.void], table: Int64s, header: IndexHeader, end_before: int
-) -> tuple[NDArray[np.void], IndexHeader]:
-    hashes, times = keys["hash"].astype(np.int64), keys["store_timestamp"].astype(np.int64)
-    first = header.next_number == 1
-    begin = int(times[0]) if first else header.begin_timestamp
-    seconds = np.clip((times - begin) // 1000, 0, MAX_SECONDS)
-    if first:
-        # RocketMQ: the first entry still counts from the seeded begin, which is the end of the file before.
-        seconds[0] = np.clip((times[0] - end_before) // 1000, 0, MAX_SECONDS) if end_before > 0 else 0
-    previous, opened = _chain(hashes % len(table), table, header.next_number)
-    entries = np.empty(len(keys), dtype=ENTRY_DTYPE)
-    entries["key_hash"] = hashes
-    entries["physical_offset"] = keys["physical_offset"]
-    entries["seconds"] = seconds
-    entries["previous"] = previous
-    offsets = keys["physical_offset"]
-    return entries, IndexHeader(
-        begin,
-        int(times[-1]),
-        int(offsets[0]) if first else header.begin_physical_offset,
-        int(offsets[-1]),
-        header.used_slots + opened,
-        header.next_number + len(keys),
-    )
-
-
-def _chain(slots: Int64s, table: Int64s, next_number: int) -> tuple[Int64s, int]:
-    """The predecessor of each entry, and how many slots were empty; the slots then hold the newest numbers."""
-    keyed = np.sort(slots << _PLACE_BITS | np.arange(len(slots)))  # twice as fast as a stable argsort
-    order, sorted_slots = keyed & ((1 << _PLACE_BITS) - 1), keyed >> _PLACE_BITS
-    numbers = order + next_number
-    changes = sorted_slots[1:] != sorted_slots[:-1]
-    first, last = np.append(True, changes), np.append(changes, True)
-    before = table[sorted_slots[first]]
-    chained = np.empty_like(numbers)
-    chained[1:] = numbers[:-1]
-    chained[first] = before
-    table[sorted_slots[last]] = numbers[last]
-    previous = np.empty_like(chained)
-    previous[order] = chained
-    return previous, int((before == 0).sum())
-
-
-def _write_all(descriptor: int, array: NDArray[np.generic], position: int) -> None:
-    data = memoryview(array.tobytes())
-    while data:
-        written = os.pwrite(descriptor, data, position)
-        data, position = data[written:], position + written

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from skyrocket.errors import SkyrocketError, StoreLocked
-from skyrocket.format.crc import checksum
+from skyrocket.format.crc import checked_text, with_checksum
+from skyrocket.format.store_names import LOCK, MANIFEST
 from skyrocket.pipeline.durable_files import flush_directory, replace_file
 
 STAGING = "rebuild.staging"
 _PUBLISHING = "publishing"
-MANIFEST = "skyrocket.manifest"
 
 
 class WouldOverwrite(SkyrocketError):
@@ -31,7 +31,7 @@ class WouldOverwrite(SkyrocketError):
 @contextmanager
 def store_locked(target: Path) -> Iterator[None]:
     """Keep brokers out, and refuse while one runs."""
-    path = target / "lock"
+    path = target / LOCK
     if not path.exists():
         yield
         return
@@ -46,7 +46,7 @@ def store_locked(target: Path) -> Iterator[None]:
 
 
 def check_target(target: Path, directories: Sequence[str], *, force: bool) -> None:
-    """Refuse to replace what is there, unless told to."""
+    """Refuse to replace what is there, unless forced."""
     there = [name for name in directories if any((target / name).glob("**/*"))]
     if there and not force:
         raise WouldOverwrite(
@@ -103,16 +103,12 @@ def tell_manifest(target: Path, index_files: Sequence[str]) -> None:
         return
     content |= {"indexFiles": list(index_files), "seal": None}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
-    replace_file(target / MANIFEST, b"%d\n%s\n" % (checksum(text), text))
+    replace_file(target / MANIFEST, with_checksum(text))
 
 
 def _manifest(target: Path) -> dict[str, Any] | None:
     path = target / MANIFEST
     if not path.exists():
         return None
-    crc, _, text = path.read_bytes().partition(b"\n")
-    text = text.rstrip(b"\n")
-    if not crc.isdigit() or int(crc) != checksum(text):
-        return None  # the broker does not believe it either
-    content: dict[str, Any] = json.loads(text)
-    return content
+    text = checked_text(path.read_bytes())
+    return None if text is None else json.loads(text)  # damaged: the broker does not believe it either

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from skyrocket.format.dispatch_claims import Claims, QueueName
 from skyrocket.format.queue_entry import (
     BATCH_ENTRY,
     BATCH_ENTRY_SIZE,
@@ -20,7 +21,8 @@ from skyrocket.format.queue_entry import (
     ENTRY_SIZE,
     PREFILL_SIZE,
 )
-from skyrocket.pipeline.rebuild.claims import BatchClaim, Claims, QueueName
+from skyrocket.format.store_names import offset_name
+from skyrocket.pipeline.rebuild.claims import BatchClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def write_claims(directory: Path, queues: Sequence[QueueName], claims: Claims, e
         for start, end, number, offset in zip(starts, ends, numbers, offsets, strict=True):
             file, within = divmod(offset, entries_per_file)
             descriptor = opened.file(queues[number], file * entries_per_file * ENTRY_SIZE)
-            _write_all(descriptor, data[start * ENTRY_SIZE : end * ENTRY_SIZE], within * ENTRY_SIZE)
+            write_all(descriptor, data[start * ENTRY_SIZE : end * ENTRY_SIZE], within * ENTRY_SIZE)
 
 
 def extents(queues: Sequence[QueueName], claims: Claims) -> dict[QueueName, QueueExtent]:
@@ -90,7 +92,7 @@ def finish_queue(directory: Path, extent: QueueExtent, entries_per_file: int) ->
     first_file, last_file = extent.first // entries_per_file, extent.last // entries_per_file
     for file in range(first_file, last_file + 1):
         base = file * entries_per_file
-        path = directory / f"{base * ENTRY_SIZE:020d}"
+        path = directory / offset_name(base * ENTRY_SIZE)
         with _opened(path, entries_per_file * ENTRY_SIZE) as descriptor:
             count = min(extent.last + 1 - base, entries_per_file)
             table = np.frombuffer(os.pread(descriptor, count * ENTRY_SIZE, 0), dtype=ENTRY_DTYPE)
@@ -98,7 +100,7 @@ def finish_queue(directory: Path, extent: QueueExtent, entries_per_file: int) ->
             if filling.any():
                 table = table.copy()
                 table[filling] = (0, PREFILL_SIZE, 0)
-                _write_all(descriptor, memoryview(table.tobytes()), 0)
+                write_all(descriptor, memoryview(table.tobytes()), 0)
             entries += int((~filling).sum())
             missing += int(filling[max(extent.first - base, 0) :].sum())
             os.fsync(descriptor)
@@ -114,8 +116,8 @@ def write_batch_queue(directory: Path, claims: Sequence[BatchClaim], entries_per
             for claim in claims[first : first + entries_per_file]
         )
         directory.mkdir(parents=True, exist_ok=True)
-        with _opened(directory / f"{first * BATCH_ENTRY_SIZE:020d}", file_size) as descriptor:
-            _write_all(descriptor, memoryview(packed), 0)
+        with _opened(directory / offset_name(first * BATCH_ENTRY_SIZE), file_size) as descriptor:
+            write_all(descriptor, memoryview(packed), 0)
             os.fsync(descriptor)
 
 
@@ -139,7 +141,7 @@ class _Files:
             self._close()
             folder = self._directory / queue.topic / str(queue.queue_id)
             folder.mkdir(parents=True, exist_ok=True)
-            self._descriptor = _open(folder / f"{start:020d}", self._file_size)
+            self._descriptor = _open(folder / offset_name(start), self._file_size)
             self._key = (queue, start)
         return self._descriptor
 
@@ -166,7 +168,8 @@ def _opened(path: Path, size: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _write_all(descriptor: int, data: memoryview, position: int) -> None:
+def write_all(descriptor: int, data: memoryview, position: int) -> None:
+    """Write all bytes at a position of a file."""
     while data:
         written = os.pwrite(descriptor, data, position)
         data, position = data[written:], position + written

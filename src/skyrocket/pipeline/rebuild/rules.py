@@ -1,4 +1,4 @@
-"""What a broker must be told to build queues and index, and so a rebuild as well: file sizes and dispatch rules.
+"""The settings by which a broker builds queues and index, and so a rebuild: file sizes and dispatch rules.
 
 They are settings of the broker and not part of its store. The defaults are RocketMQ's.
 """

@@ -12,23 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from skyrocket.format import sys_flag as flags
+from skyrocket.format.dispatch_claims import CLAIM_DTYPE, Claims, QueueName, QueueNumbers
 from skyrocket.format.record import Buffer
-from skyrocket.pipeline.columns import Parts, property_blocks
-from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_error, region
-from skyrocket.pipeline.commit_log.mapping import mapped
+from skyrocket.format.record_columns import Parts
+from skyrocket.format.store_names import QUEUES as CONSUME_QUEUES
+from skyrocket.pipeline.columns import property_blocks, topic_numbers
+from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_error
 from skyrocket.pipeline.commit_log.splits import Split
-from skyrocket.pipeline.commit_log.walk import walk_split
-from skyrocket.pipeline.rebuild.claims import (
-    CLAIM_DTYPE,
-    BatchClaim,
-    Claimer,
-    Claims,
-    Names,
-    QueueName,
-    batch_topic_numbers,
-)
-from skyrocket.pipeline.rebuild.keys import index_keys, prefixes_of
+from skyrocket.pipeline.commit_log.walk import split_records
+from skyrocket.pipeline.rebuild.claims import BatchClaim, claimer_of, sorted_claims
 from skyrocket.pipeline.rebuild.queues import QueueExtent, extents, write_claims
 from skyrocket.pipeline.rebuild.rules import RebuildRules
 
@@ -37,7 +29,7 @@ QUEUES, INDEX = "queues", "index"
 
 @dataclass(frozen=True)
 class SplitWork:
-    """What a task is told."""
+    """What a task works on."""
 
     split: Split
     staging: str
@@ -96,11 +88,11 @@ def rebuild_split(work: SplitWork) -> SplitResult:
     if work.done_path.exists() and not work.split.newest:
         return SplitResult.from_json(work.done_path.read_text())
     result = SplitResult()
-    names = Names()
-    claims = _stage(work, names, result)
+    numbers = QueueNumbers()
+    claims = _stage(work, numbers, result)
     if QUEUES in work.parts:
-        queues = list(names.queues)
-        write_claims(Path(work.staging) / "consumequeue", queues, claims, work.rules.entries_per_file)
+        queues = numbers.queue_names
+        write_claims(Path(work.staging) / CONSUME_QUEUES, queues, claims, work.rules.entries_per_file)
         result.queues = extents(queues, claims)
     _write_done(work.done_path, result.to_json())
     return result
@@ -109,73 +101,50 @@ def rebuild_split(work: SplitWork) -> SplitResult:
 def rewrite_claims(works: list[SplitWork], wanted: frozenset[QueueName]) -> None:
     """Write the entries of some queues again, all splits in the order of the log: the last claim of a number counts."""
     for work in works:
-        names = Names()
-        claims = np.concatenate([np.empty(0, CLAIM_DTYPE), *_claims(work, names)])
-        chosen = np.array([name in wanted for name in names.queues], dtype=np.bool_)
+        numbers = QueueNumbers()
+        claims = np.concatenate([np.empty(0, CLAIM_DTYPE), *_claims(work, numbers)])
+        chosen = np.array([name in wanted for name in numbers.queue_names], dtype=np.bool_)
         if chosen.any():
             claims = claims[chosen[claims["queue"]]]
-            directory = Path(work.staging) / "consumequeue"
-            write_claims(directory, list(names.queues), claims, work.rules.entries_per_file)
+            directory = Path(work.staging) / CONSUME_QUEUES
+            write_claims(directory, numbers.queue_names, claims, work.rules.entries_per_file)
 
 
-def _claims(work: SplitWork, names: Names) -> Iterator[Claims]:
-    claimer = Claimer(work.rules, names)
+def _claims(work: SplitWork, numbers: QueueNumbers) -> Iterator[Claims]:
+    claimer = claimer_of(work.rules, numbers)
     for buffer, parts in _records(work, SplitResult()):
-        blocks = property_blocks(buffer, parts)
-        yield claimer.claims(parts, blocks, batch_topic_numbers(buffer, parts, names)).simple
+        claims = claimer.claims(parts, property_blocks(buffer, parts), topic_numbers(buffer, parts, numbers))
+        yield sorted_claims(claims, numbers, work.rules.batch_topics).simple
 
 
-def _stage(work: SplitWork, names: Names, result: SplitResult) -> Claims:
+def _stage(work: SplitWork, numbers: QueueNumbers, result: SplitResult) -> Claims:
     """Write the keys, and return the claims."""
-    claimer = Claimer(work.rules, names)
+    claimer = claimer_of(work.rules, numbers)
     found: list[Claims] = [np.empty(0, dtype=CLAIM_DTYPE)]
-    prefixes = prefixes_of([])
     work.keys_path.parent.mkdir(parents=True, exist_ok=True)
     with work.keys_path.open("wb") as keys_file:
         for buffer, parts in _records(work, result):
             result.records += len(parts)
-            blocks = property_blocks(buffer, parts)
-            topic_numbers = batch_topic_numbers(buffer, parts, names)
+            records = (parts, property_blocks(buffer, parts), topic_numbers(buffer, parts, numbers))
             if QUEUES in work.parts:
-                claimed = claimer.claims(parts, blocks, topic_numbers)
+                claimed = sorted_claims(claimer.claims(*records), numbers, work.rules.batch_topics)
                 found.append(claimed.simple)
                 result.batches += claimed.batches
                 result.unusable += claimed.unusable
             if INDEX in work.parts:
-                if len(prefixes.of_keys) < len(names.texts):
-                    prefixes = prefixes_of(names.texts)
-                keys = index_keys(
-                    blocks,
-                    topic_numbers,
-                    prefixes,
-                    parts.sys_flags & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK,
-                    parts.heads["physical_offset"],
-                    parts.heads["store_timestamp"],
-                    with_tags=work.rules.index_tags,
-                )
+                keys = claimer.keys(*records, with_tags=work.rules.index_tags).table
                 keys.tofile(keys_file)
                 result.keys += len(keys)
     return np.concatenate(found)
 
 
 def _records(work: SplitWork, result: SplitResult) -> Iterator[tuple[Buffer, Parts]]:
-    split = work.split
-    if split.missing:
-        lost = region(split, split.begin, split.end - split.begin, "the log has no file for these offsets")
-        _note(work, result, lost)
-        return
-    with mapped(split.path) as buffer:
-        for item in walk_split(buffer, split, verify_crc=work.verify_crc):
-            if isinstance(item, DamagedRegion):
-                _note(work, result, item)
-            else:
-                yield buffer, item
+    def note(found: DamagedRegion) -> None:
+        if not work.report_damage:
+            raise damage_error(found)
+        result.damage.append(found)
 
-
-def _note(work: SplitWork, result: SplitResult, found: DamagedRegion) -> None:
-    if not work.report_damage:
-        raise damage_error(found)
-    result.damage.append(found)
+    return split_records(work.split, note, verify_crc=work.verify_crc)
 
 
 def _write_done(path: Path, text: str) -> None:

@@ -16,8 +16,10 @@ from pyspark.sql.datasource import InputPartition
 
 from skyrocket.client.queue_ranges import Piece, QueueRange, RangeRules, RangeUnreadable
 from skyrocket.errors import CorruptRecord, DataError
+from skyrocket.format.column_walk import ColumnWalk, Damage
+from skyrocket.format.record_columns import Parts, examine
 from skyrocket.format.sys_flag import INNER_BATCH
-from skyrocket.pipeline.columns import Damage, Parts, RecordWalk, decode_parts, examine
+from skyrocket.pipeline.columns import decode_parts
 from skyrocket.pipeline.schema import COLUMNS
 from skyrocket.pipeline.topic_source.cluster import Cluster
 from skyrocket.pipeline.topic_source.connection import connected, run, submit
@@ -100,7 +102,7 @@ def decoded(group: list[Piece], settings: TopicSettings, schema: pa.Schema) -> I
     broker_name = group[0].offsets.queue.broker_name
     needed = [name for name in _compared(settings.wanted) if name not in schema.names]
     full = pa.schema([*schema, *(pa.field(name, COLUMNS[name].arrow) for name in needed)])
-    walk = RecordWalk(buffer, 0, len(buffer), None)
+    walk = ColumnWalk(buffer, 0, len(buffer), None)
     for parts in walk:
         if isinstance(parts, Damage):
             raise _damaged(group, parts.position, parts.cause)

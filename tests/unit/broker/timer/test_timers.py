@@ -18,8 +18,8 @@ from skyrocket.format.java_hash import java_hash
 from skyrocket.format.record import decode_records
 from skyrocket.format.timer_wheel import WHEEL_SIZE
 from skyrocket.inspector.settings import inspection_settings
-from skyrocket.inspector.store_directory import open_directory
 from skyrocket.inspector.verify import verify
+from skyrocket.offline.store_files import find_store_files
 from skyrocket.protocol.errors import MessageIllegal, SystemFailure
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.results import Durability, PutResult, PutStatus
@@ -427,7 +427,7 @@ def test_after_a_clean_stop_the_files_agree_with_each_other(timed: Timed, clock:
     clock.advance(seconds=10)
     timed.fire()
     timed.stop()
-    findings = verify(open_directory(timed.root), inspection_settings(None, ["mappedFileSizeTimerLog=1040"])).findings
+    findings = verify(find_store_files(timed.root), inspection_settings(None, ["mappedFileSizeTimerLog=1040"])).findings
     assert [str(each) for each in findings if "timer" in each.file] == []
     assert (timed.root / "timerwheel").stat().st_size == WHEEL_SIZE
     again = Timed(timed.root, clock)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-NAME_DIGITS = 20
+from skyrocket.format.store_names import parse_offset_name
 
 
 class OffsetFile(NamedTuple):
@@ -33,8 +33,9 @@ class OffsetFiles:
         self.strays: list[Path] = []
         self.files: list[OffsetFile] = []
         for path in sorted(directory.iterdir()) if directory.is_dir() else []:
-            if path.is_file() and len(path.name) == NAME_DIGITS and path.name.isascii() and path.name.isdigit():
-                self.files.append(OffsetFile(path, int(path.name), path.stat().st_size))
+            offset = parse_offset_name(path.name)
+            if offset is not None and path.is_file():
+                self.files.append(OffsetFile(path, offset, path.stat().st_size))
             else:
                 self.strays.append(path)
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from skyrocket.format.timer_log import TimerLogEnd, TimerLogWalk, TimerUnit
 from skyrocket.format.timer_wheel import Slot, used_slots
-from skyrocket.inspector.offset_files import OffsetFile, read_at
-from skyrocket.inspector.store_directory import StoreDirectory
+from skyrocket.offline.offset_files import OffsetFile, read_at
+from skyrocket.offline.store_files import StoreFiles
 
 
 class PlacedUnit(NamedTuple):
@@ -27,7 +27,7 @@ class TimerLogContent(NamedTuple):
         return max((file.offset + stop for file, _, stop in self.endings), default=0)
 
 
-def read_timer_log(store: StoreDirectory) -> TimerLogContent:
+def read_timer_log(store: StoreFiles) -> TimerLogContent:
     """Every unit of the timer log."""
     content = TimerLogContent([], [])
     for file in store.timer_log.files:
@@ -37,7 +37,7 @@ def read_timer_log(store: StoreDirectory) -> TimerLogContent:
     return content
 
 
-def read_wheel(store: StoreDirectory) -> list[tuple[int, Slot]]:
+def read_wheel(store: StoreFiles) -> list[tuple[int, Slot]]:
     """Every slot of the wheel that was ever used, with its place."""
     if not store.timer_wheel.exists():
         return []

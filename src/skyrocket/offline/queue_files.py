@@ -1,12 +1,15 @@
 """The entries of one consume queue on disk, simple or batch, and its extension units."""
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import queue_entry
-from skyrocket.inspector.offset_files import OffsetFiles, data_end
+from skyrocket.format.dispatch_claims import QueueName
+from skyrocket.offline.offset_files import OffsetFile, OffsetFiles, data_end
+from skyrocket.offline.store_files import StoreFiles
 
 Entries = NDArray[np.void]
 
@@ -24,6 +27,16 @@ class SimpleQueue:
         """Entries from a number on; fewer where a file ends or is missing."""
         data = self.files.read(number * self.dtype.itemsize, count * self.dtype.itemsize)
         return np.frombuffer(data[: len(data) // self.dtype.itemsize * self.dtype.itemsize], dtype=self.dtype)
+
+    def entries_at(self, queue_offsets: NDArray[np.int64]) -> Entries:
+        """The entry of each queue offset; zeros where there is none."""
+        found = np.zeros(len(queue_offsets), self.dtype)
+        for file in self.files.files:
+            held = read_entries(file, self.dtype)
+            places = queue_offsets - file.offset // self.dtype.itemsize
+            inside = (places >= 0) & (places < len(held))
+            found[inside] = held[places[inside]]
+        return found
 
     @cached_property
     def written(self) -> tuple[int, int]:
@@ -80,6 +93,18 @@ class BatchQueue(SimpleQueue):
         return int(last[0]["base_offset"]) + int(last[0]["messages"]) if len(last) else 0
 
 
+def open_queue(store: StoreFiles, name: QueueName) -> SimpleQueue | None:
+    """A queue of a store, simple or batch; None when it has no files."""
+    batch, simple = store.batch_queues.get(name), store.queues.get(name)
+    return BatchQueue(batch) if batch is not None else SimpleQueue(simple) if simple is not None else None
+
+
+def open_queues(store: StoreFiles) -> Iterator[tuple[QueueName, SimpleQueue]]:
+    """All queues of a store, simple ones first."""
+    yield from ((name, SimpleQueue(files)) for name, files in store.queues.items())
+    yield from ((name, BatchQueue(files)) for name, files in store.batch_queues.items())
+
+
 class QueueExtension:
     """Units that hold the tags code where an entry has only an address."""
 
@@ -102,3 +127,10 @@ def is_used(entries: Entries) -> NDArray[np.bool_]:
     """Which entries are not all zero."""
     used: NDArray[np.bool_] = (entries["physical_offset"] != 0) | (entries["size"] != 0) | (entries["tags_code"] != 0)
     return used
+
+
+def read_entries(file: OffsetFile, dtype: np.dtype[np.void]) -> Entries:
+    """The entries of one file up to the last that has a size; those before may be fillers."""
+    entries: Entries = np.fromfile(file.path, dtype)
+    written = np.flatnonzero(entries["size"])
+    return entries[: int(written[-1]) + 1] if len(written) else entries[:0]

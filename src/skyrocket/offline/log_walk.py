@@ -1,7 +1,7 @@
 """A walk through the whole commit log that goes on behind damage.
 
-RocketMQ stops at the first record that is not intact; an inspection wants to know what lies behind it. A record says
-its own physical offset, so the next one can be found by its magic: only where the stored offset is the place.
+RocketMQ stops at the first record that is not intact; an inspection wants to know what lies behind it. Files are read
+in windows; the records of a window are a run, whose fields are gathered for all of them together.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,20 +10,49 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyrocket.errors import CorruptRecord
 from skyrocket.format import record
-from skyrocket.inspector.offset_files import OffsetFile, OffsetFiles, read_at
-from skyrocket.inspector.record_columns import RecordRun, RunEnd, read_run
+from skyrocket.format.column_walk import intact_run, why
+from skyrocket.format.record import WalkEnd
+from skyrocket.format.record_columns import Parts
+from skyrocket.format.record_search import possible_records
+from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.offset_files import OffsetFile, OffsetFiles, read_at
 
 WINDOW_BYTES = 32 << 20
-_MAGICS = tuple(
-    (magic & 0xFFFFFFFF).to_bytes(4, "big") for magic in (record.MAGIC_V1, record.MAGIC_V2, record.MAGIC_BLANK)
-)
 _LARGEST_WINDOW = 1 << 31
 
 
+class RecordRun(NamedTuple):
+    """Records back to back; positions count from the start of the window."""
+
+    window: bytes
+    physical_offset: int  # of the window
+    parts: Parts
+    end: WalkEnd  # LIMIT: the next record may be whole, but not in this window
+    stop: int  # where the run stopped
+    reason: str = ""
+
+
+def read_run(window: bytes, physical_offset: int, *, whole_file: bool) -> RecordRun:
+    """The records at the start of a window; `whole_file` says that the window reaches the end of its file."""
+    parts, stop = intact_run(window, 0, len(window), physical_offset, len(window), len(window))
+    if stop == len(window) or (not whole_file and _may_go_on(window, stop)):
+        return RecordRun(window, physical_offset, parts, WalkEnd.LIMIT, stop)
+    end, reason = why(window, stop, physical_offset)
+    return RecordRun(window, physical_offset, parts, end, stop, reason)
+
+
+def _may_go_on(window: bytes, stop: int) -> bool:
+    """Whether what begins here may be whole in a larger window."""
+    left = len(window) - stop
+    if left < record.BLANK_SIZE:
+        return True
+    size, magic = record.BLANK.unpack_from(window, stop)
+    return size > left and magic in (record.MAGIC_V1, record.MAGIC_V2, record.MAGIC_BLANK)
+
+
 class HoleKind(Enum):
-    """Bytes of the log that are no intact records."""
+    """Bytes of the log without intact records."""
 
     DAMAGED = "damaged"  # intact records follow
     TAIL = "tail"  # nothing intact follows: torn, stale, or the lost end
@@ -59,6 +88,7 @@ class LogWalk:
         self.blanks: list[BlankFill] = []
         self.end_offset = log.start  # end of the last intact record, or of the blank behind it
         self._log = log
+        self._reader = LogReader(log)
         self._advance = advance
         self._window_bytes = window_bytes
 
@@ -75,18 +105,18 @@ class LogWalk:
                 self._hole(HoleKind.SHRANK, file, position, file.size, "the file became shorter while it was read")
                 return
             run = read_run(window, file.offset + position, whole_file=position + len(window) == file.size)
-            if len(run.starts):
+            if len(run.parts):
                 self._intact_until(file.offset + position + run.stop)
                 yield run
-            if run.end is RunEnd.WINDOW and run.stop == 0:
+            if run.end is WalkEnd.LIMIT and run.stop == 0:
                 wanted = min(wanted * 4, _LARGEST_WINDOW)  # one record larger than the window
                 continue
             self._advance(run.stop)
             position += run.stop
             wanted = self._window_bytes
-            if run.end in (RunEnd.WINDOW, RunEnd.FILE_END):
+            if run.end is WalkEnd.LIMIT:
                 continue
-            if run.end is RunEnd.BLANK:
+            if run.end is WalkEnd.BLANK:
                 size = record.BLANK.unpack_from(window, run.stop)[0]
                 self.blanks.append(BlankFill(file, file.offset + position, size))
                 self._intact_until(file.end)
@@ -95,14 +125,14 @@ class LogWalk:
             following = self._next_intact(file, position)
             self._advance((following or file.size) - position)
             if following is None:
-                kind = HoleKind.ZEROS if run.end is RunEnd.ZERO and all_zero(file, position) else HoleKind.TAIL
+                kind = HoleKind.ZEROS if run.end is WalkEnd.ZERO and all_zero(file, position) else HoleKind.TAIL
                 self._hole(kind, file, position, file.size, run.reason)
                 return
             self._hole(HoleKind.DAMAGED, file, position, following, run.reason)
             position = following
 
     def _intact_until(self, physical_offset: int) -> None:
-        """Something intact lies here: what looked like the end before was none."""
+        """Something intact lies here: so what looked like the end before was not."""
         self.end_offset = physical_offset
         self.holes = [
             hole._replace(kind=HoleKind.DAMAGED) if hole.kind in (HoleKind.TAIL, HoleKind.ZEROS) else hole
@@ -117,30 +147,15 @@ class LogWalk:
         position = damaged_at + 1
         while position < file.size:
             window = read_at(file.path, position, min(self._window_bytes, file.size - position))
-            for at in _magic_positions(window):
-                start = position + at - 4
-                if start > damaged_at and is_intact(file, start):
-                    return start
-            if position + len(window) >= file.size or len(window) <= 8:
+            base, left = file.offset + position, file.size - position
+            for at in possible_records(window, 0, len(window), base, blank_end=left):
+                is_blank = record.BLANK.unpack_from(window, at)[1] == record.MAGIC_BLANK
+                if is_blank or self._reader.head_at(base + at) is not None:
+                    return position + at
+            if len(window) in (0, left) or len(window) <= record.SMALLEST_RECORD:
                 return None
-            position += len(window) - 8  # a magic may lie across two windows
+            position += len(window) - record.SMALLEST_RECORD  # a record's first fields may lie across two windows
         return None
-
-
-def is_intact(file: OffsetFile, position: int) -> bool:
-    """Whether an intact record, or a blank that fills the file, begins at a position."""
-    head = read_at(file.path, position, record.BLANK_SIZE)
-    if len(head) < record.BLANK_SIZE:
-        return False
-    size, magic = record.BLANK.unpack(head)
-    if magic == record.MAGIC_BLANK:
-        return bool(size == file.size - position)
-    if not record.SMALLEST_RECORD <= size <= file.size - position:
-        return False
-    try:
-        return record.read_head(read_at(file.path, position, size), 0, file.offset + position) is not None
-    except CorruptRecord:
-        return False
 
 
 def all_zero(file: OffsetFile, position: int) -> bool:
@@ -151,13 +166,3 @@ def all_zero(file: OffsetFile, position: int) -> bool:
             return False
         position += len(window)
     return True
-
-
-def _magic_positions(window: bytes) -> list[int]:
-    found = []
-    for magic in _MAGICS:
-        at = window.find(magic)
-        while at >= 0:
-            found.append(at)
-            at = window.find(magic, at + 1)
-    return sorted(found)

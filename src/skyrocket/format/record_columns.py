@@ -12,41 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import record
+from skyrocket.format.crc import CRC_PROPERTY, CRC_PROPERTY_BYTES, checksum, record_crc_property
+from skyrocket.format.dtypes import Bools, Int64s, dtype_of, gathered
 from skyrocket.format.record import Buffer
 
-Int64s = NDArray[np.int64]
-Places = NDArray[np.int64] | NDArray[np.int32]  # in a file, or within a batch
-Bools = NDArray[np.bool_]
-Bytes = NDArray[np.uint8]
-
-
-def _layout(born_host_bytes: int, store_host_bytes: int) -> np.dtype[np.void]:
-    return np.dtype(
-        [
-            ("size", ">i4"),
-            ("magic", ">i4"),
-            ("body_crc", ">i4"),
-            ("queue_id", ">i4"),
-            ("flag", ">i4"),
-            ("queue_offset", ">i8"),
-            ("physical_offset", ">i8"),
-            ("sys_flag", ">i4"),
-            ("born_timestamp", ">i8"),
-            ("born_host", f"V{born_host_bytes}"),
-            ("store_timestamp", ">i8"),
-            ("store_host", f"V{store_host_bytes}"),
-            ("reconsume_times", ">i4"),
-            ("prepared_transaction_offset", ">i8"),
-            ("body_length", ">i4"),
-        ]
-    )
-
-
 # By the two IPv6 bits of sysFlag, as `record.HEADS`.
-LAYOUTS = tuple(_layout(20 if bits & 1 else 8, 20 if bits & 2 else 8) for bits in range(4))
+LAYOUTS = tuple(dtype_of(head, record.FixedPart._fields) for head in record.HEADS)
 HEAD_SIZES = np.array([layout.itemsize for layout in LAYOUTS], dtype=np.int64)
+_SEAL_NAME_BYTES = len(CRC_PROPERTY)
 _INT8, _INT16 = np.dtype(np.int8), np.dtype(">i2")
-assert [layout.itemsize for layout in LAYOUTS] == [head.size for head in record.HEADS]
 
 
 class Heads:
@@ -67,8 +41,8 @@ class Heads:
             self.groups = []
             for kind in kinds:
                 rows = None if len(kinds) == 1 else np.flatnonzero(bits == kind)
-                places = positions if rows is None else positions[rows]
-                self.groups.append((rows, gathered(buffer, LAYOUTS[kind], places)))
+                own = positions if rows is None else positions[rows]
+                self.groups.append((rows, gathered(buffer, LAYOUTS[kind], own)))
 
     def __getitem__(self, name: str) -> Int64s:
         """A number field, as 64-bit integers."""
@@ -108,16 +82,6 @@ class Parts:
     @property
     def ends(self) -> Int64s:
         return self.positions + self.sizes
-
-
-def gathered(buffer: Buffer | Bytes, dtype: np.dtype[Any], positions: Places) -> NDArray[Any]:
-    """The values of a type that begin at these bytes of a buffer.
-
-    Copied as bytes without meaning and named afterwards: numpy copies structures field by field, twelve times slower.
-    """
-    count = max(len(buffer) - dtype.itemsize + 1, 0)
-    anywhere = np.ndarray((count,), f"V{dtype.itemsize}", buffer, 0, strides=(1,))
-    return anywhere[positions].view(dtype)
 
 
 def examine(buffer: Buffer, positions: Int64s, base_offset: int | None) -> Parts:
@@ -171,3 +135,21 @@ def _topic_lengths(buffer: Buffer, topic_starts: Int64s, is_v2: Bools) -> Int64s
     if is_v2.any():
         lengths[is_v2] = gathered(buffer, _INT16, topic_starts[is_v2] - 2)
     return lengths
+
+
+def checksum_problems(buffer: Buffer, parts: Parts) -> dict[int, str]:
+    """Rows whose bytes do not match their checksums, of the body or of the whole record, and which of them."""
+    view = memoryview(buffer)
+    columns = (parts.positions, parts.ends, parts.body_starts, parts.body_lengths, parts.heads["body_crc"])
+    found: dict[int, str] = {}
+    for row, (position, end, start, length, crc) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        seal_at = end - CRC_PROPERTY_BYTES
+        if length and (actual := checksum(view[start : start + length])) != crc:
+            found[row] = f"body CRC {actual} differs from the stored {crc}"
+        elif (
+            view[seal_at : seal_at + _SEAL_NAME_BYTES] == CRC_PROPERTY
+            and record_crc_property(view[position:end]) != view[seal_at:end]
+        ):
+            found[row] = "whole-record CRC differs"
+    view.release()
+    return found

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format import index_layout as layout
-from skyrocket.inspector.offset_files import read_at
-from skyrocket.inspector.record_columns import Int64s
+from skyrocket.format.dtypes import Int64s
+from skyrocket.offline.offset_files import read_at
 
 _SMALL_FILE = 1 << 20  # up to this size every possible number of slots is tried
 
@@ -32,7 +32,7 @@ class IndexShape(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class IndexFile:
+class IndexContent:
     """The used part of an index file; entry `numbers[i]` is `entries[i]`, the first number is 1."""
 
     path: Path
@@ -58,12 +58,12 @@ class ExpectedChains(NamedTuple):
     used_slots: int
 
 
-def read_index_file(path: Path, shape: IndexShape) -> IndexFile:
+def read_index_file(path: Path, shape: IndexShape) -> IndexContent:
     """Header, slots and all entries up to the last that is not zero; the header's own count is not trusted."""
     header = read_header(path)
     slots = np.frombuffer(read_at(path, layout.HEADER_SIZE, layout.SLOT_SIZE * shape.slots), dtype=layout.SLOT_DTYPE)
     entries = _entries(path, shape, header.next_number)
-    return IndexFile(path, shape, header, slots.astype(np.int32), entries)
+    return IndexContent(path, shape, header, slots.astype(np.int32), entries)
 
 
 def read_header(path: Path) -> layout.IndexHeader:
@@ -98,17 +98,17 @@ def _used(entries: NDArray[np.void]) -> NDArray[np.int64]:
 
 def expected_chains(hashes: Int64s, slot_count: int) -> ExpectedChains:
     """Replay all puts at once: an entry's predecessor is the latest earlier one in its slot."""
-    slot_of = hashes % slot_count
-    order = np.argsort(slot_of, kind="stable")
-    sorted_slots = slot_of[order]
-    same = np.empty(len(order), dtype=np.bool_)
-    same[:1] = False
-    same[1:] = sorted_slots[1:] == sorted_slots[:-1]
-    previous = np.zeros(len(order), dtype=np.int64)
-    previous[order[1:]] = np.where(same[1:], order[:-1] + 1, 0)
     slots = np.zeros(slot_count, dtype=np.int64)
-    slots[sorted_slots] = order + 1  # within a slot the order is ascending: the newest stays
-    return ExpectedChains(slots, previous, int(len(order) - same.sum()))
+    previous, used_slots = layout.chain_entries(hashes % slot_count, slots, 1)
+    return ExpectedChains(slots, previous, used_slots)
+
+
+def shapes_of(paths: list[Path], configured: IndexShape) -> dict[Path, tuple[IndexShape | None, bool]]:
+    """The shape of each file, and whether it had to be inferred; files of one size have one shape."""
+    by_size: dict[int, list[Path]] = {}
+    for path in paths:
+        by_size.setdefault(path.stat().st_size, []).append(path)
+    return {path: shape for alike in by_size.values() for shape in [infer_shape(alike, configured)] for path in alike}
 
 
 def infer_shape(paths: list[Path], configured: IndexShape) -> tuple[IndexShape | None, bool]:
@@ -150,7 +150,7 @@ def _possible_shapes(path: Path, size: int) -> Iterator[IndexShape]:
             yield IndexShape(slots, (room - slots * layout.SLOT_SIZE) // layout.ENTRY_SIZE)
 
 
-def _consistency(file: IndexFile) -> float:
+def _consistency(file: IndexContent) -> float:
     """How well slots and chains fit the hashes, from 0 to 1."""
     if not len(file.entries) or (file.hashes < 0).any():
         return 0.0

@@ -2,7 +2,7 @@
 
 from skyrocket.errors import CorruptRecord
 from skyrocket.format import record
-from skyrocket.inspector.offset_files import OffsetFiles
+from skyrocket.offline.offset_files import OffsetFiles
 
 
 class LogReader:

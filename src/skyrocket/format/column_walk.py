@@ -1,8 +1,8 @@
-"""Where the records of a buffer begin: the chain of sizes, and the search for a record behind a break of the chain.
+"""The records of a buffer, many at once: the chain of their sizes, and what stands where the chain breaks.
 
 Sizes are followed one by one, as they must be; that is not what decoding waits for. Everything else about a record is
-checked for many at once (`parts.examine`). Where the chain breaks, or where a split begins in the middle of a
-file, the two magics of records are searched; a place counts only when the PHYSICALOFFSET stored there is its own.
+checked for many at once (`record_columns.examine`). Where the chain breaks, the next record is found by its magic
+(`record_search`).
 """
 
 from collections.abc import Iterator
@@ -16,17 +16,15 @@ import numpy as np
 
 from skyrocket.errors import CorruptRecord
 from skyrocket.format import record
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer, WalkEnd
-from skyrocket.pipeline.columns.parts import Int64s, Parts, examine
+from skyrocket.format.record_columns import Parts, examine
+from skyrocket.format.record_search import find_record, is_record
 
 _SIZE = Struct(">i")
 _CACHE_LINE = 64
 _NEAR_BYTES = 1 << 18
-_MAGIC_AT = 4
-_BOTH_MAGICS = record.MAGIC_V1.to_bytes(4, "big", signed=True)[:3]  # they differ in the last byte
-assert record.MAGIC_V2.to_bytes(4, "big", signed=True).startswith(_BOTH_MAGICS)
 _PHYSICAL_OFFSET = Struct(">q")
-_SEARCH_PIECE = 1 << 20
 
 BATCH_RECORDS = 8192  # more does not stay in the cache between the walk and the decoding
 BATCH_BYTES = 8 << 20
@@ -41,7 +39,7 @@ class Damage(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Where the records of a range begin, and what stands between them that is none."""
+    """Where the records of a range begin, and what stands between them that is not a record."""
 
     positions: Int64s
     damage: list[Damage]
@@ -50,7 +48,7 @@ class Positions(NamedTuple):
 
 
 @dataclass(slots=True)
-class RecordWalk:
+class ColumnWalk:
     """Follows records through a range of a buffer, batch by batch; afterwards says where and why it stopped.
 
     A record belongs to the range in which it starts. `base_offset` None: a pull answer, whose records lie elsewhere in
@@ -68,20 +66,15 @@ class RecordWalk:
 
     def __iter__(self) -> Iterator[Parts | Damage]:
         buffer, position = self.buffer, self.begin
-        # Damage right behind the last record of the range is told here: whoever reads the next range searches its first
-        # record, and would pass over it in silence.
+        # Damage right behind the last record of the range is reported here: the reader of the next range searches its
+        # first record, and would pass over it in silence.
         while position < self.limit or not self._is_met_by_next_range(position):
-            starts, following = _follow_sizes(buffer, position, self.limit, self.batch_records, self.batch_bytes)
-            if len(starts):
-                parts = examine(buffer, starts, self.base_offset)
-                if not parts.fits.all():
-                    good = int(np.argmin(parts.fits))
-                    following = int(starts[good])
-                    parts = examine(buffer, parts.positions[:good], self.base_offset)
-                position = following
-                if len(parts):
-                    yield parts
-                    continue
+            parts, position = intact_run(
+                buffer, position, self.limit, self.base_offset, self.batch_records, self.batch_bytes
+            )
+            if len(parts):
+                yield parts
+                continue
             self.end, cause = why(buffer, position, self.base_offset)
             if self.end is WalkEnd.BLANK:
                 break
@@ -97,7 +90,7 @@ class RecordWalk:
     def _is_met_by_next_range(self, position: int) -> bool:
         if self.base_offset is None or position >= len(self.buffer):
             return True
-        return _stands_here(self.buffer, position, self.base_offset)
+        return is_record(self.buffer, position, self.base_offset)
 
     def _next_record(self, position: int) -> int | None:
         if self.base_offset is None:
@@ -107,7 +100,7 @@ class RecordWalk:
 
 def record_positions(buffer: Buffer, begin: int, end: int, base_offset: int | None) -> Positions:
     """All records that start in [begin, end); `begin` must be the start of one (see `find_record`)."""
-    walk = RecordWalk(buffer, begin, end, base_offset)
+    walk = ColumnWalk(buffer, begin, end, base_offset)
     found: list[Int64s] = [np.empty(0, dtype=np.int64)]
     damage: list[Damage] = []
     for item in walk:
@@ -118,25 +111,21 @@ def record_positions(buffer: Buffer, begin: int, end: int, base_offset: int | No
     return Positions(np.concatenate(found), damage, walk.end, walk.stop)
 
 
-def find_record(buffer: Buffer, begin: int, end: int, base_offset: int) -> int | None:
-    """The first position in [begin, end) where a whole record stands at its own physical offset."""
-    view = memoryview(buffer)
-    for piece in range(begin, end, _SEARCH_PIECE):
-        piece_end = min(piece + _SEARCH_PIECE, end)
-        if not np.frombuffer(view[piece : piece_end + _MAGIC_AT], np.uint8).max():
-            continue  # not even a size: the unwritten end of a log, of which a gigabyte is passed in a blink
-        # A copy, because the search in bytes is the fastest there is.
-        text = bytes(view[piece + _MAGIC_AT : piece_end + _MAGIC_AT + len(_BOTH_MAGICS) - 1])
-        at = text.find(_BOTH_MAGICS)
-        while at >= 0:
-            if _stands_here(buffer, piece + at, base_offset):
-                return piece + at
-            at = text.find(_BOTH_MAGICS, at + 1)
-    return None
+def intact_run(
+    buffer: Buffer, position: int, limit: int, base_offset: int | None, most: int, most_bytes: int
+) -> tuple[Parts, int]:
+    """Whole records back to back from a position on, up to the first that is none, and where that would begin."""
+    starts, following = _follow_sizes(buffer, position, limit, most, most_bytes)
+    parts = examine(buffer, starts, base_offset)
+    if not parts.fits.all():
+        good = int(np.argmin(parts.fits))
+        following = int(starts[good])
+        parts = examine(buffer, starts[:good], base_offset)
+    return parts, following
 
 
 def why(buffer: Buffer, position: int, base_offset: int | None) -> tuple[WalkEnd, str]:
-    """What stands at a position that is no record: a blank, nothing, or damage and its cause."""
+    """What stands at a position where no record does: a blank, nothing, or damage and its cause."""
     if position + 4 <= len(buffer) and buffer[position : position + 4] == b"\0\0\0\0":
         return WalkEnd.ZERO, "zeros where a record belongs"
     if len(buffer) - position < record.SMALLEST_RECORD and base_offset is None:
@@ -179,18 +168,7 @@ def _follow_sizes(buffer: Buffer, position: int, limit: int, most: int, most_byt
 
 
 def _bring_near(buffer: Buffer, begin: int, limit: int) -> int:
-    """Load the next piece into the cache: the chain waits for each of its sizes, this waits for none."""
+    """Load the next piece into the cache: the chain waits for each of its sizes, this does not wait."""
     piece = min(limit - begin, _NEAR_BYTES)
     np.frombuffer(buffer, np.uint8, piece, begin)[::_CACHE_LINE].max()
     return begin + piece
-
-
-def _stands_here(buffer: Buffer, position: int, base_offset: int) -> bool:
-    if position + record.SMALLEST_RECORD > len(buffer):
-        return False
-    if _PHYSICAL_OFFSET.unpack_from(buffer, position + record.PHYSICAL_OFFSET_AT)[0] != base_offset + position:
-        return False
-    try:
-        return record.read_head(buffer, position, base_offset + position) is not None
-    except CorruptRecord:
-        return False

@@ -1,0 +1,32 @@
+"""Names of directories and files in a store, as RocketMQ has them."""
+
+COMMIT_LOG = "commitlog"
+QUEUES = "consumequeue"
+BATCH_QUEUES = "batchconsumequeue"
+QUEUE_EXTENSIONS = "consumequeue_ext"
+INDEX = "index"
+CONFIG = "config"
+ABORT = "abort"
+CHECKPOINT = "checkpoint"
+LOCK = "lock"
+TIMER_LOG = "timerlog"
+TIMER_WHEEL = "timerwheel"
+TIMER_CHECKPOINT = "timercheck"  # in `config`
+MANIFEST = "skyrocket.manifest"  # ours; RocketMQ leaves it alone
+
+NAME_DIGITS = 20
+
+
+def offset_name(offset: int) -> str:
+    """The name of a file that begins at an offset."""
+    return f"{offset:0{NAME_DIGITS}d}"
+
+
+def parse_offset_name(name: str) -> int | None:
+    """The offset that a file name means; None for any other name."""
+    return int(name) if len(name) == NAME_DIGITS and name.isascii() and name.isdigit() else None
+
+
+def is_directory_name(name: str) -> bool:
+    """Whether a topic can have a directory of its own; a damaged name must not lead out of the store."""
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name

@@ -1,0 +1,59 @@
+"""The files under `config/`, each with its decoder."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from skyrocket.errors import DataError
+from skyrocket.format.config_files import (
+    consumer_filters,
+    consumer_offsets,
+    delay_offsets,
+    order_info,
+    queue_mapping,
+    request_mode,
+    subscription_groups,
+    timer_metrics,
+    topics,
+    transaction_metrics,
+)
+from skyrocket.offline.offset_files import read_at
+from skyrocket.offline.store_files import StoreFiles
+
+_MAX_BYTES = 1 << 30
+
+CONFIG_FILES: dict[str, Callable[[bytes], Any]] = {
+    "topics.json": topics.decode,
+    "subscriptionGroup.json": subscription_groups.decode,
+    "consumerOffset.json": consumer_offsets.decode,
+    "lmqConsumerOffset.json": consumer_offsets.decode,
+    "consumerFilter.json": consumer_filters.decode,
+    "delayOffset.json": delay_offsets.decode,
+    "consumerOrderInfo.json": order_info.decode,
+    "topicQueueMapping.json": queue_mapping.decode,
+    "messageRequestMode.json": request_mode.decode,
+    "timermetrics": timer_metrics.decode,
+    "transactionMetrics": transaction_metrics.decode,
+}
+
+
+def load_config(store: StoreFiles, name: str) -> Any:
+    """The content of a file as the broker would get it: from the file, else from its backup; None without both."""
+    for path in (store.config / name, store.config / f"{name}.bak"):
+        content, problem = decode_config(path, name)
+        if content is not None and problem is None:
+            return content
+    return None
+
+
+def decode_config(path: Path, name: str) -> tuple[Any, str | None]:
+    """The content of one file, or what is wrong with it; neither when it does not exist."""
+    if not path.exists():
+        return None, None
+    data = read_at(path, 0, _MAX_BYTES)
+    if not data.strip():
+        return None, "the file is empty"
+    try:
+        return CONFIG_FILES[name](data), None
+    except (DataError, ValueError) as error:
+        return None, str(error)
