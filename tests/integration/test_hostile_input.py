@@ -24,8 +24,7 @@ from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.remoting.client import RemotingClient
-from tests.golden_wire import all_frames, capture_lines
-from tests.integration.broker_fixture import (
+from tests.cluster.broker.broker_fixture import (
     PULL_CODES,
     RunningBroker,
     message,
@@ -33,7 +32,8 @@ from tests.integration.broker_fixture import (
     pull_request,
     running_broker,
 )
-from tests.integration.test_metrics import get
+from tests.cluster.broker.test_metrics import get
+from tests.golden_wire import all_frames, capture_lines
 
 # ── what the real servers answered ───────────────────────────────────────────────────────────────────────────────────
 

@@ -23,7 +23,7 @@ from skyrocket.protocol.requests.clients import HeartBeat
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import command_of
-from tests.integration.broker_fixture import heartbeat, message, pull_request
+from tests.cluster.broker.broker_fixture import heartbeat, message, pull_request
 from tests.integration.test_hostile_input import Program, program
 
 FEW, MANY = 100, 10_000
