@@ -20,7 +20,7 @@ from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from tests.cluster.broker.transaction_producer import TOPIC, TransactionProducer
 from tests.integration.program import Standalone
-from tests.unit.broker.test_transaction_model import TransactionsAgainstAModel
+from tests.unit.broker.transaction_model import TransactionsAgainstAModel
 
 SETTINGS: Final = (
     "transactionTimeOut=200",

@@ -3,16 +3,12 @@
 import asyncio
 import base64
 import contextlib
-import os
 import random
 import re
 import socket
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +24,12 @@ from tests.cluster.broker.broker_fixture import (
     PULL_CODES,
     RunningBroker,
     message,
-    port_with_vip_port,
     pull_request,
     running_broker,
 )
-from tests.cluster.broker.test_metrics import get
 from tests.golden_wire import all_frames, capture_lines
+from tests.http_get import get
+from tests.integration.measured import MeasuredProgram, measured
 
 # ── what the real servers answered ───────────────────────────────────────────────────────────────────────────────────
 
@@ -187,45 +183,6 @@ MAX_GROWTH_MB = 60
 _OBEYED = frozenset({17, 25, 26, 50, 51, 104, 200, 205, 206, 207, 215, 216, 217, 218, 318, 325, 327, 401, 2001, 2002})
 
 
-@dataclass
-class Program:
-    """`skyrocket standalone` and its ports."""
-
-    process: "subprocess.Popen[str]"
-    name_server: int
-    broker: int
-
-    @property
-    def resident_mb(self) -> float:
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        match = re.search(r"VmRSS:\s+(\d+) kB", text)
-        assert match is not None
-        return int(match[1]) / 1024
-
-
-@contextlib.contextmanager
-def program(folder: Path, *settings: str) -> Iterator[Program]:
-    port = port_with_vip_port()
-    command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", str(port)]
-    command += ["--broker-ip", "127.0.0.1", "--store", str(folder / "store")]
-    for setting in ("mappedFileSizeCommitLog=16777216", *settings):
-        command += ["--set", setting]
-    log = (folder / "log").open("w")
-    with (
-        log,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "HOME": str(folder)}
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            ready = re.search(r"namesrv=\S+:(\d+) broker=\S+:(\d+)", process.stdout.readline())
-            assert ready is not None, (folder / "log").read_text()
-            yield Program(process, int(ready[1]), int(ready[2]))
-        finally:
-            process.kill()
-
-
 class HostileFrames:
     """Frames of many kinds, none of them what it should be; the same for the same seed."""
 
@@ -337,7 +294,7 @@ async def honest_work(address: str, stop: asyncio.Event) -> tuple[int, float]:
 
 
 async def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(tmp_path: Path) -> None:
-    async def main(running: Program) -> None:
+    async def main(running: MeasuredProgram) -> None:
         stop = asyncio.Event()
         address = f"127.0.0.1:{running.broker}"
         hostile = HostileFrames(20261116)
@@ -373,5 +330,5 @@ async def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(t
 
     with socket.create_server(("127.0.0.1", 0)) as probe:
         metrics_port = int(probe.getsockname()[1])
-    with program(tmp_path, "metricsExporterType=PROM", f"metricsPromExporterPort={metrics_port}") as running:
+    with measured(tmp_path, "metricsExporterType=PROM", f"metricsPromExporterPort={metrics_port}") as running:
         await main(running)

@@ -32,11 +32,15 @@ class RunningBroker:
         self.port = address.port
         self.client = RemotingClient()
 
-    async def send(self, body: bytes = b"x", *, topic: str = TOPIC, queue_id: int = 0) -> SendMessageAnswer:
-        return (await self.client.call(self.address, message(topic, queue_id), body)).header
+    async def send(
+        self, body: bytes = b"x", *, topic: str = TOPIC, queue_id: int = 0, properties: str = ""
+    ) -> SendMessageAnswer:
+        return (await self.client.call(self.address, message(topic, queue_id, properties), body)).header
 
-    async def pull(self, offset: int = 0, *, queue_id: int = 0, suspend_ms: int = 0) -> Reply[PullMessageAnswer]:
-        request = pull_request(offset, queue_id, suspend_ms)
+    async def pull(
+        self, offset: int = 0, *, queue_id: int = 0, suspend_ms: int = 0, expression: str = "*", count: int = 32
+    ) -> Reply[PullMessageAnswer]:
+        request = pull_request(offset, queue_id, suspend_ms, expression=expression, count=count)
         return await self.client.call(self.address, request, accepted=PULL_CODES, timeout_seconds=suspend_ms / 1000 + 3)
 
     async def beat(self, client_id: str = "one", group: str = GROUP) -> None:
@@ -58,17 +62,25 @@ def message(topic: str = TOPIC, queue_id: int = 0, properties: str = "") -> Send
     )
 
 
-def pull_request(offset: int = 0, queue_id: int = 0, suspend_ms: int = 0, *, topic: str = TOPIC) -> PullMessage:
+def pull_request(
+    offset: int = 0,
+    queue_id: int = 0,
+    suspend_ms: int = 0,
+    *,
+    topic: str = TOPIC,
+    expression: str = "*",
+    count: int = 32,
+) -> PullMessage:
     return PullMessage(
         consumer_group=GROUP,
         topic=topic,
         queue_id=queue_id,
         queue_offset=offset,
-        max_msg_nums=32,
+        max_msg_nums=count,
         sys_flag=0x4 | (0x2 if suspend_ms else 0),
         commit_offset=0,
         suspend_timeout_millis=suspend_ms,
-        subscription="*",
+        subscription=expression,
         expression_type="TAG",
     )
 

@@ -15,16 +15,8 @@ from skyrocket.cli.program.settings import Sections
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.format.record import decode_records
-from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.access import ACL, ACLS, USER, USERS, UserInfo
-from skyrocket.protocol.bodies.assignment import ASSIGNMENT_QUERY, REQUEST_MODE_BODY, AssignmentQuery, RequestMode
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK, BatchAck, BatchAckEntry
-from skyrocket.protocol.bodies.groups import GROUP_CONFIG_LIST, SUBSCRIPTION_GROUP, GroupConfigList
 from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, Heartbeat, ProducerData
-from skyrocket.protocol.bodies.locks import QUEUE_LOCKS, QueueLocks
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG_LIST, TopicConfigList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission
@@ -50,14 +42,17 @@ from skyrocket.remoting.server import RemotingServer
 from tests.cluster.broker.access_fixture import (
     ALICE,
     ALICE_RIGHTS,
+    NAMES,
     ROOT,
     WITH_USERS,
     Person,
     acl_body,
     allow,
     asking,
+    bodies,
     broker_with_users,
     make_alice,
+    served_codes,
 )
 from tests.cluster.broker.broker_fixture import PULL_CODES, SMALL, heartbeat, message, pull_request, running_broker
 from tests.cluster.namesrv.name_server_fixture import running as running_name_server
@@ -65,43 +60,6 @@ from tests.cluster.namesrv.name_server_fixture import running as running_name_se
 SECRETS = ("12345678", "secret123")
 
 # Everything that a request may name belongs to somebody else.
-NAMES = {
-    **dict.fromkeys(("topic", "b", "originTopic"), "TopicDenied"),
-    **dict.fromkeys(("group", "consumerGroup", "groupName", "destGroup", "srcGroup", "compareGroup"), "CG_denied"),
-    "a": "PG",
-    "producerGroup": "PG",
-    "queueId": "0",
-    "offset": "0",
-    "username": "rocketmq",
-    "subject": "User:alice",
-    "topicList": "TopicDenied",
-    "filterGroups": "CG_denied",
-    "clientID": "one",
-}
-_SUBSCRIPTION = SubscriptionData("TopicDenied")
-
-
-def bodies() -> dict[int, bytes]:
-    """Of those requests that name things in their bodies."""
-    topic, group = TopicConfig("TopicDenied"), SubscriptionGroup("CG_denied")
-    return {
-        RequestCode.HEART_BEAT: heartbeat("one", "CG_denied", "TopicDenied"),
-        RequestCode.CHECK_CLIENT_CONFIG: CLIENT_CONFIG_CHECK.encode(ClientConfigCheck("one", "CG", _SUBSCRIPTION)),
-        RequestCode.LOCK_BATCH_MQ: QUEUE_LOCKS.encode(QueueLocks("CG_denied", "one")),
-        RequestCode.UNLOCK_BATCH_MQ: QUEUE_LOCKS.encode(QueueLocks("CG_denied", "one")),
-        RequestCode.BATCH_ACK_MESSAGE: BATCH_ACK.encode(BatchAck("b", (BatchAckEntry("CG_denied", "TopicDenied"),))),
-        RequestCode.QUERY_ASSIGNMENT: ASSIGNMENT_QUERY.encode(AssignmentQuery("TopicDenied", "CG_denied")),
-        RequestCode.SET_MESSAGE_REQUEST_MODE: REQUEST_MODE_BODY.encode(RequestMode("TopicDenied", "CG_denied")),
-        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: TOPIC_CONFIG_LIST.encode(TopicConfigList((topic,))),
-        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: SUBSCRIPTION_GROUP.encode(group),
-        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: GROUP_CONFIG_LIST.encode(GroupConfigList((group,))),
-    }
-
-
-def served_codes(broker: Broker) -> list[int]:
-    codes = [route.code for route in broker.parts.router.routes() if route.code is not None]
-    assert len(codes) > 70
-    return [*codes, 60_000]  # and one that nobody knows
 
 
 # ── every request ────────────────────────────────────────────────────────────────────────────────────────────────────

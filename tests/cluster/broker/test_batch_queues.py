@@ -10,12 +10,12 @@ from skyrocket.format.record import decode_records
 from skyrocket.format.sys_flag import INNER_BATCH, NEED_UNWRAP
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessageAnswer
-from tests.cluster.broker.test_broker import TOPIC, Running, message, running
+from tests.cluster.broker.broker_fixture import TOPIC, RunningBroker, message, running_broker
 
 BATCHES = TopicConfig(TOPIC, 4, 4, 6, attributes={"+queue.type": "BatchCQ"})
 
 
-async def send_batch(given: Running, first: int, count: int, key: str | None) -> SendMessageAnswer:
+async def send_batch(given: RunningBroker, first: int, count: int, key: str | None) -> SendMessageAnswer:
     body = encode_batch([BatchElement(0, b"%d" % i, b"UNIQ_KEY\x01M%d\x02" % i) for i in range(first, first + count)])
     single = message(properties="" if key is None else f"UNIQ_KEY\1{key}\2WAIT\1true\2")
     values = {field.attribute: getattr(single, field.attribute) for field in SendBatchMessage.wire_fields}
@@ -23,13 +23,13 @@ async def send_batch(given: Running, first: int, count: int, key: str | None) ->
     return reply.header
 
 
-async def unwrapped(given: Running, offset: int) -> list[tuple[int, bytes]]:
+async def unwrapped(given: RunningBroker, offset: int) -> list[tuple[int, bytes]]:
     reply = await given.pull(offset, count=100)
     return [(found.queue_offset, found.body) for found in decode_messages(reply.body, "broker-a")]
 
 
 async def test_a_batch_is_one_record_with_consecutive_offsets_and_is_still_one_after_a_restart(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         given.broker.tables.topics.update(BATCHES)
         for number in range(3):
             answer = await send_batch(given, number * 10, 10, f"B{number}")
@@ -52,20 +52,20 @@ async def test_a_batch_is_one_record_with_consecutive_offsets_and_is_still_one_a
         for file in (tmp_path / "store" / directory).rglob("0*"):
             if file.is_file():
                 file.unlink()
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         assert await unwrapped(given, 0) == [(i, b"%d" % i) for i in range(30)]
         assert (await send_batch(given, 30, 5, "B3")).queue_offset == 30
 
 
 async def test_an_offset_inside_a_batch_gives_the_whole_batch_to_be_cut_by_the_client(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         given.broker.tables.topics.update(BATCHES)
         await send_batch(given, 0, 10, "B")
         assert await unwrapped(given, 5) == [(i, b"%d" % i) for i in range(10)]
 
 
 async def test_single_messages_and_batches_of_old_clients_are_records_of_their_own(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         given.broker.tables.topics.update(BATCHES)
         assert (await given.send(b"single")).queue_offset == 0
         answer = await send_batch(given, 1, 3, None)  # 4.9 gives a batch no key

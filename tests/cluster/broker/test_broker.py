@@ -3,15 +3,13 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
-from skyrocket.broker.broker import Broker
-from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
+from skyrocket.config.sections import BrokerConfig, FlushDiskType
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
 from skyrocket.model.message_queue import MessageQueue
@@ -34,7 +32,7 @@ from skyrocket.protocol.errors import (
 )
 from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeat, UnregisterClient
 from skyrocket.protocol.requests.locks import LockBatchMq, UnlockBatchMq
-from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageAnswer, SendMessageV2
+from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageAnswer
 from skyrocket.protocol.requests.offsets import (
     GetEarliestMsgStoreTime,
     GetMaxOffset,
@@ -43,7 +41,7 @@ from skyrocket.protocol.requests.offsets import (
     SearchOffsetByTimestamp,
     UpdateConsumerOffset,
 )
-from skyrocket.protocol.requests.pulling import PullMessage, PullMessageAnswer
+from skyrocket.protocol.requests.pulling import PullMessageAnswer
 from skyrocket.protocol.requests.query import QueryMessage, ViewMessageById
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.answers import Outcome
@@ -51,93 +49,44 @@ from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import Reply, command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
+from tests.cluster.broker.broker_fixture import (
+    GROUP,
+    PULL_CODES,
+    SMALL,
+    TOPIC,
+    RunningBroker,
+    message,
+    pull_request,
+    running_broker,
+)
 from tests.cluster.namesrv import name_server_fixture
 from tests.waiting import until
 
-SMALL = StoreConfig(commit_log_file_size=1 << 20, preallocate_bytes=1 << 16, index_slots=1000, index_entries=4000)
-PULL_CODES = frozenset({0, 19, 20, 21})
-TOPIC, GROUP = "Orders", "Shop"
 
+class Member:
+    """A client that is told of changes in its group."""
 
-class Running:
-    """A broker and a client that talks to it."""
-
-    def __init__(self, broker: Broker, address: str) -> None:
-        self.broker = broker
+    def __init__(self, address: str) -> None:
         self.address = address
         self.notified: list[str] = []
         router = Router()
         router.register(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self._notice)
         self.client = RemotingClient(router=router)
 
+    async def __aenter__(self) -> Self:
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+
     def _notice(self, _: Peer, request: RemotingCommand) -> Outcome:
         self.notified.append((request.ext_fields or {})["consumerGroup"])
         return None
 
-    async def send(
-        self, body: bytes, *, topic: str = TOPIC, queue_id: int = 0, properties: str = ""
-    ) -> SendMessageAnswer:
-        reply = await self.client.call(self.address, message(topic, queue_id, properties), body)
-        return reply.header
-
-    async def pull(
-        self, offset: int, *, queue_id: int = 0, expression: str = "*", suspend_ms: int = 0, count: int = 32
-    ) -> Reply[PullMessageAnswer]:
-        request = pull_request(offset, queue_id, expression, suspend_ms, count)
-        return await self.client.call(self.address, request, accepted=PULL_CODES, timeout_seconds=suspend_ms / 1000 + 3)
-
-
-def message(topic: str = TOPIC, queue_id: int = 0, properties: str = "") -> SendMessageV2:
-    return SendMessageV2(
-        producer_group="Producers",
-        topic=topic,
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=queue_id,
-        sys_flag=0,
-        born_timestamp=1_700_000_000_000,
-        flag=0,
-        properties=properties,
-        reconsume_times=0,
-    )
-
-
-def pull_request(
-    offset: int, queue_id: int = 0, expression: str = "*", suspend_ms: int = 0, count: int = 32
-) -> PullMessage:
-    return PullMessage(
-        consumer_group=GROUP,
-        topic=TOPIC,
-        queue_id=queue_id,
-        queue_offset=offset,
-        max_msg_nums=count,
-        sys_flag=0x4 | (0x2 if suspend_ms else 0),
-        commit_offset=0,
-        suspend_timeout_millis=suspend_ms,
-        subscription=expression,
-        expression_type="TAG",
-    )
-
 
 def bodies(reply: Reply[PullMessageAnswer]) -> list[bytes]:
     return [record.body for record in decode_records(reply.body)]
-
-
-@contextlib.asynccontextmanager
-async def running(
-    folder: Path, config: BrokerConfig | None = None, store: StoreConfig = SMALL
-) -> AsyncIterator[Running]:
-    chosen = replace(
-        config or BrokerConfig(),
-        listen_port=0,
-        bind_address="127.0.0.1",
-        broker_ip="127.0.0.1",
-        store_root=str(folder / "store"),
-    )
-    async with Broker(chosen, store) as broker:
-        given = Running(broker, str(await broker.start()))
-        async with given.client:
-            yield given
 
 
 # ── sending and pulling ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +94,7 @@ async def running(
 
 @pytest.mark.requirement("C078")
 async def test_what_is_sent_can_be_pulled_at_once(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         sent = [await given.send(b"%d" % i, properties=f"KEYS\x01k\x02UNIQ_KEY\x01U{i}\x02") for i in range(3)]
         assert [answer.queue_offset for answer in sent] == [0, 1, 2]
         assert sent[0].transaction_id == "U0"
@@ -166,7 +115,7 @@ async def test_what_is_sent_can_be_pulled_at_once(tmp_path: Path) -> None:
 
 
 async def test_both_names_of_fields_and_both_header_forms_are_understood(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.client.call(given.address, SendMessage(**_values()), b"long")
         command = command_of(message(), b"binary")
         command.serialize_type = SerializeType.ROCKETMQ
@@ -185,7 +134,7 @@ def _values() -> dict[str, Any]:
 
 
 async def test_many_sends_at_once_keep_their_order_and_get_their_own_answers(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.send(b"first")
         answers = await asyncio.gather(*(given.send(b"%d" % i) for i in range(500)))
         assert [answer.queue_offset for answer in answers] == list(range(1, 501))
@@ -196,7 +145,7 @@ async def test_many_sends_at_once_keep_their_order_and_get_their_own_answers(tmp
 
 
 async def test_a_oneway_send_alone_in_its_turn_is_stored(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.client.call_oneway(given.address, message(), b"alone")
         deadline = time.monotonic() + 60
         while not (found := bodies(await given.pull(0))) and time.monotonic() < deadline:
@@ -205,7 +154,7 @@ async def test_a_oneway_send_alone_in_its_turn_is_stored(tmp_path: Path) -> None
 
 
 async def test_a_batch_is_stored_as_messages_of_their_own(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         body = encode_batch([BatchElement(0, b"%d" % i, b"UNIQ_KEY\x01B%d\x02" % i) for i in range(4)])
         request = SendBatchMessage(**{**_values(), "batch": True})
         one, batch, two = await asyncio.gather(
@@ -221,7 +170,7 @@ async def test_a_batch_is_stored_as_messages_of_their_own(tmp_path: Path) -> Non
 
 async def test_sends_are_answered_when_the_disk_has_them(tmp_path: Path) -> None:
     store = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
-    async with running(tmp_path, store=store) as given:
+    async with running_broker(tmp_path, store=store) as given:
         await asyncio.gather(*(given.send(b"%d" % i) for i in range(50)))
         log = given.broker.store.commit_log
         assert log.flushed_offset == log.written_offset
@@ -231,7 +180,7 @@ async def test_sends_are_answered_when_the_disk_has_them(tmp_path: Path) -> None
 @pytest.mark.requirement("C091", "C078")
 async def test_refusals_of_a_send_say_what_rocketmq_says(tmp_path: Path) -> None:
     config = BrokerConfig(auto_create_topic=False)
-    async with running(tmp_path, config, replace(SMALL, max_message_size=1000)) as given:
+    async with running_broker(tmp_path, config, replace(SMALL, max_message_size=1000)) as given:
         with pytest.raises(TopicNotExist, match=r"topic\[Orders\] not exist, apply first please!") as refused:
             await given.send(b"x")
         assert refused.value.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
@@ -251,7 +200,7 @@ async def test_refusals_of_a_send_say_what_rocketmq_says(tmp_path: Path) -> None
 
 @pytest.mark.requirement("C002", "B003", "C112")
 async def test_the_code_of_a_pull_says_where_its_offset_lies(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.send(b"0", properties="TAGS\x01red\x02")
         await given.send(b"1", properties="TAGS\x01blue\x02")
         seen = [
@@ -277,7 +226,7 @@ async def test_the_code_of_a_pull_says_where_its_offset_lies(tmp_path: Path) -> 
 
 @pytest.mark.requirement("A038", "B036")
 async def test_a_waiting_pull_is_woken_by_its_message_at_once(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.send(b"0")
         waiting = asyncio.create_task(given.pull(1, suspend_ms=20_000))
         filtered = asyncio.create_task(given.pull(1, suspend_ms=20_000, expression="red"))
@@ -294,7 +243,7 @@ async def test_a_waiting_pull_is_woken_by_its_message_at_once(tmp_path: Path) ->
 
 
 async def test_a_waiting_pull_is_answered_when_its_time_is_over(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.send(b"0")
         began = time.monotonic()
         pulled = await given.pull(1, suspend_ms=300)
@@ -306,7 +255,7 @@ async def test_a_waiting_pull_is_answered_when_its_time_is_over(tmp_path: Path) 
 
 
 async def test_offsets_are_committed_and_queried(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         client, address = given.client, given.address
         for i in range(3):
             await given.send(b"%d" % i)
@@ -333,7 +282,7 @@ async def test_offsets_are_committed_and_queried(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("C004")
 async def test_messages_are_found_by_key(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.send(b"a", properties="KEYS\x01k1\x02UNIQ_KEY\x01U1\x02")
         await given.send(b"b", properties="KEYS\x01k2\x02")
         query = QueryMessage(topic=TOPIC, key="k2", max_num=32, begin_timestamp=0, end_timestamp=1 << 62)
@@ -346,7 +295,7 @@ async def test_messages_are_found_by_key(tmp_path: Path) -> None:
 
 
 async def test_a_queue_is_locked_for_one_client(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         queue = MessageQueue(TOPIC, "broker-a", 0)
 
         async def held(client_id: str) -> tuple[MessageQueue, ...]:
@@ -366,14 +315,13 @@ async def test_a_queue_is_locked_for_one_client(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("A070")
 async def test_members_of_a_group_hear_when_one_comes_or_goes(tmp_path: Path) -> None:
-    async with running(tmp_path) as first:
-        second = Running(first.broker, first.address)
-        async with second.client:
+    async with running_broker(tmp_path) as given, Member(given.address) as first:
+        async with Member(given.address) as second:
             await beat(first, "one")
             await beat(second, "two")
             await until(lambda: len(first.notified) == 2 and len(second.notified) == 1)
             assert await members(first) == {"one", "two"}
-            assert first.broker.tables.topics.find(f"%RETRY%{GROUP}") is not None
+            assert given.broker.tables.topics.find(f"%RETRY%{GROUP}") is not None
             leave = UnregisterClient(client_id="two", consumer_group=GROUP, producer_group="Producers")
             await second.client.call(second.address, leave)
             await until(lambda: len(first.notified) == 3)
@@ -383,7 +331,7 @@ async def test_members_of_a_group_hear_when_one_comes_or_goes(tmp_path: Path) ->
         assert await members(first) == {"one"}
 
 
-async def beat(given: Running, client_id: str) -> None:
+async def beat(given: RunningBroker | Member, client_id: str) -> None:
     data = ConsumerData(
         GROUP, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (SubscriptionData(TOPIC),)
     )
@@ -392,7 +340,7 @@ async def beat(given: Running, client_id: str) -> None:
     assert reply.header.supports_v2
 
 
-async def members(given: Running) -> set[str]:
+async def members(given: RunningBroker | Member) -> set[str]:
     reply = await given.client.call(given.address, GetConsumerListByGroup(consumer_group=GROUP))
     return set(CONSUMER_LIST.decode(reply.body).client_ids)
 
@@ -402,14 +350,14 @@ async def members(given: Running) -> set[str]:
 
 @pytest.mark.requirement("A068")
 async def test_a_restart_keeps_messages_topics_groups_and_offsets(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         for i in range(5):
             await given.send(b"%d" % i)
         await given.pull(0)
         update = UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=4)
         await given.client.call(given.address, update)
     assert not (tmp_path / "store" / "abort").exists()
-    async with running(tmp_path, BrokerConfig(auto_create_topic=False, auto_create_group=False)) as given:
+    async with running_broker(tmp_path, BrokerConfig(auto_create_topic=False, auto_create_group=False)) as given:
         query = QueryConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0)
         assert (await given.client.call(given.address, query)).header.offset == 4
         assert bodies(await given.pull(0)) == [b"%d" % i for i in range(5)]
@@ -417,7 +365,7 @@ async def test_a_restart_keeps_messages_topics_groups_and_offsets(tmp_path: Path
 
 
 async def test_stopping_answers_pulls_that_wait(tmp_path: Path) -> None:
-    async with running(tmp_path) as given:
+    async with running_broker(tmp_path) as given:
         await given.send(b"0")
         waiting = asyncio.create_task(given.pull(1, suspend_ms=20_000))
         await asyncio.sleep(0.1)
@@ -431,7 +379,7 @@ async def test_a_broker_registers_new_topics_at_once_and_leaves_with_a_word(tmp_
     async with name_server_fixture.running(tmp_path) as (_, name_server), RemotingClient() as client:
         config = BrokerConfig(name_servers=str(name_server))
         route = GetRouteInfoByTopic(topic=TOPIC)
-        async with running(tmp_path, config) as given:
+        async with running_broker(tmp_path, config) as given:
             with pytest.raises(TopicNotExist):
                 await client.call(str(name_server), route)
             await given.send(b"0")

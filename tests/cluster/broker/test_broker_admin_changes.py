@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -71,9 +70,8 @@ from skyrocket.protocol.requests.offsets import (
 )
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from tests import ROOT
-from tests.cluster.broker.test_broker import GROUP, SMALL, TOPIC, Running, message, running
+from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
 from tests.cluster.namesrv import name_server_fixture
-from tests.loops import run_bounded
 
 
 def topic(name: str, **changes: Any) -> UpdateAndCreateTopic:
@@ -93,19 +91,11 @@ def saved(folder: Path, name: str) -> Any:
     return json.loads((folder / "store" / "config" / name).read_bytes())
 
 
-def in_broker(folder: Path, scenario: Callable[[Running], Awaitable[None]], config: BrokerConfig | None = None) -> None:
-    async def main() -> None:
-        async with running(folder, config) as given:
-            await scenario(given)
-
-    run_bounded(main())
-
-
-async def change(given: Running, text: str) -> None:
+async def change(given: RunningBroker, text: str) -> None:
     await given.client.call(given.address, UpdateBrokerConfig(), text.encode())
 
 
-async def shown(given: Running) -> dict[str, str]:
+async def shown(given: RunningBroker) -> dict[str, str]:
     reply = await given.client.call(given.address, GetBrokerConfig())
     return parse_properties(bytes(reply.body).decode())
 
@@ -113,8 +103,8 @@ async def shown(given: Running) -> dict[str, str]:
 # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_topic_is_on_disk_when_its_creator_hears_of_success(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_a_topic_is_on_disk_when_its_creator_hears_of_success(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         for number in range(5):
             attributes = "+message.type=FIFO" if number else None
             await given.client.call(given.address, topic(f"T{number}", order=True, attributes=attributes))
@@ -127,11 +117,9 @@ def test_a_topic_is_on_disk_when_its_creator_hears_of_success(tmp_path: Path) ->
         config = json.loads(bytes(reply.body))
         assert (config["order"], config["attributes"]) == (True, {"message.type": "FIFO"})
 
-    in_broker(tmp_path, scenario)
 
-
-def test_many_topics_are_created_together_or_not_at_all(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_many_topics_are_created_together_or_not_at_all(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         good = TOPIC_CONFIG_LIST.encode(TopicConfigList((TopicConfig("A"), TopicConfig("B", 2, 2))))
         await given.client.call(given.address, UpdateAndCreateTopicList(), good)
         assert {"A", "B"} <= saved(tmp_path, "topics.json")["topicConfigTable"].keys()
@@ -140,11 +128,9 @@ def test_many_topics_are_created_together_or_not_at_all(tmp_path: Path) -> None:
             await given.client.call(given.address, UpdateAndCreateTopicList(), bad)
         assert given.broker.tables.topics.find("C") is None
 
-    in_broker(tmp_path, scenario)
 
-
-def test_topics_come_in_pages_for_those_who_ask_so(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_topics_come_in_pages_for_those_who_ask_so(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         call, address = given.client.call, given.address
         everything = await call(address, GetAllTopicConfig())
         total = everything.header.total_topic_num
@@ -165,11 +151,9 @@ def test_topics_come_in_pages_for_those_who_ask_so(tmp_path: Path) -> None:
         assert len(GROUP_TABLE.decode(groups.body).groups) == 3
         assert groups.header.total_group_num == len(given.broker.tables.groups.groups)
 
-    in_broker(tmp_path, scenario)
 
-
-def test_a_deleted_topic_takes_queues_offsets_and_retry_topics_with_it(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_a_deleted_topic_takes_queues_offsets_and_retry_topics_with_it(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         call, address = given.client.call, given.address
         for _ in range(3):
             await given.send(b"old")
@@ -193,26 +177,24 @@ def test_a_deleted_topic_takes_queues_offsets_and_retry_topics_with_it(tmp_path:
         query = QueryConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0)
         assert (await call(address, query)).header.offset == 0
 
-    in_broker(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("flush", FlushDiskType)
 async def test_a_message_sent_in_the_same_breath_does_not_bring_a_deleted_topic_back(
     tmp_path: Path, flush: FlushDiskType
 ) -> None:
-    async with running(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
+    async with running_broker(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
         await given.send(b"first")
         deletion = given.client.call(given.address, DeleteTopicInBroker(topic=TOPIC))
         await asyncio.gather(*(given.send(b"more") for _ in range(20)), deletion)
         assert given.broker.tables.topics.find(TOPIC) is None
         assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]
     assert not (tmp_path / "store" / "consumequeue" / TOPIC).exists()
-    async with running(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
+    async with running_broker(tmp_path, store=replace(SMALL, flush_disk_type=flush)) as given:
         assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]
 
 
-def test_system_topics_are_guarded_unless_the_setting_says_otherwise(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_system_topics_are_guarded_unless_the_setting_says_otherwise(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         request = topic("BenchmarkTest", write_queue_nums=2)
         with pytest.raises(InvalidParameter, match="conflict with system topic"):
             await given.client.call(given.address, request)
@@ -224,15 +206,13 @@ def test_system_topics_are_guarded_unless_the_setting_says_otherwise(tmp_path: P
         await given.client.call(given.address, mixed)
         assert given.broker.tables.topics.topics["BenchmarkTest"].write_queues == 2
 
-    in_broker(tmp_path, scenario)
-
 
 # ── groups ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("field", [{}, {"clean_offset": True}, {"remove_offset": True}])
-def test_a_deleted_group_leaves_its_offsets_unless_told_otherwise(tmp_path: Path, field: dict[str, bool]) -> None:
-    async def scenario(given: Running) -> None:
+async def test_a_deleted_group_leaves_its_offsets_unless_told_otherwise(tmp_path: Path, field: dict[str, bool]) -> None:
+    async with running_broker(tmp_path) as given:
         call, address = given.client.call, given.address
         group = SUBSCRIPTION_GROUP.encode(SubscriptionGroup("Buyers", retry_max_times=3))
         await call(address, UpdateAndCreateSubscriptionGroup(), group)
@@ -245,11 +225,9 @@ def test_a_deleted_group_leaves_its_offsets_unless_told_otherwise(tmp_path: Path
         offsets = CONSUMER_OFFSET_TABLE.decode(reply.body).offsets
         assert dict(offsets) == ({} if field else {f"{TOPIC}@Buyers": {0: 1}})
 
-    in_broker(tmp_path, scenario)
 
-
-def test_to_look_at_a_group_makes_it_only_where_groups_make_themselves(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_to_look_at_a_group_makes_it_only_where_groups_make_themselves(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         await given.client.call(given.address, GetSubscriptionGroupConfig(group="Curious"))
         assert given.broker.tables.groups.find("Curious") is not None
         await change(given, "autoCreateSubscriptionGroup=false\n")
@@ -260,11 +238,10 @@ def test_to_look_at_a_group_makes_it_only_where_groups_make_themselves(tmp_path:
             await given.client.call(given.address, UpdateAndCreateSubscriptionGroupList(), both)
         assert given.broker.tables.groups.find("Good") is None
 
-    in_broker(tmp_path, scenario)
 
+async def test_a_topic_can_be_forbidden_to_a_group_and_allowed_again(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
 
-def test_a_topic_can_be_forbidden_to_a_group_and_allowed_again(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
         async def asked(readable: bool | None) -> bool | None:
             request = UpdateAndGetGroupForbidden(group=GROUP, topic=TOPIC, readable=readable)
             reply = await given.client.call(given.address, request)
@@ -277,18 +254,16 @@ def test_a_topic_can_be_forbidden_to_a_group_and_allowed_again(tmp_path: Path) -
         assert await asked(True) is True
         assert saved(tmp_path, "subscriptionGroup.json")["forbiddenTable"] == {}
 
-    in_broker(tmp_path, scenario)
-
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_changed_setting_is_in_force_shown_and_kept(tmp_path: Path) -> None:
+async def test_a_changed_setting_is_in_force_shown_and_kept(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("# ours\nfileReservedTime = 48\nbrokerName=broker-a\\")
     config = broker_sections("broker", conf, {}, [])[BrokerConfig]
 
-    async def scenario(given: Running) -> None:
+    async with running_broker(tmp_path, config) as given:
         before = await given.client.call(given.address, GetBrokerConfig())
         await change(given, "fileReservedTime=24\nmaxTransferCountOnMessageInMemory=2\nnoSuchKey=1\nuseTLS=true\n")
         assert given.broker.store.config.file_reserved_hours == 24
@@ -304,7 +279,6 @@ def test_a_changed_setting_is_in_force_shown_and_kept(tmp_path: Path) -> None:
         assert pairs["listenPort"] == given.address.rpartition(":")[2]
         assert "noSuchKey" not in pairs
 
-    in_broker(tmp_path, scenario, config)
     text = conf.read_text()
     assert text.startswith("# ours\nfileReservedTime = 48\nbrokerName=broker-a\\\n\n#")
     assert parse_properties(text) == {
@@ -316,19 +290,19 @@ def test_a_changed_setting_is_in_force_shown_and_kept(tmp_path: Path) -> None:
     assert broker_sections("broker", conf, {}, ["fileReservedTime=12"])[StoreConfig].file_reserved_hours == 12
 
 
-def test_without_a_conf_file_changes_are_kept_in_the_store_and_read_at_the_next_start(tmp_path: Path) -> None:
-    in_broker(tmp_path, lambda given: change(given, "deleteWhen=05\nbrokerPermission=4\n"))
+async def test_without_a_conf_file_changes_are_kept_in_the_store_and_read_at_the_next_start(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await change(given, "deleteWhen=05\nbrokerPermission=4\n")
     options = {"storePathRootDir": str(tmp_path / "store")}
     sections = broker_sections("broker", None, options, [])
     assert (sections[StoreConfig].delete_when, sections[BrokerConfig].broker_permission) == ("05", 4)
 
-    async def scenario(given: Running) -> None:
+    async with running_broker(tmp_path, sections[BrokerConfig]) as given:
         await given.client.call(given.address, topic("Ordered", order=True))
         with pytest.raises(NoPermission, match="sending message is forbidden"):
             await given.send(b"x", topic="Ordered")
         await change(given, "deleteWhen=06\n")
 
-    in_broker(tmp_path, scenario, sections[BrokerConfig])
     again = broker_sections("broker", None, options, [])
     assert (again[StoreConfig].delete_when, again[BrokerConfig].broker_permission) == ("06", 4)
 
@@ -352,11 +326,12 @@ def test_brokers_that_share_a_conf_file_keep_their_changes_apart(tmp_path: Path)
     assert len(set(paths)) == 2
 
 
-def test_a_conf_file_behind_a_link_stays_behind_it(tmp_path: Path) -> None:
+async def test_a_conf_file_behind_a_link_stays_behind_it(tmp_path: Path) -> None:
     real, link = tmp_path / "real.conf", tmp_path / "link.conf"
     real.write_text("traceOn=true\n")
     link.symlink_to(real)
-    in_broker(tmp_path, lambda given: change(given, "fileReservedTime=24"), BrokerConfig(config_path=str(link)))
+    async with running_broker(tmp_path, BrokerConfig(config_path=str(link))) as given:
+        await change(given, "fileReservedTime=24")
     assert link.is_symlink()
     assert parse_properties(real.read_text()) == {"traceOn": "true", "fileReservedTime": "24"}
 
@@ -373,8 +348,8 @@ def test_a_conf_file_behind_a_link_stays_behind_it(tmp_path: Path) -> None:
         ("fileReservedTime=\\u12\n", 1, "string2Properties error"),
     ],
 )
-def test_a_change_that_is_not_allowed_changes_nothing(tmp_path: Path, text: str, code: int, remark: str) -> None:
-    async def scenario(given: Running) -> None:
+async def test_a_change_that_is_not_allowed_changes_nothing(tmp_path: Path, text: str, code: int, remark: str) -> None:
+    async with running_broker(tmp_path, BrokerConfig(config_black_list="configBlackList;deleteWhen")) as given:
         before = await shown(given)
         with pytest.raises(RequestError, match=remark) as refused:
             await change(given, text)
@@ -382,46 +357,38 @@ def test_a_change_that_is_not_allowed_changes_nothing(tmp_path: Path, text: str,
         assert await shown(given) == before
         assert not (tmp_path / "store" / "config" / "broker.properties").exists()
 
-    in_broker(tmp_path, scenario, BrokerConfig(config_black_list="configBlackList;deleteWhen"))
 
-
-def test_a_change_that_cannot_be_kept_is_not_made(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_a_change_that_cannot_be_kept_is_not_made(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, BrokerConfig(config_path=str(tmp_path / "missing" / "broker.conf"))) as given:
         with pytest.raises(SystemFailure, match="nothing was changed, because the settings could not be saved"):
             await change(given, "fileReservedTime=24\n")
         assert given.broker.store.config.file_reserved_hours == 72
 
-    in_broker(tmp_path, scenario, BrokerConfig(config_path=str(tmp_path / "missing" / "broker.conf")))
 
-
-def test_topics_are_created_by_their_first_message_only_while_the_setting_says_so(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_topics_are_created_by_their_first_message_only_while_the_setting_says_so(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         await given.send(b"x", topic="First")
         await change(given, "autoCreateTopicEnable=false\n")
         with pytest.raises(TopicNotExist):
             await given.send(b"x", topic="Second")
         await given.send(b"x", topic="First")
 
-    in_broker(tmp_path, scenario)
 
-
-def test_the_keys_that_take_effect_at_once_are_those_of_the_documentation(tmp_path: Path) -> None:
+async def test_the_keys_that_take_effect_at_once_are_those_of_the_documentation(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     section = page.partition("## Changing a running broker")[2].partition("\n## ")[0]
     listed = section.partition("<!-- at once -->")[2].partition("<!-- end -->")[0]
 
-    async def scenario(given: Running) -> None:
+    async with running_broker(tmp_path) as given:
         assert set(listed.replace("`", "").replace(",", " ").split()) == given.broker.settings.followed_keys
-
-    in_broker(tmp_path, scenario)
 
 
 # ── the broker's own permission ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.requirement("C078")
-def test_without_write_permission_ordered_topics_are_refused(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_without_write_permission_ordered_topics_are_refused(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         await given.client.call(given.address, topic("Ordered", order=True))
         await change(given, "brokerPermission=4\n")
         raw = await name_server_fixture.RawConnection.to(given.broker.identity.address)
@@ -435,11 +402,9 @@ def test_without_write_permission_ordered_topics_are_refused(tmp_path: Path) -> 
         await change(given, "brokerPermission=6\n")
         await given.send(b"x", topic="Ordered")
 
-    in_broker(tmp_path, scenario)
 
-
-def test_without_read_permission_pulls_are_refused_and_those_who_wait_are_woken(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_without_read_permission_pulls_are_refused_and_those_who_wait_are_woken(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         await given.send(b"x")
         waiting = asyncio.create_task(given.pull(1, suspend_ms=20_000))
         while given.broker.feature(PullFeature).polling.held_count == 0:
@@ -452,13 +417,11 @@ def test_without_read_permission_pulls_are_refused_and_those_who_wait_are_woken(
         await change(given, "brokerPermission=6\n")
         assert (await given.pull(0)).code == 0
 
-    in_broker(tmp_path, scenario)
-
 
 async def test_another_permission_raises_the_version_of_topics_and_reaches_the_name_server(tmp_path: Path) -> None:
     async with name_server_fixture.running(tmp_path / "names") as (_, names):
         config = BrokerConfig(name_servers=str(names))
-        async with running(tmp_path, config) as given:
+        async with running_broker(tmp_path, config) as given:
             await given.client.call(given.address, topic(TOPIC))
 
             async def permission() -> int:
@@ -484,8 +447,8 @@ async def test_another_permission_raises_the_version_of_topics_and_reaches_the_n
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_queues_of_topics_that_are_gone_are_cleaned(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_queues_of_topics_that_are_gone_are_cleaned(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         await given.send(b"x", topic="Gone")
         await given.send(b"x", topic="Stays")
         given.broker.tables.topics.delete("Gone")  # as after a crash between the table and the queues
@@ -493,11 +456,9 @@ def test_queues_of_topics_that_are_gone_are_cleaned(tmp_path: Path) -> None:
             await given.client.call(given.address, request)
         assert {queue.topic for queue in given.broker.store.queues} == {"Stays"}
 
-    in_broker(tmp_path, scenario)
 
-
-def test_the_kernel_is_told_how_the_log_is_read(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_the_kernel_is_told_how_the_log_is_read(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         call, address = given.client.call, given.address
         await given.send(b"x")
         reply = await call(address, SetCommitLogReadMode(read_ahead_mode="1"))
@@ -509,8 +470,6 @@ def test_the_kernel_is_told_how_the_log_is_read(tmp_path: Path) -> None:
             await call(address, SetCommitLogReadMode(read_ahead_mode="2"))
         with pytest.raises(SystemFailure, match="set commitlog readahead mode failed"):
             await call(address, SetCommitLogReadMode(read_ahead_mode="x"))
-
-    in_broker(tmp_path, scenario)
 
 
 def _flags_of_log(folder: Path) -> set[str]:
@@ -525,8 +484,8 @@ def _flags_of_log(folder: Path) -> set[str]:
     return flags
 
 
-def test_limits_of_cold_reads_are_kept_and_shown(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_limits_of_cold_reads_are_kept_and_shown(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         call, address = given.client.call, given.address
         await call(address, UpdateColdDataFlowCtrConfig(), b"Shop=1048576\nOther=many\n")
         info = json.loads(bytes((await call(address, GetColdDataFlowCtrInfo())).body))
@@ -535,15 +494,11 @@ def test_limits_of_cold_reads_are_kept_and_shown(tmp_path: Path) -> None:
         info = json.loads(bytes((await call(address, GetColdDataFlowCtrInfo())).body))
         assert info["configTable"] == {}
 
-    in_broker(tmp_path, scenario)
 
-
-def test_a_slave_can_copy_the_offsets_of_delay_levels(tmp_path: Path) -> None:
-    async def scenario(given: Running) -> None:
+async def test_a_slave_can_copy_the_offsets_of_delay_levels(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
         given.broker.feature(DelayFeature).offsets.advance({1: 5, 18: 7})
         reply = await given.client.call(given.address, GetAllDelayOffset())
         table = DELAY_OFFSET_TABLE.decode(reply.body)
         assert dict(table.offsets) == {1: 5, 18: 7}
         assert table.data_version == given.broker.feature(DelayFeature).offsets.data_version
-
-    in_broker(tmp_path, scenario)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import http.client
 import json
 import os
 import random
@@ -24,17 +23,10 @@ from skyrocket.observability.http_endpoint import MAX_CONNECTIONS, HttpEndpoint,
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker
 from tests.cluster.namesrv import name_server_fixture
+from tests.http_get import get
 from tests.waiting import until
 
 OBSERVED = BrokerConfig(metrics_exporter=MetricsExporter.PROM, metrics_port=0)
-
-
-def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    with contextlib.closing(connection):
-        connection.request(method, path)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
 
 
 async def scraped(port: int) -> dict[str, dict[frozenset[tuple[str, str]], float]]:

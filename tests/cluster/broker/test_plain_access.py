@@ -26,13 +26,15 @@ from tests.cluster.broker.access_fixture import (
     ACCOUNTS,
     ADMIN_ACCOUNT,
     ALICE_ACCOUNT,
+    NAMES,
     WITH_USERS,
     Person,
     asking,
+    bodies,
     broker_with_accounts,
+    served_codes,
 )
 from tests.cluster.broker.broker_fixture import PULL_CODES, RunningBroker, message, pull_request, running_broker
-from tests.cluster.broker.test_access_control import NAMES, bodies, served_codes
 from tests.waiting import until
 
 PREFIX = "org.apache.rocketmq.acl.common.AclException: "

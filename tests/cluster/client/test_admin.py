@@ -1,6 +1,5 @@
 """Admin against a real broker."""
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -14,22 +13,11 @@ from skyrocket.client.push_consumer import PushConsumer
 from skyrocket.client.settings import ClientSettings
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
+from tests.client_steps import soon
 from tests.cluster.servers import cluster
 from tests.waiting import until
 
 TOPIC, GROUP = "Orders", "Billing"
-
-
-async def soon(admin: Admin, topic: str, count: int) -> None:
-    """Brokers register a new topic a moment after it was made."""
-    for _ in range(2000):
-        try:
-            if len(await admin.queues(topic)) == count:
-                return
-        except NoRoute:
-            pass
-        await asyncio.sleep(0.02)
-    raise AssertionError("the topic did not appear")
 
 
 async def test_topics_are_made_shown_and_removed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from skyrocket.client.backtracking import QueueMove, ResetPreview
 from skyrocket.client.message import Message
 from skyrocket.client.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
-from tests.cluster.client.test_admin import soon
+from tests.client_steps import soon
 from tests.cluster.servers import cluster
 
 TOPIC, GROUP = "Orders", "Billing"

@@ -18,7 +18,7 @@ from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.errors import MessageIllegal
 from skyrocket.protocol.requests.pop import PopMessage
 from skyrocket.remoting.client import RemotingClient
-from tests.cluster.client.test_admin import soon
+from tests.client_steps import soon
 from tests.cluster.servers import Cluster, cluster
 
 TOPIC, GROUP = "Orders", "Billing"

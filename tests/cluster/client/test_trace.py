@@ -1,6 +1,5 @@
 """Traces of our own clients, as Admin reads them from a real broker."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -28,30 +27,16 @@ from skyrocket.format.trace import (
     Recalled,
     SendKind,
     Sent,
-    TraceEvent,
     TransactionEnded,
     decode_trace,
 )
+from tests.client_steps import told
 from tests.cluster.servers import cluster
 from tests.waiting import until
 
 TOPIC, GROUP = "Orders", "Billing"
 TRACED = BrokerConfig(trace_topic_enable=True)
 FROM_FIRST = PushConsumerSettings(consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
-
-
-async def told(admin: Admin, message_id: str, count: int, topic: str = TRACE_TOPIC) -> list[TraceEvent]:
-    """The events of a message, once there are as many."""
-    for _ in range(2000):
-        try:
-            found = await admin.trace(message_id, topic=topic)
-        except NoRoute:
-            found = []
-        if len(found) >= count:
-            break
-        await asyncio.sleep(0.02)
-    assert len(found) == count, found
-    return found
 
 
 @pytest.mark.requirement("B008")

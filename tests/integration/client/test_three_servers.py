@@ -7,7 +7,6 @@ are in test_kill.py, groups shared with Java consumers in test_mixed_groups.py.
 import asyncio
 import contextlib
 import time
-import uuid
 from collections import Counter
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 
 from skyrocket.client import (
     Admin,
-    ConsumeFromWhere,
     DeadLetter,
     LitePullConsumer,
     LitePullSettings,
@@ -43,13 +41,13 @@ from skyrocket.client import (
 )
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.compression import CompressionType
+from tests.client_steps import FIRST, everything, fresh, made
 from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
 from tests.loops import run_bounded
 from tests.waiting import until
 
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 PERSIST_SECONDS = 0.2
 SEND_SECONDS = 0.005
 
@@ -66,23 +64,6 @@ def names(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         address = stack.enter_context(running_broker(apache, folder, StoreConfig())).name_server
         run_bounded(registered(address))
         yield address
-
-
-def fresh(prefix: str) -> str:
-    """A name that no other test has used."""
-    return f"{prefix}_{uuid.uuid4().hex[:8]}"
-
-
-async def made(names: str, topic: str, queues: int = 4) -> None:
-    """Make a topic and wait until it can be found."""
-    async with Admin(names) as admin:
-        await admin.create_topic(topic, queues)
-        for _ in range(300):
-            with contextlib.suppress(NoRoute):
-                if len(await admin.queues(topic)) == queues:
-                    return
-            await asyncio.sleep(0.05)
-    raise AssertionError(f"{topic} did not appear")
 
 
 async def test_every_way_to_send(names: str) -> None:
@@ -115,18 +96,6 @@ async def test_every_way_to_send(names: str) -> None:
     assert (single.tags, single.keys, single.properties["a"]) == ("TagA", ["k1"], "b")
     assert single.message_id == receipt.message_id
     assert single.offset_message_id == receipt.offset_message_id
-
-
-async def everything(names: str, group: str, topic: str, total: int) -> list[ReceivedMessage]:
-    """All messages of a topic, read by assigned queues."""
-    found: list[ReceivedMessage] = []
-    async with LitePullConsumer(group, names, LitePullSettings(consume_from=FIRST)) as reader:
-        await reader.assign(await reader.message_queues(topic))
-        while len(found) < total:
-            batch = await reader.poll(20)
-            assert batch, f"{len(found)} of {total}"
-            found += batch
-    return found
 
 
 @pytest.mark.parametrize("orderly", [pytest.param(False, id="concurrent"), pytest.param(True, id="orderly")])

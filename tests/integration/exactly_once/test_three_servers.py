@@ -22,8 +22,8 @@ from skyrocket.client import (
 )
 from skyrocket.client.send_number import SendNumber
 from skyrocket.config.sections import StoreConfig
+from tests.client_steps import FIRST, fresh, made
 from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
-from tests.integration.client.test_three_servers import FIRST, fresh, made
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
 from tests.loops import run_bounded

@@ -12,7 +12,7 @@ from skyrocket.format.record import pack_host
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from tests.golden_store import WHOLE_STORES, GoldenStore, Line
-from tests.unit.store.test_golden_stores import batch_topics, files_below
+from tests.unit.store.golden_files import batch_topics, files_below
 
 
 @dataclass

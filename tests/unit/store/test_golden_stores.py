@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from skyrocket.fastjson import loads
-from skyrocket.format.config_files import topics
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import decode_ext_unit, ext_position, is_ext_address
 from skyrocket.format.record import decode_record
@@ -15,13 +14,9 @@ from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Boundary, GetStatus
 from tests.golden_store import GOLDEN_STORES, WHOLE_STORES, GoldenStore, Line
+from tests.unit.store.golden_files import batch_topics, files_below
 
 UNCLEAN = {"killed", "torn"}
-
-
-def batch_topics(golden: GoldenStore) -> set[str]:
-    content = topics.decode((golden.path / "config" / "topics.json").read_bytes())
-    return {name for name, topic in content.topics.items() if topic.attributes.get("queue.type") == "BatchCQ"}
 
 
 def open_golden(golden: GoldenStore, directory: Path) -> MessageStore:
@@ -217,11 +212,6 @@ def test_lost_queues_and_index_come_back_byte_for_byte(golden: GoldenStore, tmp_
     store.close()
     assert {name: files_below(directory / name) for name in names} == before
     assert list(files_below(directory / "index").values()) == index_before
-
-
-def files_below(directory: Path) -> dict[str, bytes]:
-    paths = sorted(path for path in directory.rglob("*") if path.is_file())
-    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
 
 
 def remove_files_below(directory: Path) -> None:
