@@ -1,10 +1,7 @@
 """A broker that speaks TLS: on the same port as plain clients, alone, and with certificates that change."""
 
 import asyncio
-import re
 import ssl
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,6 @@ from skyrocket.config.sections import TlsConfig
 from skyrocket.config.tls_file import with_tls_file
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.requests.offsets import GetMaxOffset
-from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.self_signed import self_signed
@@ -124,29 +120,3 @@ def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
     assert with_tls_file({}) == {}
     with pytest.raises(ConfigError, match=r"tls\.config\.file=.*there is no such file"):
         with_tls_file({"tls.config.file": str(tmp_path / "missing")})
-
-
-async def test_the_program_takes_certificates_from_tls_properties(tmp_path: Path) -> None:
-    certificate, key = write_certificate(tmp_path)
-    file = tmp_path / "tls.properties"
-    file.write_text(f"tls.test.mode.enable=false\ntls.server.certPath={certificate}\ntls.server.keyPath={key}\n")
-    command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", "0"]
-    command += ["--broker-ip", "127.0.0.1", "--store", str(tmp_path / "store")]
-    for setting in (f"tls.config.file={file}", "tls.server.mode=enforcing", "metricsExporterType=DISABLE"):
-        command += ["--set", setting]
-
-    async def ask(name_server: str, broker: str) -> None:
-        trusting = ClientTlsSettings(test_mode=False, verify_server=True, trust_cert_path=str(certificate))
-        async with encrypted(trusting) as client, RemotingClient() as plain:
-            await client.call(broker, message(), b"x")
-            assert (await client.call(name_server, GetRouteInfoByTopic(topic="TBW102"))).body
-            assert not await is_served(plain, broker)
-
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            ready = re.search(r"namesrv=\S+:(\d+) broker=(\S+)", process.stdout.readline())
-            assert ready is not None
-            await ask(f"127.0.0.1:{ready[1]}", ready[2])
-        finally:
-            process.kill()

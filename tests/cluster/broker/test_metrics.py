@@ -1,14 +1,9 @@
 """Metrics and health of servers, asked over HTTP on a port of their own."""
 
 import asyncio
-import contextlib
 import json
-import os
 import random
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,38 +140,6 @@ async def test_a_port_that_is_taken_is_named_with_the_next_step(tmp_path: Path) 
         with pytest.raises(CannotStart, match=r"cannot serve metrics .*taken.*metricsPromExporterPort"):
             async with running_broker(tmp_path, config):
                 pass
-
-
-def test_standalone_serves_them_unless_the_port_is_taken(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
-    with standalone(tmp_path / "first", port) as first:
-        assert get(port, "/ready") == (200, '{"status": "ready"}\n')
-        with standalone(tmp_path / "second", port) as second:
-            second.terminate()
-            _, said = second.communicate(timeout=60)
-            assert f"warning: no metrics and no health page, port {port} cannot be had" in said
-            assert second.returncode == 0
-        assert first.poll() is None
-
-
-@contextlib.contextmanager
-def standalone(folder: Path, metrics_port: int) -> "Iterator[subprocess.Popen[str]]":
-    """The program with nothing set but ports; it is ready when this returns."""
-    folder.mkdir()
-    command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", "0"]
-    command += ["--broker-ip", "127.0.0.1", "--store", str(folder / "store")]
-    command += ["--set", f"metricsPromExporterPort={metrics_port}", "--set", "mappedFileSizeCommitLog=1048576"]
-    environment = {**os.environ, "HOME": str(folder)}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert "is ready" in process.stdout.readline()
-            yield process
-        finally:
-            process.kill()
 
 
 # ── the name server ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +46,6 @@ from tests.cluster.broker.broker_replay import exchanges
 from tests.cluster.namesrv.name_server_fixture import RawConnection
 from tests.cluster.namesrv.name_server_replay import Exchange
 from tests.golden_wire import capture
-from tests.integration.program import Standalone
 from tests.unit.broker.pop.pop_world import Popped, popped_messages
 from tests.waiting import until
 
@@ -204,35 +202,6 @@ async def test_notifications_tell_of_messages(tmp_path: Path) -> None:
         await until(lambda: given.broker.feature(PopFeature).waiting.notifications.held_count == 1)
         await given.send(b"two")
         assert (await waiting).header.has_msg
-
-
-async def test_what_was_in_hand_comes_again_after_kill_9(tmp_path: Path) -> None:
-    async def call(broker: str, request: Any, body: bytes = b"") -> Any:
-        async with RemotingClient() as client:
-            return await client.call(broker, request, body, accepted=POP_CODES, timeout_seconds=25)
-
-    def request(**changes: Any) -> PopMessage:
-        times = {"invisible_time": 3000, "poll_time": 0, "init_mode": 0}
-        fields: dict[str, Any] = {"consumer_group": GROUP, "topic": TOPIC, "queue_id": -1, "max_msg_nums": 32}
-        return PopMessage(**(fields | times | changes))
-
-    with Standalone(tmp_path, "flushConsumerOffsetInterval=50") as program:
-        for body in (b"one", b"two"):
-            await call(program.broker, message(), body)
-        one, _ = messages(await call(program.broker, request()))
-        receipt = one.receipt
-        done = AckMessage(
-            consumer_group=GROUP, topic=TOPIC, queue_id=0, extra_info=receipt.text(), offset=receipt.queue_offset
-        )
-        await call(program.broker, done)
-        saved = tmp_path / "store" / "config" / "consumerOffset.json"
-        while "0:2" not in re.sub(r"[\s\"]", "", saved.read_text() if saved.exists() else ""):
-            time.sleep(0.05)  # what was popped after a save may come twice
-        program.kill()
-    with Standalone(tmp_path) as program:
-        again = messages(await call(program.broker, request(poll_time=20_000)))
-        assert [each.body for each in again] == [b"two"]
-        assert again[0].message.reconsume_times == 1
 
 
 # ── who consumes what ────────────────────────────────────────────────────────────────────────────────────────────────

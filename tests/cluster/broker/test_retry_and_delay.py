@@ -34,12 +34,10 @@ from skyrocket.protocol.requests.messaging import (
     SendMessageV2,
 )
 from skyrocket.protocol.requests.offsets import GetMaxOffset
-from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import command_of
 from skyrocket.store.disk import Disk
 from skyrocket.testing.clock import FakeClock
 from tests.cluster.broker.broker_fixture import (
-    PULL_CODES,
     SMALL,
     TOPIC,
     RunningBroker,
@@ -48,7 +46,6 @@ from tests.cluster.broker.broker_fixture import (
     running_broker,
 )
 from tests.golden_wire import CapturedFrame, capture
-from tests.integration.program import Standalone
 from tests.waiting import until
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -194,40 +191,6 @@ async def test_how_far_delivery_has_come_is_saved_every_interval(tmp_path: Path)
         clock.advance(seconds=1)
         path = tmp_path / "store" / "config" / "delayOffset.json"
         await until(lambda: path.exists() and "1:1" in path.read_text().replace("\t", ""))
-
-
-async def test_kill_9_loses_no_delayed_message(tmp_path: Path) -> None:
-    sent = [b"%d" % i for i in range(300)]
-    settings = ("messageDelayLevel=2s", "flushDelayOffsetInterval=100", "flushIntervalCommitLog=50")
-
-    async def fill(address: str) -> None:
-        """Send, and wait until some of them have been delivered."""
-        async with RemotingClient() as client:
-            for body in sent:
-                await client.call(address, message(properties="DELAY\x011\x02"), body)
-                await asyncio.sleep(0.004)
-            while (await client.call(address, GetMaxOffset(topic=TOPIC, queue_id=0))).header.offset < 50:
-                await asyncio.sleep(0.01)
-
-    async def all_delivered(address: str) -> list[bytes]:
-        found: list[bytes] = []
-        async with RemotingClient() as client:
-            while set(found) < set(sent):
-                pulled = await client.call(address, pull_request(len(found)), accepted=PULL_CODES)
-                if not pulled.code:
-                    found += [record.body for record in decode_records(pulled.body)]
-                else:
-                    await asyncio.sleep(0.05)
-        return found
-
-    first = Standalone(tmp_path, *settings)
-    with first:
-        await fill(first.broker)
-        first.kill()
-    second = Standalone(tmp_path, *settings)
-    with second:
-        found = await all_delivered(second.broker)
-    assert len(found) < 2 * len(sent), "only what was delivered after the last save comes again"
 
 
 async def test_thousands_that_are_due_at_once_do_not_hold_up_others(tmp_path: Path) -> None:

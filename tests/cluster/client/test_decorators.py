@@ -5,8 +5,8 @@ from pathlib import Path
 
 from skyrocket import Message, Producer, PushConsumer, PushConsumerSettings, ReceivedMessage, blocking
 from skyrocket.config.sections import BrokerConfig
+from skyrocket.testing import LocalCluster
 from tests.cluster.servers import cluster
-from tests.interop.standalone import running_standalone
 from tests.waiting import until, wait_until
 
 
@@ -47,10 +47,11 @@ async def test_a_decorated_handler_gets_what_its_tags_or_its_condition_say(tmp_p
     assert (inspect.isfunction(offer), inspect.iscoroutinefunction(order)) == (True, True), "they stay as they are"
 
 
-def test_a_blocking_consumer_has_the_same_decorator(tmp_path: Path) -> None:
+def test_a_blocking_consumer_has_the_same_decorator(rocketmq: LocalCluster) -> None:
     got: list[bytes] = []
-    with running_standalone(tmp_path) as server, blocking.Producer("Shop", server.name_server) as producer:
-        consumer = blocking.PushConsumer("Billing", server.name_server)
+    names = rocketmq.name_server_address
+    with blocking.Producer("Shop", names) as producer:
+        consumer = blocking.PushConsumer("Billing", names)
 
         @consumer.on("Orders", tags="paid")
         def order(message: ReceivedMessage) -> None:

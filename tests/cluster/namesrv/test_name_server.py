@@ -1,13 +1,8 @@
 """A running name server, asked over sockets; and the program around it."""
 
 import asyncio
-import os
 import re
-import signal
-import socket
 import struct
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,8 +29,6 @@ from skyrocket.remoting.server import RemotingServer
 from tests.cluster.namesrv.name_server_fixture import RawConnection, running
 from tests.cluster.namesrv.name_server_replay import Exchange, comparable_body, conversations, exchanges, prepare
 from tests.unit.namesrv.samples import registration
-
-READY = re.compile(r"The Name Server boot success\. address=\S+:(\d+)")
 
 
 def registering(
@@ -345,56 +338,3 @@ async def test_a_registration_with_a_wrong_checksum_or_a_broken_body_is_refused(
     answers = await scenario()
     assert [answer.code for answer in answers] == [1, 1, 1]
     assert [answers[0].remark, answers[2].remark] == ["crc32 not match", "register broker failed"]
-
-
-# ── the program ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def started(*arguments: str, home: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "skyrocket", "namesrv", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "HOME": str(home)},
-    )
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_program_takes_a_rocketmq_conf_says_when_it_is_ready_and_stops_on_a_signal(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    conf = tmp_path / "namesrv.conf"
-    conf.write_text("listenPort=0\nbindAddress=127.0.0.1\nserverWorkerThreads=8\nlisenPort=1\n")
-    process = started("-c", str(conf), home=tmp_path)
-    try:
-        assert process.stdout is not None
-        ready = READY.match(process.stdout.readline())
-        assert ready is not None
-        with socket.create_connection(("127.0.0.1", int(ready[1])), timeout=60):
-            process.send_signal(number)
-            _, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 0
-    assert errors == "skyrocket namesrv: unknown setting 'lisenPort' has no effect; did you mean 'listenPort'?\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["namesrv.conf"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        pytest.param(["--listen-port", "{taken}"], 1, r"port {taken} is taken .* --listen-port", id="port-taken"),
-        pytest.param(["-c", "none.conf"], 2, r"none\.conf cannot be read", id="no-conf"),
-        pytest.param(["--set", "lisenPort=1"], 2, r"did you mean 'listenPort'", id="unknown-setting"),
-        pytest.param(["--set", "listenPort=many"], 2, r"listenPort='many' is not a whole number", id="no-number"),
-    ],
-)
-def test_the_program_says_why_it_does_not_start(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
-    with socket.create_server(("0.0.0.0", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        process = started(*(text.replace("{taken}", port) for text in arguments), home=tmp_path)
-        out, errors = process.communicate(timeout=60)
-    assert (process.returncode, out) == (code, "")
-    assert re.search(words.replace("{taken}", port), errors)
