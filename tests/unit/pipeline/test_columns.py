@@ -17,7 +17,7 @@ from skyrocket.pipeline.columns.parts import Int64s
 from skyrocket.pipeline.columns.properties import PropertyBlocks
 from skyrocket.pipeline.schema import arrow_schema
 from tests.golden_store import GOLDEN_STORES, GoldenStore
-from tests.pipeline.records import Row, log_of, property_blocks, record, record_fields, reference_rows
+from tests.unit.pipeline.records import Row, log_of, property_blocks, record, record_fields, reference_rows
 
 ALL = arrow_schema()
 RAW = arrow_schema(["properties"], "raw")

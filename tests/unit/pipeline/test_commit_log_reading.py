@@ -21,7 +21,7 @@ from skyrocket.pipeline.commit_log.settings import read_settings
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.schema import arrow_schema
 from tests.golden_store import GOLDEN_STORES, GoldenStore
-from tests.pipeline.records import Row, log_of, record
+from tests.unit.pipeline.records import Row, log_of, record
 
 FILE_SIZE = 4096
 SMALL = arrow_schema(["topic", "queueOffset", "commitLogOffset", "body"])

@@ -17,7 +17,7 @@ from skyrocket.pipeline.columns import examine, property_blocks, record_position
 from skyrocket.pipeline.rebuild.claims import Claimer, Names, QueueName, batch_topic_numbers
 from skyrocket.pipeline.rebuild.keys import index_keys, prefixes_of
 from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_of_broker
-from tests.pipeline.records import Row, log_of
+from tests.unit.pipeline.records import Row, log_of
 
 _words = st.lists(st.sampled_from(["", "a", "key-1", "größe", "名前", "x" * 40]), max_size=4).map(" ".join)
 _LEVELS = (1000, 5000)
