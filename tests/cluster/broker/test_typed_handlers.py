@@ -12,9 +12,9 @@ from skyrocket.protocol.requests import REQUESTS
 from skyrocket.protocol.requests.header import Request
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.serving import Serving
-from tests.integration import name_server_fixture
-from tests.integration.access_fixture import WITH_USERS, broker_with_accounts
-from tests.integration.broker_fixture import running_broker
+from tests.cluster.broker.access_fixture import WITH_USERS, broker_with_accounts
+from tests.cluster.broker.broker_fixture import running_broker
+from tests.cluster.namesrv import name_server_fixture
 
 
 async def test_handlers_take_what_their_requests_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
