@@ -50,15 +50,15 @@ requirements: $(STAMP) ## which requirement is shown by which test
 	@$(BIN)/python -m tests.requirements
 
 faults: $(STAMP) ## the long fault suite: every write, byte and bit; kill -9 in a loop; many more random examples
-	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough tests/faults tests/format tests/protocol tests/integration/test_bench_runs.py
+	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough tests/faults tests/unit/format tests/unit/fastjson tests/unit/protocol tests/integration/test_bench_runs.py
 
 interop: $(STAMP) ## RocketMQ's clients, tools and stores with ours (needs Java, Maven, Go, Node)
 	$(PYTEST) tests/interop; status=$$?; $(BIN)/python -m tests.interop.matrix; exit $$status
 
 interop-client: $(STAMP) ## our client with Skyrocket, Apache RocketMQ 5.4.0 and 4.9.7: one suite, a table (needs Java, Maven)
 	rm -f var/interop/client.json
-	$(PYTEST) tests/client/test_three_servers.py tests/client/test_kill.py tests/client/test_mixed_groups.py tests/client/test_terminal.py; \
-	status=$$?; $(BIN)/python -m tests.client.matrix; exit $$status
+	$(PYTEST) tests/integration/client/test_three_servers.py tests/integration/client/test_kill.py tests/integration/client/test_mixed_groups.py tests/integration/client/test_terminal.py; \
+	status=$$?; $(BIN)/python -m tests.integration.client.matrix; exit $$status
 
 pipelines: $(STAMP) ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
 	$(PYTEST) tests/pipeline

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -437,3 +438,11 @@ def no_leaks() -> Iterator[None]:
     assert not alive, f"threads are left: {alive}"
     left = {fd: path for fd, path in open_descriptors().items() if fd not in before}
     assert not left, f"descriptors are left: {left}"
+
+
+def copy_ledger(ledger: Ledger) -> Ledger:
+    return deepcopy(ledger)
+
+
+def copy_clock(clock: FakeClock) -> FakeClock:
+    return FakeClock(clock.now_ms())

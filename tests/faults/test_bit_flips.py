@@ -16,13 +16,13 @@ from tests.faults.harness import (
     Ledger,
     abandon,
     check_refusal,
+    copy_clock,
     copy_store,
     new_clock,
     open_store,
     read_queue,
     small_config,
 )
-from tests.faults.test_every_operation import copy_clock
 
 SEALED = small_config(append_record_crc=True, verify_record_crc=True, commit_log_file_size=8192)
 PLAIN = small_config(commit_log_file_size=8192)

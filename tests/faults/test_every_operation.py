@@ -8,7 +8,6 @@ import pytest
 
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import StoreError
-from skyrocket.testing.clock import FakeClock
 from skyrocket.testing.faulty_disk import Fault, FaultyDisk, Operation, PowerCut
 from tests.faults.harness import (
     BATCH_TOPIC,
@@ -17,6 +16,8 @@ from tests.faults.harness import (
     Ledger,
     Survives,
     abandon,
+    copy_clock,
+    copy_ledger,
     forget_lost,
     new_clock,
     open_store,
@@ -139,16 +140,6 @@ def crash_at(directory: Path, config: StoreConfig, number: int, kept_bytes: int)
     ledger = copy_ledger(life.ledger)
     reopen_and_check(root, life.ledger, config, copy_clock(life.clock), survivors(config))
     reopen_and_check(after_cut, ledger, config, life.clock, Survives.FLUSHED)
-
-
-def copy_ledger(ledger: Ledger) -> Ledger:
-    from copy import deepcopy
-
-    return deepcopy(ledger)
-
-
-def copy_clock(clock: FakeClock) -> FakeClock:
-    return FakeClock(clock.now_ms())
 
 
 def every_crash(directory: Path, name: str, step: int, first: int = 1) -> None:

@@ -16,13 +16,14 @@ from tests.faults.harness import (
     Survives,
     abandon,
     check_refusal,
+    copy_clock,
+    copy_ledger,
     copy_store,
     new_clock,
     open_store,
     reopen_and_check,
     small_config,
 )
-from tests.faults.test_every_operation import copy_clock, copy_ledger
 
 CONFIG = small_config(max_mapped_index_files=3)
 

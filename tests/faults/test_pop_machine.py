@@ -1,9 +1,9 @@
-"""The state machine of pop (tests/unit/broker/pop/test_pop_machine.py), longer and each time another."""
+"""The state machine of pop (tests/unit/broker/pop/pop_machine.py), longer and each time another."""
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.unit.broker.pop.test_pop_machine import PopMachine
+from tests.unit.broker.pop.pop_machine import PopMachine
 
 
 class LongPopMachine(PopMachine):

@@ -15,12 +15,13 @@ from tests.faults.harness import (
     Ledger,
     Survives,
     abandon,
+    copy_clock,
+    copy_ledger,
     new_clock,
     open_store,
     reopen_and_check,
     small_config,
 )
-from tests.faults.test_every_operation import copy_clock, copy_ledger
 
 MODES = {
     "async": small_config(),

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-from tests.unit.broker.timer.test_timer_model import AgainstAModel, TestAgainstAModel
+from tests.unit.broker.timer.timer_model import SETTINGS, AgainstAModel
 
 LongRun = AgainstAModel.TestCase
 
@@ -11,8 +11,8 @@ LongRun = AgainstAModel.TestCase
 class TestForLong(LongRun):  # type: ignore[misc, valid-type]
     """More cases, each longer."""
 
-    settings = settings(TestAgainstAModel.settings, max_examples=200, stateful_step_count=40)
+    settings = settings(SETTINGS, max_examples=200, stateful_step_count=40)
 
 
 pytestmark = pytest.mark.slow
-del TestAgainstAModel, LongRun
+del LongRun

@@ -15,6 +15,8 @@ from tests.faults.harness import (
     check_goes_on,
     check_promise,
     closing,
+    copy_clock,
+    copy_ledger,
     copy_store,
     forget_lost,
     new_clock,
@@ -22,7 +24,6 @@ from tests.faults.harness import (
     reopen_and_check,
     small_config,
 )
-from tests.faults.test_every_operation import copy_clock, copy_ledger
 
 
 class TornLog:

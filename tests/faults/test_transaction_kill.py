@@ -18,9 +18,9 @@ from skyrocket.protocol.requests.pulling import PullMessage
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
+from tests.cluster.broker.transaction_producer import TOPIC, TransactionProducer
 from tests.integration.program import Standalone
-from tests.integration.transaction_producer import TOPIC, TransactionProducer
-from tests.unit.broker.test_transaction_model import TransactionsAgainstAModel
+from tests.unit.broker.transaction_model import TransactionsAgainstAModel
 
 SETTINGS: Final = (
     "transactionTimeOut=200",

@@ -23,8 +23,8 @@ from skyrocket.protocol.requests.clients import HeartBeat
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import command_of
-from tests.integration.broker_fixture import heartbeat, message, pull_request
-from tests.integration.test_hostile_input import Program, program
+from tests.cluster.broker.broker_fixture import heartbeat, message, pull_request
+from tests.integration.measured import MeasuredProgram, measured
 
 FEW, MANY = 100, 10_000
 BUSY_TOPICS = 5
@@ -38,7 +38,7 @@ def topic_name(number: int) -> str:
 class Scale:
     """A running program, and the processor time that it takes for requests."""
 
-    def __init__(self, running: Program, client: RemotingClient) -> None:
+    def __init__(self, running: MeasuredProgram, client: RemotingClient) -> None:
         self._running = running
         self._client = client
         self._versions = itertools.count(1)
@@ -138,7 +138,7 @@ def is_flat(few: dict[str, float], many: dict[str, float]) -> bool:
 
 
 async def test_heartbeats_routes_and_registrations_cost_the_same_with_10_000_topics(tmp_path: Path) -> None:
-    async def main(running: Program) -> None:
+    async def main(running: MeasuredProgram) -> None:
         async with RemotingClient() as client:
             scale = Scale(running, client)
             await scale.create(0, FEW)
@@ -155,7 +155,7 @@ async def test_heartbeats_routes_and_registrations_cost_the_same_with_10_000_top
             print(f"\n{FEW} → {MANY} topics: {figures}; {running.resident_mb:.0f} MB")  # noqa: T201
             assert is_flat(few, many), figures
 
-    with program(tmp_path, "metricsExporterType=DISABLE") as running:
+    with measured(tmp_path, "metricsExporterType=DISABLE") as running:
         await main(running)
 
 
@@ -165,7 +165,7 @@ def test_2000_idle_connections_cost_less_than_100_mb(tmp_path: Path) -> None:
     if hard < 2 * count:
         pytest.skip(f"only {hard} open files are allowed here, {2 * count} are needed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 3 * count)), hard))
-    with program(tmp_path, "metricsExporterType=DISABLE") as running, contextlib.ExitStack() as stack:
+    with measured(tmp_path, "metricsExporterType=DISABLE") as running, contextlib.ExitStack() as stack:
         ask(stack.enter_context(socket.create_connection(("127.0.0.1", running.broker))), 0)
         before = running.resident_mb
         for number in range(count):

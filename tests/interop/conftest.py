@@ -5,9 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytest.register_assert_rewrite("tests.interop.scenarios")
-
-from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain  # noqa: E402
+from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain
 
 
 @functools.cache

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.fastjson import Dialect
 from skyrocket.format.compression import plain_body
+from skyrocket.format.config_files.topics import Topics, encode
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_record, decode_records, pack_host
 from skyrocket.format.sys_flag import host_flags
 from skyrocket.model.message import Host, StoredMessage
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetStatus, PutResult
@@ -143,3 +146,10 @@ def _text(host: Host) -> str:
         return f"{ipaddress.ip_address(host.address)}:{host.port}"
     groups = [f"{int.from_bytes(host.address[at : at + 2]):x}" for at in range(0, 16, 2)]
     return f"[{':'.join(groups)}]:{host.port}"
+
+
+def write_topics(store: Path, names: list[str], dialect: Dialect) -> None:
+    config = store / "config"
+    config.mkdir(exist_ok=True)
+    topics = {name: TopicConfig(name, read_queues=4, write_queues=4) for name in names}
+    (config / "topics.json").write_bytes(encode(Topics(topics=topics), dialect))

@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files.topics import Topics, decode, encode
-from skyrocket.model.topic_config import TopicConfig
+from skyrocket.format.config_files.topics import decode
 from tests.interop.apache import Apache
-from tests.interop.our_store import found_lines, opened, put_all, read_everything
+from tests.interop.our_store import found_lines, opened, put_all, read_everything, write_topics
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.rocketmq_store import Line
 from tests.interop.samples import DELAYED_TOPIC, SMALL_FILES, samples
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
-QUEUES = 4
 FACTS = ("physicalOffset", "topic", "queueId", "queueOffset", "storeTimestamp", "body", "properties")
 ADDED_BY_THE_CLIENT = ("MIN_OFFSET", "MAX_OFFSET")
 
@@ -44,13 +42,6 @@ def test_a_broker_serves_our_store_and_we_read_what_was_sent_to_it(tmp_path: Pat
     assert everything[: len(ours)] == ours
     assert facts(line for line in everything if line["topic"] in topics) == facts(pulled.messages)
     assert set(topics) <= set(decode((tmp_path / "config" / "topics.json").read_bytes()).topics)
-
-
-def write_topics(store: Path, names: list[str], dialect: Dialect) -> None:
-    config = store / "config"
-    config.mkdir(exist_ok=True)
-    topics = {name: TopicConfig(name, read_queues=QUEUES, write_queues=QUEUES) for name in names}
-    (config / "topics.json").write_bytes(encode(Topics(topics=topics), dialect))
 
 
 def facts(messages: Iterable[Line]) -> list[Line]:

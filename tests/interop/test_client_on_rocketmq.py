@@ -10,9 +10,8 @@ from skyrocket.client import Admin, ClientError, ClientSettings, Message, NotOff
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.trace import SendKind, Sent
 from skyrocket.model.message_queue import MessageQueue
-from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
-from tests.client.test_admin import soon
-from tests.client.test_trace import told
+from tests.client_steps import soon, told
+from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
 

@@ -14,7 +14,7 @@ from skyrocket.protocol.requests.messaging import SendMessageV2
 from skyrocket.protocol.requests.pop import AckMessage, PopMessage
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
-from tests.integration import broker_fixture
+from tests.cluster.broker import broker_fixture
 from tests.interop import rocketmq_broker
 from tests.interop.apache import Apache
 from tests.unit.broker.pop.pop_world import Popped, popped_messages

@@ -10,8 +10,8 @@ from skyrocket.clock import SystemClock
 from skyrocket.fastjson import Dialect
 from skyrocket.testing.clock import FakeClock
 from tests.interop.apache import Apache
+from tests.interop.our_store import write_topics
 from tests.interop.rocketmq_broker import running_broker
-from tests.interop.test_broker_on_our_store import write_topics
 from tests.unit.broker.timer.timed import QUEUE, TOPIC, Timed
 from tests.unit.store.stores import small_config
 

@@ -15,7 +15,7 @@ from skyrocket.pipeline.rebuild.rules import RebuildRules
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from tests.golden_store import WHOLE_STORES, GoldenStore
-from tests.pipeline.records import record
+from tests.unit.pipeline.records import record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ import pytest
 from skyrocket.client import ReceivedMessage
 from skyrocket.client.queue_selector import index_by_hash
 from skyrocket.config.sections import StoreConfig
-from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
-from tests.client.test_three_servers import everything, fresh, made
+from tests.client_steps import everything, fresh, made
+from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.interop.rocketmq_broker import running_broker
 from tests.loops import run_bounded
 from tests.pipeline.sink_tasks import Died, Sink, close_connections

@@ -27,8 +27,8 @@ from skyrocket.pipeline.topic_sink.settlement import Copy, missing
 from skyrocket.pipeline.topic_sink.stored_ids import ReadBackError
 from skyrocket.remoting.errors import ConnectionLost
 from skyrocket.testing import LocalCluster
-from tests.client.cluster import cluster
-from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ALICE_ACCOUNT, WITH_ACCOUNTS
+from tests.cluster.broker.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ALICE_ACCOUNT, WITH_ACCOUNTS
+from tests.cluster.servers import cluster
 from tests.pipeline.sink_tasks import Died, Sink, bodies, close_connections
 
 

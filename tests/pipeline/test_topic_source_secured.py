@@ -12,8 +12,8 @@ from skyrocket.client import Acl, Admin, ClientSettings, Message, Producer
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.pipeline.schema import spark_schema
 from skyrocket.pipeline.topic_source.batch import TopicReader
-from tests.client.cluster import cluster
-from tests.integration.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ROOT, WITH_ACCOUNTS, WITH_USERS
+from tests.cluster.broker.access_fixture import ACCOUNTS, ADMIN_ACCOUNT, ROOT, WITH_ACCOUNTS, WITH_USERS
+from tests.cluster.servers import cluster
 from tests.interop.standalone import TLS_ONLY, running_standalone
 from tests.loops import run_bounded
 from tests.pipeline.topics import rows_of

@@ -11,7 +11,7 @@ import pytest
 from skyrocket.client import Admin, Message, NoRoute, Producer
 from skyrocket.config.sections import StoreConfig
 from skyrocket.pipeline import read_stream
-from tests.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
+from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
 from tests.loops import run_bounded

@@ -13,7 +13,7 @@ from skyrocket.cli.terminal.json_lines import Template
 from skyrocket.client.message import Message
 from skyrocket.errors import ConfigError
 from skyrocket.model.property_names import RESERVED
-from tests.exactly_once.received import received
+from tests.cluster.exactly_once.received import received
 
 TEMPLATE = Template("Orders")
 

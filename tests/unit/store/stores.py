@@ -147,3 +147,46 @@ def files_under(root: str | os.PathLike[str]) -> dict[str, bytes]:
 
 def _files(root: Path) -> Iterator[Path]:
     return (path for path in sorted(root.rglob("*")) if path.is_file())
+
+
+class CountingDisk(UnforcedDisk):
+    """Knows which descriptors are open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: set[int] = set()
+
+    def open(self, path: str) -> int:
+        fd = super().open(path)
+        self.opened.add(fd)
+        return fd
+
+    def create(self, path: str, size: int) -> int:
+        fd = super().create(path, size)
+        self.opened.add(fd)
+        return fd
+
+    def close(self, fd: int) -> None:
+        self.opened.discard(fd)
+        super().close(fd)
+
+
+class FullDisk(UnforcedDisk):
+    """A disk on which no file can be made."""
+
+    full = False
+
+    def create(self, path: str, size: int) -> int:
+        if self.full:
+            raise OSError(28, "No space left on device", path)
+        return super().create(path, size)
+
+
+def copy_log(master: MessageStore, replica: MessageStore, start: int, chunk: int) -> None:
+    offset = start
+    while (data := master.read_raw(offset, chunk)) is not None:
+        assert 0 < len(data) <= chunk
+        replica.append_raw(offset, data)
+        replica.dispatch()
+        offset += len(data)
+    assert offset == master.commit_log.written_offset

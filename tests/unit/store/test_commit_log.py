@@ -14,16 +14,16 @@ from skyrocket.format.batch import BatchElement
 from skyrocket.format.crc import record_crc_property
 from skyrocket.format.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, decode_record, decode_records, pack_host
 from skyrocket.model.message import Host
-from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import (
     EMPTY_RECORD,
     FILE_SIZE,
     TOPIC,
+    FullDisk,
     Stores,
-    UnforcedDisk,
     bodies,
+    copy_log,
     files_under,
     fill_files,
     log_bytes,
@@ -388,17 +388,6 @@ def test_eight_threads_get_contiguous_offsets_in_log_and_queues(stores: Stores) 
     assert all(sorted(numbers) == list(range(each)) for numbers in per_writer.values())
 
 
-class FullDisk(UnforcedDisk):
-    """A disk on which no file can be made."""
-
-    full = False
-
-    def create(self, path: str, size: int) -> int:
-        if self.full:
-            raise OSError(28, "No space left on device", path)
-        return super().create(path, size)
-
-
 @pytest.mark.requirement("C103")
 def test_when_no_file_can_be_made_the_put_says_so_and_nothing_changes(stores: Stores, clock: FakeClock) -> None:
     disk = FullDisk()
@@ -446,16 +435,6 @@ def test_a_replica_fed_with_raw_bytes_equals_its_master_file_by_file(
     assert list(files_under(master.paths.index).values()) == list(files_under(replica.paths.index).values())
     assert len(files_under(master.paths.index)) > 2
     assert len(files_under(master.paths.commit_log)) > 2
-
-
-def copy_log(master: MessageStore, replica: MessageStore, start: int, chunk: int) -> None:
-    offset = start
-    while (data := master.read_raw(offset, chunk)) is not None:
-        assert 0 < len(data) <= chunk
-        replica.append_raw(offset, data)
-        replica.dispatch()
-        offset += len(data)
-    assert offset == master.commit_log.written_offset
 
 
 def test_an_empty_replica_may_begin_at_any_file_of_its_master(stores: Stores) -> None:

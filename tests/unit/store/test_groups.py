@@ -7,8 +7,18 @@ from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
 from skyrocket.store.results import PutStatus
 from skyrocket.testing.clock import FakeClock
-from tests.unit.store.stores import EMPTY_RECORD, FILE_SIZE, TOPIC, Stores, bodies, log_bytes, message, put, record
-from tests.unit.store.test_commit_log import FullDisk
+from tests.unit.store.stores import (
+    EMPTY_RECORD,
+    FILE_SIZE,
+    TOPIC,
+    FullDisk,
+    Stores,
+    bodies,
+    log_bytes,
+    message,
+    put,
+    record,
+)
 
 
 def test_a_group_gives_the_same_bytes_as_one_message_after_the_other(stores: Stores) -> None:

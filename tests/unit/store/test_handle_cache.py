@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.store.handle_cache import HandleCache
-from tests.unit.store.test_mapped_file_queue import CountingDisk
+from tests.unit.store.stores import CountingDisk
 
 
 def test_the_least_recently_used_file_is_closed(tmp_path: Path) -> None:

@@ -7,31 +7,9 @@ import pytest
 
 from skyrocket.errors import CorruptFile
 from skyrocket.store.mapped_file_queue import MappedFileQueue
-from tests.unit.store.stores import UnforcedDisk
+from tests.unit.store.stores import CountingDisk
 
 SIZE = 4096
-
-
-class CountingDisk(UnforcedDisk):
-    """Knows which descriptors are open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened: set[int] = set()
-
-    def open(self, path: str) -> int:
-        fd = super().open(path)
-        self.opened.add(fd)
-        return fd
-
-    def create(self, path: str, size: int) -> int:
-        fd = super().create(path, size)
-        self.opened.add(fd)
-        return fd
-
-    def close(self, fd: int) -> None:
-        self.opened.discard(fd)
-        super().close(fd)
 
 
 @pytest.fixture

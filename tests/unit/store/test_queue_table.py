@@ -8,8 +8,17 @@ import pytest
 from skyrocket.errors import CorruptFile
 from skyrocket.store.message_store import MessageStore
 from skyrocket.testing.clock import FakeClock
-from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, files_under, message, put, small_config
-from tests.unit.store.test_mapped_file_queue import CountingDisk
+from tests.unit.store.stores import (
+    TOPIC,
+    CountingDisk,
+    Stores,
+    UnforcedDisk,
+    bodies,
+    files_under,
+    message,
+    put,
+    small_config,
+)
 
 
 class CountingAllDisk(CountingDisk):

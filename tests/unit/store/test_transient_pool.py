@@ -6,8 +6,7 @@ import pytest
 
 from skyrocket.store.results import Durability, PutStatus
 from skyrocket.store.transient_pool import PoolExhausted, TransientPool
-from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, fill_files, log_bytes, message, put
-from tests.unit.store.test_commit_log import copy_log
+from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, copy_log, fill_files, log_bytes, message, put
 from tests.waiting import wait_until
 
 POOL: dict[str, Any] = {"transient_pool": True, "transient_pool_size": 2}

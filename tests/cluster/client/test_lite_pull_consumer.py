@@ -1,0 +1,202 @@
+"""LitePullConsumer against a real broker."""
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from skyrocket.client.errors import BrokerRefused, IllegalSubscription, NotRunning, WrongUse
+from skyrocket.client.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.message import Message, ReceivedMessage
+from skyrocket.client.producer import Producer
+from skyrocket.client.settings import ClientSettings
+from skyrocket.client.subscription import SqlFilter
+from skyrocket.config.sections import BrokerConfig
+from skyrocket.model.message_queue import MessageQueue
+from tests.cluster.servers import Cluster, cluster
+from tests.waiting import until
+
+TOPIC, GROUP = "Orders", "Report"
+QUEUE = MessageQueue(TOPIC, "broker-a", 3)
+
+
+async def fill(producer: Producer, count: int) -> None:
+    """Into one queue, in order."""
+    for i in range(count):
+        await producer.send(Message(TOPIC, b"%d" % i, sharding_key="order-1001"))
+
+
+async def drained(consumer: LitePullConsumer, count: int) -> list[ReceivedMessage]:
+    found: list[ReceivedMessage] = []
+    while len(found) < count:
+        batch = await consumer.poll(5)
+        assert batch, f"only {len(found)} of {count} came"
+        found += batch
+    return found
+
+
+def committed(given: Cluster) -> int | None:
+    return given.brokers["broker-a"].tables.offsets.committed(GROUP, TOPIC, 3)
+
+
+@pytest.mark.requirement("A062", "B012")
+async def test_what_was_polled_is_committed_and_not_polled_again(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 25)
+        async with LitePullConsumer(GROUP, given.names, LitePullSettings(auto_commit=False)) as consumer:
+            await consumer.subscribe(TOPIC)
+            found = await drained(consumer, 25)
+            assert [message.body for message in found] == [b"%d" % i for i in range(25)]
+            assert await consumer.committed(QUEUE) in (None, 0)
+            await consumer.commit()
+            assert committed(given) == 25
+            assert await consumer.committed(QUEUE) == 25
+            assert await consumer.poll(0.05) == []
+        await producer.send(Message(TOPIC, b"new", sharding_key="order-1001"))
+        async with LitePullConsumer(GROUP, given.names) as consumer:
+            await consumer.subscribe(TOPIC)
+            assert [message.body for message in await drained(consumer, 1)] == [b"new"]
+        assert committed(given) == 26  # auto commit at the end
+        with pytest.raises(NotRunning, match="lite pull consumer Report is stopped"):
+            await consumer.poll()
+
+
+async def test_assigned_queues_can_be_sought(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 12)
+        async with LitePullConsumer(GROUP, given.names) as consumer:
+            with pytest.raises(IllegalSubscription, match="assign needs at least one queue"):
+                await consumer.assign([])
+            assert len(await consumer.message_queues(TOPIC)) == 4
+            await consumer.assign([QUEUE])
+            assert consumer.assignment == {QUEUE}
+            await drained(consumer, 12)
+            await consumer.seek(QUEUE, 5)
+            assert [message.body for message in await drained(consumer, 7)] == [b"%d" % i for i in range(5, 12)]
+            await consumer.seek_to_begin(QUEUE)
+            assert (await consumer.poll(5, max_messages=3))[-1].body == b"2"
+            assert (await consumer.poll(5, max_messages=1))[0].body == b"3"
+            await consumer.seek_to_end(QUEUE)
+            await producer.send(Message(TOPIC, b"end", sharding_key="order-1001"))
+            assert [message.body for message in await drained(consumer, 1)] == [b"end"]
+            with pytest.raises(WrongUse, match=r"offset 99 is not in .*: it has 0 to 13"):
+                await consumer.seek(QUEUE, 99)
+            with pytest.raises(WrongUse, match="is not assigned to lite pull consumer Report"):
+                await consumer.seek(QUEUE._replace(queue_id=0), 0)
+            with pytest.raises(WrongUse, match="it cannot subscribe as well"):
+                await consumer.subscribe(TOPIC)
+            assert await consumer.offset_for_timestamp(QUEUE, 0.0) == 0
+            assert await consumer.offset_for_timestamp(QUEUE, time.time() + 60) in (12, 13)
+            await consumer.commit({QUEUE: 4})
+            assert committed(given) == 4
+
+
+async def test_pause_keeps_a_queue_still(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 1)
+        async with LitePullConsumer(GROUP, given.names) as consumer:
+            await consumer.assign([QUEUE])
+            await drained(consumer, 1)
+            consumer.pause(QUEUE)
+            await fill(producer, 1)  # ends the poll under way
+            await drained(consumer, 1)
+            await fill(producer, 1)
+            assert await consumer.poll(0.2) == []
+            consumer.resume(QUEUE)
+            await drained(consumer, 1)
+
+
+async def test_members_share_the_queues(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 1)
+        async with LitePullConsumer(GROUP, given.names) as one, LitePullConsumer(GROUP, given.names) as two:
+            await one.subscribe(TOPIC)
+            await until(lambda: len(one.assignment) == 4)
+            with pytest.raises(WrongUse, match="queues cannot be assigned as well"):
+                await one.assign([QUEUE])
+            await two.subscribe(TOPIC)
+            await until(lambda: len(one.assignment) == len(two.assignment) == 2)
+            assert not one.assignment & two.assignment
+            await two.unsubscribe(TOPIC)
+            assert two.assignment == set()
+
+
+async def test_iteration_ends_when_the_consumer_stops(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 30)
+        client = ClientSettings(given.names, namespace="")
+        consumer = LitePullConsumer(GROUP, client=client)
+        got: Counter[bytes] = Counter()
+        await consumer.start()
+        await consumer.subscribe(TOPIC)
+
+        async def read() -> None:
+            async for message in consumer:
+                got[message.body] += 1
+
+        reading = asyncio.create_task(read())
+        await until(lambda: len(got) == 30)
+        await consumer.stop()
+        await asyncio.wait_for(reading, 2)
+        assert set(got.values()) == {1}
+        assert committed(given) == 30
+
+
+async def test_no_more_is_fetched_ahead_than_allowed(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send_batch([Message(TOPIC, b"x")] * 200)
+        settings = LitePullSettings(pull_threshold_for_all=40)
+        async with LitePullConsumer(GROUP, given.names, settings) as consumer:
+            await consumer.subscribe(TOPIC)
+            await until(lambda: consumer._ready_count >= 40)
+            await asyncio.sleep(0.2)
+            assert 40 <= consumer._ready_count <= 50
+            await drained(consumer, 200)
+
+
+async def test_without_auto_commit_nothing_is_committed_but_by_the_application(tmp_path: Path) -> None:
+    settings = LitePullSettings(auto_commit=False, persist_interval=0.05, broker_suspend_max=0.1)
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 5)
+        async with LitePullConsumer(GROUP, given.names, settings) as consumer:
+            await consumer.subscribe(TOPIC)
+            await drained(consumer, 5)
+            await asyncio.sleep(0.5)  # pulls that find nothing, and several rounds of saving
+        assert committed(given) in (None, 0)
+
+
+async def test_automatic_commits_count_what_the_filter_left_out(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 5)
+        async with LitePullConsumer(GROUP, given.names) as consumer:
+            await consumer.subscribe(TOPIC, "NoSuchTag")
+            await until(lambda: QUEUE in consumer.assignment and consumer.position(QUEUE) == 5)
+        assert committed(given) == 5
+
+
+async def test_queues_can_be_assigned_with_the_offset_to_begin_at(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 20)
+        async with LitePullConsumer(GROUP, given.names) as consumer:
+            await consumer.assign({QUEUE: 15})
+            assert [message.queue_offset for message in await drained(consumer, 5)] == [15, 16, 17, 18, 19]
+            await consumer.assign({QUEUE: 18})
+            first = await consumer.poll(5, max_messages=1)
+            assert [message.queue_offset for message in first] == [18]
+            assert consumer.position(QUEUE) == 19
+            with pytest.raises(WrongUse, match="is not assigned to lite pull consumer Report"):
+                consumer.position(QUEUE._replace(queue_id=0))
+
+
+async def test_a_filter_that_brokers_cannot_evaluate_is_refused_at_once(tmp_path: Path) -> None:
+    config = BrokerConfig(property_filter=True)
+    async with cluster(tmp_path, config=config) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 1)
+        async with LitePullConsumer(GROUP, given.names) as consumer:
+            with pytest.raises(BrokerRefused, match=r"the filter 'a >' was refused"):
+                await consumer.assign([QUEUE], SqlFilter("a >"))
+        async with LitePullConsumer(GROUP, given.names) as consumer:
+            with pytest.raises(BrokerRefused, match="correct the filter"):
+                await consumer.subscribe(TOPIC, SqlFilter("a >"))

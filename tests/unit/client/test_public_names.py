@@ -1,0 +1,52 @@
+"""What applications import: present, documented, and cheap until it is used."""
+
+import inspect
+import re
+import subprocess
+import sys
+
+import skyrocket
+from skyrocket import client
+from tests import ROOT
+from tests.unit.client.api_page import page
+
+DOCS = ROOT / "docs"
+
+
+def entries(text: str) -> set[str]:
+    """What a page has: headings of names, and their methods and fields."""
+    found, heading = set(), ""
+    for line in text.splitlines():
+        if match := re.match(r"### (\w+)", line):
+            heading = match[1]
+            found.add(heading)
+        elif match := re.match(r"(?:- `(?:await )?|\| `)(\w+)", line):
+            found.add(f"{heading}.{match[1]}")
+    return found
+
+
+def test_every_public_name_method_and_field_is_on_the_api_page() -> None:
+    written = entries((DOCS / "reference" / "client-api.md").read_text(encoding="utf-8"))
+    missing = sorted(({*client.__all__} | entries(page())) - written)
+    assert missing == [], "run: python -m tests.unit.client.api_page > docs/reference/client-api.md"
+
+
+def test_every_public_class_has_a_docstring() -> None:
+    classes = [value for name in client.__all__ if inspect.isclass(value := getattr(client, name))]
+    assert [kind for kind in classes if not kind.__doc__] == []
+
+
+def test_the_package_exports_what_the_client_has() -> None:
+    for name in set(skyrocket.__all__) - {"__version__", "blocking"}:
+        assert getattr(skyrocket, name) is getattr(client, name)
+    assert skyrocket.blocking is client.blocking
+    assert "Producer" in dir(skyrocket)
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    program = "import sys, skyrocket; print([m for m in sys.modules if m.startswith('skyrocket.') or m == 'asyncio'])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    assert not hasattr(skyrocket, "Kafka")

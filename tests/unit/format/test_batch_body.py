@@ -1,0 +1,72 @@
+"""The body of a batch send."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skyrocket.errors import DataError, MessageRefused
+from skyrocket.format.batch import BatchElement, decode_batch, encode_batch
+from skyrocket.format.properties import decode_properties
+from skyrocket.format.record import decode_record
+from tests.golden_store import GoldenStore, Line
+from tests.raw_store import RawStore
+from tests.unit.format.samples import I32, damaged
+
+ELEMENTS = st.builds(BatchElement, I32, st.binary(max_size=100), st.binary(max_size=60))
+SAMPLE = [BatchElement(0, b"one", b"TAGS\x01a\x02"), BatchElement(-7, b"", b""), BatchElement(3, b"three" * 9, b"x")]
+
+
+@pytest.mark.requirement("C093")
+@given(st.lists(ELEMENTS, max_size=6))
+def test_a_batch_comes_back_as_the_same_list(elements: list[BatchElement]) -> None:
+    assert list(decode_batch(encode_batch(elements))) == elements
+
+
+@pytest.mark.requirement("C093")
+def test_an_element_is_laid_out_as_rocketmq_expects_it() -> None:
+    assert (
+        encode_batch([BatchElement(5, b"body", b"A\x01b\x02")])
+        == bytes.fromhex("0000001E 00000000 00000000 00000005 00000004".replace(" ", ""))
+        + b"body"
+        + b"\x00\x04"
+        + b"A\x01b\x02"
+    )
+
+
+@pytest.mark.requirement("C093")
+@pytest.mark.parametrize("golden", [GoldenStore("5.4.0", "clean")], indirect=True, ids=str)
+def test_inner_batches_that_rocketmq_stored_are_taken_apart(golden_lines: list[Line], golden_files: RawStore) -> None:
+    batches = [line for line in golden_lines if "INNER_NUM" in line.get("properties", {})]
+    assert batches
+    for line in batches:
+        body = decode_record(golden_files.log_bytes(line["physicalOffset"], line["size"])).body
+        elements = list(decode_batch(body))
+        assert len(elements) == int(line["properties"]["INNER_NUM"])
+        assert encode_batch(elements) == body
+        assert all("UNIQ_KEY" in decode_properties(element.properties) for element in elements)
+
+
+def test_properties_that_the_length_field_cannot_hold_are_refused() -> None:
+    assert len(encode_batch([BatchElement(0, b"", b"x" * 32767)])) == 22 + 32767
+    with pytest.raises(MessageRefused, match="32767"):
+        encode_batch([BatchElement(0, b"", b"x" * 32768)])
+
+
+def test_a_batch_cut_inside_an_element_is_refused_and_the_place_named() -> None:
+    ends = [len(encode_batch(SAMPLE[:n])) for n in range(len(SAMPLE) + 1)]
+    data = encode_batch(SAMPLE)
+    for cut in range(len(data)):
+        if cut in ends:
+            assert list(decode_batch(data[:cut])) == SAMPLE[: ends.index(cut)]
+            continue
+        with pytest.raises(DataError, match=r"batch element at byte \d+"):
+            decode_batch(data[:cut])
+
+
+@given(st.binary(max_size=200) | damaged(encode_batch(SAMPLE)))
+def test_other_bytes_are_read_or_refused_but_nothing_else_happens(data: bytes) -> None:
+    try:
+        elements = list(decode_batch(memoryview(data)))
+    except DataError:
+        return
+    assert sum(22 + len(e.body) + len(e.properties) for e in elements) == len(data)

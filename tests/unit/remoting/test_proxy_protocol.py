@@ -1,0 +1,89 @@
+"""Who the client behind a load balancer is."""
+
+import socket
+
+import pytest
+
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import ProtocolError
+from skyrocket.remoting import proxy_protocol
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.answers import Outcome
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.proxy_protocol import ProxyHeader, parse
+from skyrocket.remoting.router import Router
+from skyrocket.remoting.server import ServerSettings
+from tests.unit.remoting.peers import RawPeer, request, serving
+
+V2 = b"\r\n\r\n\x00\r\nQUIT\n"
+V2_IPV4 = V2 + b"\x21\x11\x00\x0f" + bytes([10, 1, 2, 3, 10, 0, 0, 9]) + b"\x1f\x90\x2a\x9f" + b"tlv"
+V2_IPV6 = V2 + b"\x21\x21\x00\x24" + socket.inet_pton(socket.AF_INET6, "2001:db8::1") * 2 + b"\x1f\x90\x2a\x9f"
+
+GOOD = [
+    (b"PROXY TCP4 10.1.2.3 10.0.0.9 8080 10911\r\n", Address("10.1.2.3", 8080), Address("10.0.0.9", 10911)),
+    (b"PROXY TCP6 2001:db8::1 ::1 1 65535\r\n", Address("2001:db8::1", 1), Address("::1", 65535)),
+    (b"PROXY UNKNOWN\r\n", None, None),
+    (b"PROXY UNKNOWN ff:: ff:: 1 2\r\n", None, None),
+    (V2_IPV4, Address("10.1.2.3", 8080), Address("10.0.0.9", 10911)),
+    (V2_IPV6, Address("2001:db8::1", 8080), Address("2001:db8::1", 10911)),
+    (V2 + b"\x20\x00\x00\x00", None, None),
+    (V2 + b"\x21\x31\x00\x02ab", None, None),
+]
+
+
+@pytest.mark.parametrize(("header", "source", "destination"), GOOD)
+def test_a_header_is_understood_however_it_is_cut(
+    header: bytes, source: Address | None, destination: Address | None
+) -> None:
+    assert proxy_protocol.begins(header[0])
+    for size in range(1, len(header)):
+        assert parse(header[:size]) is None
+    assert parse(header + b"\0\0\0\4") == ProxyHeader(len(header), source, destination)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"PROXY TCP4 10.1.2.3 10.0.0.9 8080\r\n",
+        b"PROXY TCP4 10.1.2.300 10.0.0.9 8080 1\r\n",
+        b"PROXY TCP4 10.1.2.3 10.0.0.9 80800 1\r\n",
+        b"PROXY UDP4 10.1.2.3 10.0.0.9 8080 1\r\n",
+        b"PROXY " + b"x" * 101,
+        b"PROXZ",
+        b"\r\n\r\nX",
+        V2 + b"\x31\x11\x00\x0c" + bytes(12),
+        V2 + b"\x21\x11\x00\x02" + bytes(2),
+    ],
+)
+def test_a_wrong_header_is_refused(header: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        parse(header)
+
+
+def whoami(peer: Peer, command: RemotingCommand) -> Outcome:
+    return command.answer(0, str(peer.remote_address))
+
+
+@pytest.mark.parametrize("header", [V2_IPV4, GOOD[0][0]])
+async def test_the_client_behind_a_proxy_is_known_by_its_own_address(header: bytes) -> None:
+    router = Router()
+    router.register(34, whoami)
+    async with serving(router) as (_, address):
+        async with RawPeer.connected(address) as peer:
+            assert (await peer.asks(header + request(34))).remark == "10.1.2.3:8080"
+            assert (await peer.asks(request(34))).remark == "10.1.2.3:8080"
+        async with RawPeer.connected(address) as peer:
+            for byte in header:
+                peer.send(bytes([byte]))
+                await peer.writer.drain()
+            assert (await peer.asks(request(34))).remark == "10.1.2.3:8080"
+        async with RawPeer.connected(address) as peer:
+            peer.send(header + header)  # once is enough
+            assert await peer.is_closed()
+
+
+async def test_proxies_may_be_distrusted() -> None:
+    settings = ServerSettings(expects_proxy=False)
+    async with serving(settings=settings) as (_, address), RawPeer.connected(address) as peer:
+        peer.send(V2_IPV4 + request())
+        assert await peer.is_closed()
