@@ -29,7 +29,7 @@ from skyrocket.protocol.bodies.route import (
 from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.command import Body
-from skyrocket.protocol.errors import SystemFailure, TopicNotExist
+from skyrocket.protocol.errors import FAQ, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.broker_registration import (
     BrokerHeartbeat,
     GetBrokerMemberGroup,
@@ -65,12 +65,10 @@ from skyrocket.protocol.requests.route import (
     WipeWritePermAnswer,
 )
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Answered, Handlers, serve
+from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
 
 _logger = logging.getLogger(__name__)
 
-FAQ: Final = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-_UNSET_REMARK: Final = "not set any response code"  # RocketMQ: left over in answers that are successes
 _MAX_KEPT_ROUTES: Final = 10_000
 
 TellBrokers = Callable[[Iterable[MinBrokerChange]], None]
@@ -98,7 +96,7 @@ class RouteProcessor:
         strict = wants_strict_route(peer.version, header.accept_standard_json_only)
         body = self._body(topic, strict) if header.zone is None else self._zone_body(topic, header.zone)
         if body is None:
-            raise TopicNotExist(f"No topic route info in name server for the topic: {topic}\n{FAQ}")
+            raise TopicNotExist(f"No topic route info in name server for the topic: {topic}{FAQ}")
         return body
 
     def _check_ready(self) -> None:
@@ -202,7 +200,7 @@ class BrokerProcessor:
         """The brokers of one name."""
         data = self._table.brokers.get(header.broker_name)
         members = BrokerMembers(header.cluster_name, header.broker_name, {} if data is None else data.addresses)
-        return Answered(body=BrokerMemberGroup(members), remark=_UNSET_REMARK)
+        return Answered(body=BrokerMemberGroup(members), remark=UNSET_REMARK)
 
     def clusters(self, _: Peer, __: GetBrokerClusterInfo, ___: Body) -> ClusterInfo:
         """All brokers, and which cluster has which."""

@@ -5,11 +5,13 @@ client   raise error_of(answer.code, answer.remark)          the caller sees Top
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from skyrocket.errors import DataError, SkyrocketError
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RemotingCommand
+
+FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."  # the end of many remarks
 
 
 class ProtocolError(DataError):

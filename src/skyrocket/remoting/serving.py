@@ -42,6 +42,7 @@ class Answered(NamedTuple):
 
 
 UNANSWERED: Final = Answered(code=-1)  # known by identity
+UNSET_REMARK: Final = "not set any response code"  # RocketMQ: of answers whose handlers set no remark
 
 
 class Serving(NamedTuple):

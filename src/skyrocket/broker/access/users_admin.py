@@ -23,10 +23,9 @@ from skyrocket.protocol.requests.acl import (
     UpdateUser,
 )
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Answered, Handlers, serve, serve_raw
+from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve, serve_raw
 
-_REMARK = "not set any response code"  # RocketMQ says so of every success here
-_DONE = Answered(remark=_REMARK)
+_DONE = Answered(remark=UNSET_REMARK)
 
 _REQUESTS = (
     CreateUser,
@@ -104,12 +103,12 @@ class UserAdminProcessor:
         if not name.strip():
             raise InvalidParameter("The username is blank")
         user = self._table.users.get(name)
-        return Answered(body=None if user is None else self._shown(user, header.access_key), remark=_REMARK)
+        return Answered(body=None if user is None else self._shown(user, header.access_key), remark=UNSET_REMARK)
 
     def list_users(self, _: Peer, header: ListUser, __: Body) -> Answered:
         """Users whose name contains the filter."""
         users = self._table.matching_users(header.filter)
-        return Answered(body=tuple(self._shown(user, header.access_key) for user in users) or None, remark=_REMARK)
+        return Answered(body=tuple(self._shown(user, header.access_key) for user in users) or None, remark=UNSET_REMARK)
 
     def _shown(self, user: User, asked_by: str | None) -> UserInfo:
         info = user_info(user)
@@ -147,12 +146,12 @@ class UserAdminProcessor:
     def show_acl(self, _: Peer, header: GetAcl, __: Body) -> Answered:
         """The policies of one subject."""
         acl = self._table.acl_of(subject_of(header.subject))
-        return Answered(body=None if acl is None else acl_info(acl), remark=_REMARK)
+        return Answered(body=None if acl is None else acl_info(acl), remark=UNSET_REMARK)
 
     def list_acls(self, _: Peer, header: ListAcl, __: Body) -> Answered:
         """The policies of subjects and resources that contain the filters."""
         acls = self._table.matching_acls(header.subject_filter, header.resource_filter)
-        return Answered(body=tuple(map(acl_info, acls)) or None, remark=_REMARK)
+        return Answered(body=tuple(map(acl_info, acls)) or None, remark=UNSET_REMARK)
 
 
 class NoUsersProcessor:

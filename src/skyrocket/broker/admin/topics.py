@@ -4,7 +4,6 @@ A topic that is deleted takes its queues and all offsets with it; its messages s
 """
 
 import asyncio
-from typing import Final
 
 from skyrocket.broker.rules.paging import page_of
 from skyrocket.broker.rules.when_saved import SaveTables, saved
@@ -28,10 +27,8 @@ from skyrocket.protocol.requests.admin_topics import (
     UpdateAndCreateTopicList,
 )
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Answered, Handlers, serve
+from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
 from skyrocket.store.message_store import MessageStore
-
-_UNSET_REMARK: Final = "not set any response code"  # RocketMQ: left over in answers that are successes
 
 
 class TopicAdminProcessor:
@@ -77,13 +74,13 @@ class TopicAdminProcessor:
         )
         self._topics.update(config)
         await saved(self._save, self._topics)
-        return Answered(remark=_UNSET_REMARK)
+        return Answered(remark=UNSET_REMARK)
 
     async def update_list(self, _: Peer, __: UpdateAndCreateTopicList, body: TopicConfigList) -> Answered:
         """Create or change all of these topics or none."""
         self._topics.update_all(body.topics)
         await saved(self._save, self._topics)
-        return Answered(remark=_UNSET_REMARK)
+        return Answered(remark=UNSET_REMARK)
 
     async def delete(self, _: Peer, header: DeleteTopicInBroker, __: Body) -> None:
         """Delete a topic; one that is not there is no error."""

@@ -4,22 +4,20 @@ from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import UnknownOffset
 from skyrocket.broker.pop.revive_log import ReviveLog
 from skyrocket.broker.pop.waiting import WaitingPops
-from skyrocket.broker.state.remarks import FAQ
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.format.revive_log import Acknowledgement, CheckPoint, CheckPointKey
 from skyrocket.model.pop_retry import real_topic
 from skyrocket.protocol.bodies.batch_ack import BatchAck, BatchAckEntry
 from skyrocket.protocol.command import Body
-from skyrocket.protocol.errors import MessageIllegal, NoMessage, RequestError, SystemFailure, TopicNotExist
+from skyrocket.protocol.errors import FAQ, MessageIllegal, NoMessage, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE, ReceiptHandle
 from skyrocket.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeInvisibleTime, ChangeInvisibleTimeAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Answered, Handlers, serve
+from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
 
-_NO_REMARK = "not set any response code"  # RocketMQ: what its answers say that are made before their handler has run
 _NOTHING = ChangeInvisibleTimeAnswer(pop_time=0, invisible_time=0, revive_qid=0)
 
 
@@ -139,7 +137,7 @@ class AckProcessor:
     def change_invisible_time(self, peer: Peer, header: ChangeInvisibleTime, _: Body) -> Answered:
         """A message is hidden until another time; raises TopicNotExist, MessageIllegal, NoMessage or SystemFailure."""
         try:
-            return Answered(self._changed(peer, header), remark=_NO_REMARK)
+            return Answered(self._changed(peer, header), remark=UNSET_REMARK)
         except RequestError as error:
             error.ext_fields = _NOTHING.to_fields()
             raise

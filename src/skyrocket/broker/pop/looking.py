@@ -24,10 +24,9 @@ from skyrocket.protocol.requests.pop import (
 )
 from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Answered, Handlers, serve, serve_raw
+from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve, serve_raw
 from skyrocket.store.message_store import MessageStore
 
-_NO_REMARK = "not set any response code"
 _MAX_BYTES = 1 << 25
 
 
@@ -128,7 +127,7 @@ class LookingProcessor:
                 return held.later
             is_full = outcome is Held.FULL
         fields = NotificationAnswer(has_msg=has_messages, polling_full=is_full).to_fields()
-        return request.answer(ResponseCode.SUCCESS, _NO_REMARK, fields)
+        return request.answer(ResponseCode.SUCCESS, UNSET_REMARK, fields)
 
     def _has_messages(self, topic: TopicConfig, header: Notification) -> bool:
         group = header.consumer_group
@@ -149,7 +148,7 @@ class LookingProcessor:
             error.ext_fields = PollingInfoAnswer(polling_num=0).to_fields()
             raise
         waiting = self._waiting.pops.count(header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE))
-        return Answered(PollingInfoAnswer(polling_num=waiting), remark=_NO_REMARK)
+        return Answered(PollingInfoAnswer(polling_num=waiting), remark=UNSET_REMARK)
 
     # ── shared ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,12 +9,11 @@ from skyrocket.protocol.bodies.tables import QueueEntries, QueueEntryInfo
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.query import QueryConsumeQueue
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Answered, Handlers, serve
+from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
 
 MOST_ENTRIES: Final = 10_000
-_NOT_CLEARED: Final = "not set any response code"  # RocketMQ: the remark of an answer that nobody has filled yet
 
 
 class QueueEntryProcessor:
@@ -45,7 +44,7 @@ class QueueEntryProcessor:
             subscription=subscription,
             filter_data=filter_data,
         )
-        return Answered(body=found, remark=_NOT_CLEARED)
+        return Answered(body=found, remark=UNSET_REMARK)
 
 
 def _entries(queue: ConsumeQueue, header: QueryConsumeQueue) -> list[QueueEntry]:

@@ -6,12 +6,11 @@ from typing import Generic
 
 from skyrocket.broker.state.connected_clients import EXPIRY_SECONDS, C, Client
 from skyrocket.broker.state.consumer_group import ConsumerGroup
-from skyrocket.broker.state.remarks import FAQ
 from skyrocket.clock import Clock
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
 from skyrocket.protocol.bodies.subscription import SubscriptionData
-from skyrocket.protocol.errors import ConsumerNotOnline, SubscriptionNotExist, SystemFailure
+from skyrocket.protocol.errors import FAQ, ConsumerNotOnline, SubscriptionNotExist, SystemFailure
 
 SUBSCRIPTION_EXPIRY_SECONDS = 600.0
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from typing import Generic
 
 from skyrocket.broker.state.connected_clients import C, Client, Member
-from skyrocket.broker.state.remarks import FAQ
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
 from skyrocket.protocol.bodies.subscription import SubscriptionData
-from skyrocket.protocol.errors import SubscriptionNotExist, SubscriptionNotLatest
+from skyrocket.protocol.errors import FAQ, SubscriptionNotExist, SubscriptionNotLatest
 
 BROADCASTING = "BROADCASTING"
 

@@ -7,12 +7,11 @@ from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import GROUP_ATTRIBUTES, changed_attributes
 from skyrocket.broker.state.names import SYSTEM_GROUP_PREFIX, check_group_name, is_good_group_name
-from skyrocket.broker.state.remarks import FAQ
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
 from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.protocol.errors import GroupNotExist, NoPermission, SystemFailure
+from skyrocket.protocol.errors import FAQ, GroupNotExist, NoPermission, SystemFailure
 from skyrocket.store.config_file import ConfigFile
 
 logger = logging.getLogger(__name__)

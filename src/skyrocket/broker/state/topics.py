@@ -11,7 +11,6 @@ from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import TOPIC_ATTRIBUTES, changed_attributes
 from skyrocket.broker.state.names import CLOSED_TO_CLIENTS, check_topic_name
-from skyrocket.broker.state.remarks import FAQ
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import TEMPLATE_TOPIC
 from skyrocket.clock import Clock
@@ -27,7 +26,7 @@ from skyrocket.model.topic_config import (
     is_valid_permission,
     permission_text,
 )
-from skyrocket.protocol.errors import InvalidParameter, NoPermission, SystemFailure, TopicNotExist
+from skyrocket.protocol.errors import FAQ, InvalidParameter, NoPermission, SystemFailure, TopicNotExist
 from skyrocket.store.config_file import ConfigFile
 
 logger = logging.getLogger(__name__)

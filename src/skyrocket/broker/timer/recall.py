@@ -30,12 +30,10 @@ from skyrocket.protocol.errors import (
 )
 from skyrocket.protocol.requests.messaging import RecallMessage, RecallMessageAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import Answered, Handlers, serve
+from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 
-# RocketMQ: nobody sets the remark of this answer, so it keeps what it was made with.
-_REMARK: Final = "not set any response code"
 _UNAVAILABLE: Final = "recall failed, broker service not available"
 
 
@@ -81,7 +79,9 @@ class RecallProcessor:
         waits = self._limits.flush_disk_type is FlushDiskType.SYNC_FLUSH
         if waits and not await self._is_durable(result.end_offset):
             raise SystemFailure("recall failed, execute error", self._region)
-        return Answered(RecallMessageAnswer(region=self._identity.region, msg_id=handle.unique_key), remark=_REMARK)
+        return Answered(
+            RecallMessageAnswer(region=self._identity.region, msg_id=handle.unique_key), remark=UNSET_REMARK
+        )
 
     def _checked(self, header: RecallMessage) -> RecallHandle:
         if not self._config.recall:

@@ -27,14 +27,12 @@ from skyrocket.protocol.errors import (
 )
 from skyrocket.protocol.requests.transaction import UNKNOWN, EndTransaction, ResumeCheckHalfMessage
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import UNANSWERED, Answered, Handlers, serve
+from skyrocket.remoting.serving import UNANSWERED, UNSET_REMARK, Answered, Handlers, serve
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 
 _logger = logging.getLogger(__name__)
 
-# RocketMQ: nobody sets the remark of this answer, so it keeps what it was made with.
-_REMARK_OF_ROLLBACK: Final = "not set any response code"
 _NOT_FOUND: Final = "Find prepared transaction message failed"
 
 
@@ -72,7 +70,7 @@ class EndTransactionProcessor:
             self._log.end(half, decision)
         except PutRefused as error:
             raise self._refusal(error.result.status) from error
-        return Answered(remark=_REMARK_OF_ROLLBACK if decision is Decision.ROLLBACK else None)
+        return Answered(remark=UNSET_REMARK if decision is Decision.ROLLBACK else None)
 
     def _spoken_of(self, header: EndTransaction) -> HalfMessage:
         """The half that a producer means. The order of the checks is RocketMQ's; the last one is ours."""
