@@ -80,7 +80,7 @@ class RemotingClient:
         self.signer = signer
         self._clock = clock or SystemClock()
         self._turn = Turn()
-        self._places: dict[str, _Place] = {}
+        self._known: dict[str, _KnownAddress] = {}
         self._connections: set[Connection] = set()
         self._retired: set[Connection] = set()
         self._attempts = TaskSet()
@@ -200,15 +200,15 @@ class RemotingClient:
         """The address's connection, made when there is none; raises ConnectFailed or RemotingClosed."""
         if self._is_closed:
             raise RemotingClosed(address, "the client is closed")
-        place = self._places.get(address)
-        if place is None:
-            place = self._places[address] = _Place(address)
-        if place.connection is not None and place.connection.is_open:
-            return place.connection
-        if place.attempt is None:
-            place.check_rest(self._clock.monotonic())
-            place.attempt = self._attempts.start(self._attempt(place), name=f"connect {address}")
-        attempt = place.attempt
+        known = self._known.get(address)
+        if known is None:
+            known = self._known[address] = _KnownAddress(address)
+        if known.connection is not None and known.connection.is_open:
+            return known.connection
+        if known.attempt is None:
+            known.check_rest(self._clock.monotonic())
+            known.attempt = self._attempts.start(self._attempt(known), name=f"connect {address}")
+        attempt = known.attempt
         await asyncio.wait((attempt,), timeout=max(seconds, 0.0))
         if not attempt.done():
             raise ConnectFailed(address, "the connection was not made in time")
@@ -219,16 +219,16 @@ class RemotingClient:
             raise type(made)(address, made.what, made.__cause__)  # each caller gets an exception of its own
         return made
 
-    async def _attempt(self, place: "_Place") -> "Connection | ConnectFailed":
+    async def _attempt(self, known: "_KnownAddress") -> "Connection | ConnectFailed":
         try:
-            connection = await asyncio.wait_for(self._connect(place.address), self._settings.connect_seconds)
+            connection = await asyncio.wait_for(self._connect(known.address), self._settings.connect_seconds)
         except (OSError, ValueError, TimeoutError) as error:
-            failure = ConnectFailed(place.address, "could not connect", error)
-            place.failed(failure, self._clock.monotonic())
+            failure = ConnectFailed(known.address, "could not connect", error)
+            known.failed(failure, self._clock.monotonic())
             return failure
         finally:
-            place.attempt = None
-        place.succeeded(connection)
+            known.attempt = None
+        known.succeeded(connection)
         return connection
 
     async def _connect(self, text: str) -> Connection:
@@ -251,9 +251,9 @@ class RemotingClient:
 
     def _retire(self, address: str, connection: Connection) -> None:
         """Use it for no more calls; it closes when its last answer is there."""
-        place = self._places.get(address)
-        if place is not None and place.connection is connection:
-            place.connection = None
+        known = self._known.get(address)
+        if known is not None and known.connection is connection:
+            known.connection = None
         self._retired.add(connection)
         if not connection.calls_in_flight:
             connection.close()
@@ -270,14 +270,14 @@ class RemotingClient:
             opening.set_exception(ConnectionError(reason.value))
         self._connections.discard(connection)
         self._retired.discard(connection)
-        for place in list(self._places.values()):
-            if place.connection is connection:
-                place.connection = None
+        for known in list(self._known.values()):
+            if known.connection is connection:
+                known.connection = None
 
     def connection(self, address: str) -> Connection | None:
         """The open connection to an address, if there is one."""
-        place = self._places.get(address)
-        return None if place is None else place.connection
+        known = self._known.get(address)
+        return None if known is None else known.connection
 
     # ── idle connections, and the end ────────────────────────────────────────────────────────────────────────────────
 
@@ -291,9 +291,9 @@ class RemotingClient:
         for connection in list(self._connections):
             if now - connection.last_activity >= self._settings.idle_seconds:
                 connection.abort(CloseReason.IDLE)
-        for place in list(self._places.values()):
-            if place.is_forgettable(now):
-                del self._places[place.address]
+        for known in list(self._known.values()):
+            if known.is_forgettable(now):
+                del self._known[known.address]
         if self._connections:
             self._schedule_sweep()
 
@@ -322,7 +322,7 @@ class RemotingClient:
 _OPENING: Final = "remoting.opening"
 
 
-class _Place:
+class _KnownAddress:
     """What the client knows of one address."""
 
     __slots__ = ("address", "attempt", "connection", "failures", "last_error", "rests_until")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skyrocket.broker.pop.feature import PopFeature
-from skyrocket.broker.pop.taking import as_message_of
+from skyrocket.broker.pop.pop_reader import as_message_of
 from skyrocket.clock import SystemClock
 from skyrocket.fastjson import loads
 from skyrocket.format.properties import encode_properties
@@ -104,7 +104,7 @@ async def test_a_pop_that_waits_is_answered_by_a_message(tmp_path: Path) -> None
         await given.send(b"first")
         await pop(given)
         waiting = asyncio.ensure_future(pop(given, poll_time=10_000))
-        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).polling.pops.held_count == 1)
         await given.send(b"second", queue_id=3)
         assert [each.body for each in messages(await waiting)] == [b"second"]
 
@@ -117,7 +117,7 @@ async def test_a_pop_that_waits_in_vain_hears_so_and_so_does_one_of_a_broker_tha
         assert (reply.code, reply.remark) == (210, "NO_MESSAGE_IN_QUEUE")
         assert reply.header.msg_offset_info == ""
         waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
-        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).polling.pops.held_count == 1)
         await given.broker.stop()
         assert (await waiting).code == 210
 
@@ -127,7 +127,7 @@ async def test_pops_that_wait_are_refused_as_soon_as_the_broker_may_not_be_read(
         await given.send(b"first")
         await pop(given)
         waiting = asyncio.ensure_future(pop(given, poll_time=20_000))
-        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).polling.pops.held_count == 1)
         change = RemotingCommand(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=2\n")
         assert (await given.client.invoke(given.address, change)).code == 0
         with pytest.raises(NoPermission, match="pop message is forbidden"):
@@ -148,9 +148,9 @@ async def test_a_waiting_pop_whose_connection_is_lost_takes_nothing(tmp_path: Pa
             poll_time=20_000,
         )
         connection.send(RemotingCommand(request.code, opaque=7, ext_fields=request.ext_fields()))
-        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).polling.pops.held_count == 1)
         connection.close()
-        await until(lambda: given.broker.feature(PopFeature).waiting.pops.held_count == 0)
+        await until(lambda: given.broker.feature(PopFeature).polling.pops.held_count == 0)
         await given.send(b"second")
         assert [each.body for each in messages(await pop(given))] == [b"second"]
 
@@ -199,7 +199,7 @@ async def test_notifications_tell_of_messages(tmp_path: Path) -> None:
         await pop(given)
         request = Notification(consumer_group=GROUP, topic=TOPIC, queue_id=-1, poll_time=10_000, born_time=0)
         waiting = asyncio.ensure_future(given.client.call(given.address, request, timeout_seconds=15))
-        await until(lambda: given.broker.feature(PopFeature).waiting.notifications.held_count == 1)
+        await until(lambda: given.broker.feature(PopFeature).polling.notifications.held_count == 1)
         await given.send(b"two")
         assert (await waiting).header.has_msg
 

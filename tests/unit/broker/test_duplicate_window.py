@@ -59,10 +59,10 @@ class WindowMachine(RuleBasedStateMachine):
     def remembered(self) -> dict[Number, Receipt]:
         """What the model says: the last ones of each producer and queue."""
         newest: dict[Number, Receipt] = {}
-        per_lane: dict[object, int] = {}
+        per_queue: dict[object, int] = {}
         for number, receipt in reversed(self.sent):
-            if per_lane.get(number.lane, 0) < PER_QUEUE:
-                per_lane[number.lane] = per_lane.get(number.lane, 0) + 1
+            if per_queue.get(number.producer_queue, 0) < PER_QUEUE:
+                per_queue[number.producer_queue] = per_queue.get(number.producer_queue, 0) + 1
                 newest.setdefault(number, receipt)
         return newest
 
@@ -77,8 +77,8 @@ class WindowMachine(RuleBasedStateMachine):
     def send_again(self, data: st.DataObject) -> None:
         number, _ = data.draw(st.sampled_from(self.sent[-12:]))
         stored, is_known = len(self.sent), number in self.remembered()
-        producer = number.lane.producer_id.decode()
-        again = self.put(producer, number.lane.queue_id, number.sequence, 5)
+        producer = number.producer_queue.producer_id.decode()
+        again = self.put(producer, number.producer_queue.queue_id, number.sequence, 5)
         if is_known:
             assert len(self.sent) == stored
             assert again == self.remembered()[number]

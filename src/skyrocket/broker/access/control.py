@@ -13,7 +13,7 @@ from skyrocket.broker.access import migration
 from skyrocket.broker.access.plain_access import PlainAccess
 from skyrocket.broker.access.plain_acl_admin import PlainAclProcessor
 from skyrocket.broker.access.plain_files import TOOLS_FILE, PlainFiles, content_of
-from skyrocket.broker.access.required_permissions import Needs
+from skyrocket.broker.access.required_permissions import RequiredPermissions
 from skyrocket.broker.access.user_access import UserAccess, request_codes
 from skyrocket.broker.access.user_file import FILE_NAME, is_apache_folder, user_file
 from skyrocket.broker.access.user_table import UserTable
@@ -40,7 +40,7 @@ class AccessControl:
         self._config = config
         self._folder = Path(store.paths.config)
         self.plain_files = PlainFiles(_plain_folder(config, self._folder))
-        needs = Needs(config.cluster_name, lambda offset: topic_of_record(store, offset))
+        needs = RequiredPermissions(config.cluster_name, lambda offset: topic_of_record(store, offset))
         self.plain = PlainAccess(self.plain_files, needs, clock) if config.acl_enabled else None
         self.users = UserTable(user_file(self._folder), self._users_changed)
         self.user_access: UserAccess | None = None

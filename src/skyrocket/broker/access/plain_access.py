@@ -13,7 +13,7 @@ from skyrocket.broker.access import plain_accounts as plain
 from skyrocket.broker.access.plain_accounts import Account, account_of
 from skyrocket.broker.access.plain_files import PlainFiles, PlainRules, content_of, raised_version, write_content
 from skyrocket.broker.access.remote_addresses import address_pattern, host_of
-from skyrocket.broker.access.required_permissions import CLUSTER, GET, TOPIC, Need, Needs
+from skyrocket.broker.access.required_permissions import CLUSTER, GET, TOPIC, Permission, RequiredPermissions
 from skyrocket.broker.access.required_permissions import PUB as TO_PUBLISH
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import ConfigError
@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 _WATCH_SECONDS: Final = 0.5
 _MAX_KNOWN_PEERS: Final = 10_000
-_TRACE: Final = Need(TOPIC, "RMQ_SYS_TRACE_TOPIC", TO_PUBLISH)
+_TRACE: Final = Permission(TOPIC, "RMQ_SYS_TRACE_TOPIC", TO_PUBLISH)
 _FIELDS: Final = ("whiteRemoteAddress", "admin", "defaultTopicPerm", "defaultGroupPerm", "topicPerms", "groupPerms")
 
 # Shown messages are read messages; accounts, and what waits in other people's topics, are the administrators' business.
@@ -55,7 +55,7 @@ class AclRefused(SystemFailure):
 class PlainAccess:
     """Accounts and their rights."""
 
-    def __init__(self, files: PlainFiles, needs: Needs, clock: ServiceClock) -> None:
+    def __init__(self, files: PlainFiles, needs: RequiredPermissions, clock: ServiceClock) -> None:
         self.files = files
         self.rules = PlainRules()
         self._needs = needs
@@ -186,7 +186,7 @@ def _without(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key != name}
 
 
-def _needed(need: Need, code: int) -> int | None:
+def _needed(need: Permission, code: int) -> int | None:
     """The bit that an account must own: 0 when its signature is enough, None when only administrators may."""
     if "Pub" in need.actions:
         return plain.PUB

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from skyrocket.broker.access.remote_addresses import Pattern, address_pattern
-from skyrocket.broker.access.required_permissions import GROUP, Need
+from skyrocket.broker.access.required_permissions import GROUP, Permission
 from skyrocket.errors import ConfigError
 
 DENY: Final = 1
@@ -39,7 +39,7 @@ class Account:
     topics: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
 
-    def refusal_of(self, need: Need, needed: int) -> str | None:
+    def refusal_of(self, need: Permission, needed: int) -> str | None:
         """Why a topic or group may not be used so; None when it may."""
         own, default = (self.groups, self.default_group) if need.kind == GROUP else (self.topics, self.default_topic)
         special = own.get(need.name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 
-from skyrocket.broker.access.required_permissions import Need
+from skyrocket.broker.access.required_permissions import Permission
 
 CUSTOM: Final = "Custom"
 DEFAULT: Final = "Default"
@@ -36,7 +36,7 @@ class Resource(NamedTuple):
     name: str
     is_prefix: bool
 
-    def matches(self, need: Need) -> bool:
+    def matches(self, need: Permission) -> bool:
         """Whether the need is one of these."""
         if self.kind is None:
             return True
@@ -75,7 +75,7 @@ class Entry:
     source_ips: tuple[str, ...] = ()
     named_actions: tuple[str, ...] = ()  # in the order in which they were given
 
-    def matches(self, need: Need, source_ip: str) -> bool:
+    def matches(self, need: Permission, source_ip: str) -> bool:
         """Whether it has a say."""
         return (
             self.resource.matches(need)
@@ -119,7 +119,7 @@ class Acl:
         ]
         return Acl(self.subject, tuple(policy for policy in kept if policy.entries))
 
-    def refusal_of(self, need: Need, source_ip: str) -> str | None:
+    def refusal_of(self, need: Permission, source_ip: str) -> str | None:
         """Why not, in RocketMQ's words; None when it is allowed."""
         entry = deciding_entry(self.entries(CUSTOM), need, source_ip)
         if entry is None:
@@ -132,7 +132,7 @@ class Acl:
 NO_POLICY: Final = "no matched policies."
 
 
-def deciding_entry(entries: Iterable[Entry], need: Need, source_ip: str) -> Entry | None:
+def deciding_entry(entries: Iterable[Entry], need: Permission, source_ip: str) -> Entry | None:
     """The most special of those that match; of equally special ones the one that denies."""
     matching = [entry for entry in entries if entry.matches(need, source_ip)]
     return min(matching, key=lambda entry: (entry.resource.rank, entry.decision != DENY), default=None)

@@ -28,7 +28,7 @@ CLUSTER: Final = "Cluster"
 Actions: TypeAlias = frozenset[str]  # any one of them will do
 
 
-class Need(NamedTuple):
+class Permission(NamedTuple):
     """One resource, and the actions of which one must be allowed."""
 
     kind: str
@@ -49,7 +49,7 @@ SUB_OR_GET: Final = SUB | GET
 SUB_OR_UPDATE: Final = SUB | UPDATE
 
 Fields: TypeAlias = Mapping[str, str]
-Reader: TypeAlias = Callable[[Fields, RemotingCommand], Iterator[Need]]
+Reader: TypeAlias = Callable[[Fields, RemotingCommand], Iterator[Permission]]
 TopicOfRecord: TypeAlias = Callable[[int], str | None]
 
 _NO_FIELDS: Final[Fields] = {}
@@ -57,24 +57,24 @@ _REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 _MESSAGE_ID: Final = "msgId"
 
 
-def topic_need(topic: str, actions: Actions, group: str | None = None) -> Iterator[Need]:
+def topic_need(topic: str, actions: Actions, group: str | None = None) -> Iterator[Permission]:
     """A topic, read or written by a group. A retry topic belongs to its group, pop's to a topic as well."""
     if not topic.startswith(RETRY_PREFIX):
-        yield Need(TOPIC, topic, actions)
+        yield Permission(TOPIC, topic, actions)
         return
     owner = topic.removeprefix(RETRY_PREFIX)
     if group and owner[len(group) : len(group) + 1] in ("+", "_") and owner.startswith(group):
-        yield Need(GROUP, group, actions)
-        yield Need(TOPIC, owner[len(group) + 1 :], actions)
+        yield Permission(GROUP, group, actions)
+        yield Permission(TOPIC, owner[len(group) + 1 :], actions)
     else:
-        yield Need(GROUP, owner, actions)
+        yield Permission(GROUP, owner, actions)
 
 
 # ── readers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _sends(field: str) -> Reader:
-    def read(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+    def read(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
         topic = fields.get(field, "")
         return topic_need(topic, SUB if topic.startswith(RETRY_PREFIX) else PUB)
 
@@ -89,18 +89,18 @@ def _replies(field: str) -> Reader:
 
 
 def _topic_then_group(actions: Actions, topic: str = "topic", group: str = "consumerGroup") -> Reader:
-    def read(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+    def read(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
         name = fields.get(group, "")
         yield from topic_need(fields.get(topic, ""), actions, name)
-        yield Need(GROUP, name, actions)
+        yield Permission(GROUP, name, actions)
 
     return read
 
 
 def _group_then_topic(actions: Actions, group: str = "consumerGroup", topic: str = "topic") -> Reader:
-    def read(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+    def read(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
         name = fields.get(group, "")
-        yield Need(GROUP, name, actions)
+        yield Permission(GROUP, name, actions)
         if fields.get(topic):
             yield from topic_need(fields[topic], actions, name)
 
@@ -112,98 +112,98 @@ def _topic(actions: Actions, field: str = "topic") -> Reader:
 
 
 def _group(actions: Actions, field: str = "consumerGroup") -> Reader:
-    return lambda fields, _: iter((Need(GROUP, fields.get(field, ""), actions),))
+    return lambda fields, _: iter((Permission(GROUP, fields.get(field, ""), actions),))
 
 
-def _end_transaction(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+def _end_transaction(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
     if fields.get("topic", "").strip():  # clients before 5.0 do not name it
-        yield Need(TOPIC, fields["topic"], PUB)
+        yield Permission(TOPIC, fields["topic"], PUB)
 
 
-def _view(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+def _view(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
     return topic_need(fields["topic"], GET) if fields.get("topic") else iter(())
 
 
-def _unregister(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+def _unregister(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
     if fields.get("consumerGroup", "").strip():
-        yield Need(GROUP, fields["consumerGroup"], SUB)
+        yield Permission(GROUP, fields["consumerGroup"], SUB)
 
 
-def _heartbeat(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _heartbeat(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     for consumer in HEARTBEAT.decode(request.body).consumers or ():
         group = consumer.group or ""
-        yield Need(GROUP, group, SUB)
+        yield Permission(GROUP, group, SUB)
         for subscription in consumer.subscriptions or ():
             yield from topic_need(subscription.topic or "", SUB, group)
 
 
-def _locks(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _locks(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     locks = QUEUE_LOCKS.decode(request.body)
-    yield Need(GROUP, locks.group or "", SUB)
+    yield Permission(GROUP, locks.group or "", SUB)
     for queue in locks.queues:
         yield from topic_need(queue.topic, SUB, locks.group)
 
 
-def _client_config(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _client_config(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     check = CLIENT_CONFIG_CHECK.decode(request.body)
-    yield Need(GROUP, check.group, SUB)
+    yield Permission(GROUP, check.group, SUB)
     if check.subscription is not None:
         yield from topic_need(check.subscription.topic or "", SUB, check.group)
 
 
-def _batch_ack(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _batch_ack(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     for entry in BATCH_ACK.decode(request.body).entries:
-        yield Need(GROUP, entry.group, SUB)
+        yield Permission(GROUP, entry.group, SUB)
         yield from topic_need(entry.topic, SUB, entry.group)
 
 
-def _assignment(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _assignment(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     query = ASSIGNMENT_QUERY.decode(request.body)
     yield from topic_need(query.topic or "", SUB, query.group)
-    yield Need(GROUP, query.group or "", SUB)
+    yield Permission(GROUP, query.group or "", SUB)
 
 
-def _request_mode(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _request_mode(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     mode = REQUEST_MODE_BODY.decode(request.body)
     yield from topic_need(mode.topic or "", UPDATE, mode.group)
-    yield Need(GROUP, mode.group or "", UPDATE)
+    yield Permission(GROUP, mode.group or "", UPDATE)
 
 
-def _topics_of_body(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _topics_of_body(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     for topic in TOPIC_CONFIG_LIST.decode(request.body).topics:
         yield from topic_need(topic.name, CREATE)
 
 
-def _group_of_body(_: Fields, request: RemotingCommand) -> Iterator[Need]:
-    yield Need(GROUP, SUBSCRIPTION_GROUP.decode(request.body).name, CREATE | UPDATE)
+def _group_of_body(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
+    yield Permission(GROUP, SUBSCRIPTION_GROUP.decode(request.body).name, CREATE | UPDATE)
 
 
-def _groups_of_body(_: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _groups_of_body(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
     for group in GROUP_CONFIG_LIST.decode(request.body).groups:
-        yield Need(GROUP, group.name, CREATE | UPDATE)
+        yield Permission(GROUP, group.name, CREATE | UPDATE)
 
 
-def _consume_stats(fields: Fields, request: RemotingCommand) -> Iterator[Need]:
+def _consume_stats(fields: Fields, request: RemotingCommand) -> Iterator[Permission]:
     yield from _group_then_topic(GET)(fields, request)
     for topic in filter(None, fields.get("topicList", "").split(";")):
         yield from topic_need(topic, GET, fields.get("consumerGroup"))
 
 
-def _consume_queue(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+def _consume_queue(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
     yield from topic_need(fields.get("topic", ""), GET)
     if fields.get("consumerGroup"):
-        yield Need(GROUP, fields["consumerGroup"], GET)
+        yield Permission(GROUP, fields["consumerGroup"], GET)
 
 
-def _correction(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
+def _correction(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
     for group in filter(None, fields.get("filterGroups", "").split(",")):
-        yield Need(GROUP, group, GET)
-    yield Need(GROUP, fields.get("compareGroup", ""), GET)
+        yield Permission(GROUP, group, GET)
+    yield Permission(GROUP, fields.get("compareGroup", ""), GET)
     yield from topic_need(fields.get("topic", ""), GET)
 
 
-def _clone_offsets(fields: Fields, _: RemotingCommand) -> Iterator[Need]:
-    yield Need(GROUP, fields.get("destGroup", ""), UPDATE)
+def _clone_offsets(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
+    yield Permission(GROUP, fields.get("destGroup", ""), UPDATE)
     if fields.get("topic"):
         yield from topic_need(fields["topic"], UPDATE, fields.get("destGroup"))
 
@@ -331,7 +331,7 @@ DECIDED_BY: Final[dict[int, tuple[str, str]]] = {
 }
 
 
-class Needs:
+class RequiredPermissions:
     """Reads off requests what they need.
 
     `topic_of_record` tells what lies at an offset of the log: a message may be shown, given to a client or sent back
@@ -340,11 +340,11 @@ class Needs:
     """
 
     def __init__(self, cluster: str, topic_of_record: TopicOfRecord = lambda _: None) -> None:
-        self._see = (Need(CLUSTER, cluster, GET),)
-        self._change = (Need(CLUSTER, cluster, UPDATE),)
+        self._see = (Permission(CLUSTER, cluster, GET),)
+        self._change = (Permission(CLUSTER, cluster, UPDATE),)
         self._topic_of_record = topic_of_record
 
-    def of(self, request: RemotingCommand) -> list[Need]:
+    def of(self, request: RemotingCommand) -> list[Permission]:
         """What a request needs, in the order of RocketMQ's checks; raises MalformedBody."""
         code = request.code
         read = _TABLE.get(code)
@@ -357,12 +357,12 @@ class Needs:
             return needs or self._of_nothing(code)
         return needs
 
-    def _of_record(self, fields: Fields, field: str, actions: Actions) -> Iterator[Need]:
+    def _of_record(self, fields: Fields, field: str, actions: Actions) -> Iterator[Permission]:
         offset = _offset(field, fields.get(field, ""))
         topic = None if offset is None else self._topic_of_record(offset)
         return iter(()) if topic is None else topic_need(topic, actions, fields.get("group"))
 
-    def _of_nothing(self, code: int) -> list[Need]:
+    def _of_nothing(self, code: int) -> list[Permission]:
         """Whoever asks for a message that is not there learns just that."""
         return list(self._see) if code == RequestCode.VIEW_MESSAGE_BY_ID else []
 

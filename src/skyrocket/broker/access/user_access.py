@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from skyrocket.broker.access.policies import NO_POLICY
 from skyrocket.broker.access.remote_addresses import host_of
-from skyrocket.broker.access.required_permissions import DECIDED_BY, Need, Needs
+from skyrocket.broker.access.required_permissions import DECIDED_BY, Permission, RequiredPermissions
 from skyrocket.broker.access.user_table import UserTable
 from skyrocket.broker.access.users import User
 from skyrocket.errors import ConfigError
@@ -16,7 +16,7 @@ from skyrocket.protocol.errors import MalformedBody, NoPermission
 from skyrocket.protocol.signing import ACCESS_KEY, is_signed_with
 from skyrocket.remoting.peer import Peer
 
-_Question: TypeAlias = tuple[str, str, Need]  # user, host, need
+_Question: TypeAlias = tuple[str, str, Permission]  # user, host, need
 _Usual: TypeAlias = tuple[str, str, int, str | None, str | None]  # user, host, request code and its two fields
 _MAX_REMEMBERED: Final = 10_000
 _UNKNOWN: Final = ""
@@ -28,7 +28,7 @@ class UserAccess:
     def __init__(
         self,
         table: UserTable,
-        needs: Needs,
+        needs: RequiredPermissions,
         *,
         authenticates: bool,
         authorizes: bool,

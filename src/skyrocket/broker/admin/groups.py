@@ -1,8 +1,8 @@
 """What operators do to consumer groups: create, change, look at, delete, forbid topics."""
 
 from skyrocket.broker.rules.paging import page_of
-from skyrocket.broker.rules.when_saved import SaveTables, saved
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
+from skyrocket.broker.state.persistence import SaveTables, saved
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.groups import GroupConfigList, GroupForbidden, GroupTable

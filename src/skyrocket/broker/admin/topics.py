@@ -6,9 +6,9 @@ A topic that is deleted takes its queues and all offsets with it; its messages s
 import asyncio
 
 from skyrocket.broker.rules.paging import page_of
-from skyrocket.broker.rules.when_saved import SaveTables, saved
 from skyrocket.broker.state.attributes import parse_changes
 from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.persistence import SaveTables, saved
 from skyrocket.broker.state.tables import Tables
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic import RETRY_PREFIX

@@ -7,8 +7,8 @@ from typing import Final
 from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.core.request_classes import RequestClasses
+from skyrocket.broker.flow.broker_permission import PermissionGate
 from skyrocket.broker.flow.fast_failure import FastFailure
-from skyrocket.broker.flow.permission_gate import PermissionGate
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.observability.exposition import Kind, Metric, single
 from skyrocket.remoting.services import Work

@@ -2,8 +2,8 @@
 
 from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import UnknownOffset
+from skyrocket.broker.pop.pop_polling import PopPolling
 from skyrocket.broker.pop.revive_log import ReviveLog
-from skyrocket.broker.pop.waiting import WaitingPops
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.format.revive_log import Acknowledgement, CheckPoint, CheckPointKey
@@ -29,7 +29,7 @@ class AckProcessor:
         store: MessageStore,
         topics: TopicTable,
         offsets: PopOffsets,
-        waiting: WaitingPops,
+        polling: PopPolling,
         revive_log: ReviveLog,
         clock: Clock,
         broker_name: str,
@@ -37,8 +37,8 @@ class AckProcessor:
         self._store = store
         self._topics = topics
         self._offsets = offsets
-        self._orders = waiting.orders
-        self._waiting = waiting
+        self._orders = polling.orders
+        self._polling = polling
         self._revive_log = revive_log
         self._clock = clock
         self._broker_name = broker_name
@@ -130,7 +130,7 @@ class AckProcessor:
             return
         self._offsets.table.commit(group, topic, queue_id, next_offset)  # ignored while a reset waits
         if not self._orders.is_blocked(topic, group, queue_id, None):
-            self._waiting.wake(topic, group, queue_id)
+            self._polling.wake(topic, group, queue_id)
 
     # ── hidden longer or shorter ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -177,7 +177,7 @@ class AckProcessor:
         self._orders.hide_until(
             header.topic, header.consumer_group, header.queue_id, header.offset, receipt.pop_time, visible_ms
         )
-        self._waiting.free_at(header.topic, header.consumer_group, header.queue_id)
+        self._polling.free_at(header.topic, header.consumer_group, header.queue_id)
         return ChangeInvisibleTimeAnswer(
             pop_time=receipt.pop_time,
             invisible_time=visible_ms - receipt.pop_time,

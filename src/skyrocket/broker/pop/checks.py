@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, Subscriptions, Wanted, property_test
+from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, MessageFilter, Subscriptions, property_test
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.tables import Tables
 from skyrocket.filtering.sql92 import SqlError
@@ -13,7 +13,7 @@ from skyrocket.protocol.errors import InvalidParameter, RequestError, Subscripti
 from skyrocket.remoting.peer import Peer
 
 
-class Place(NamedTuple):
+class PopTarget(NamedTuple):
     """Whose messages, and of what."""
 
     topic: TopicConfig
@@ -37,7 +37,7 @@ class PopChecks:
         self._consumers = tables.consumers
         self._subscriptions = subscriptions
 
-    def place(self, peer: Peer, topic_name: str, queue_id: int, group: str) -> Place:
+    def target(self, peer: Peer, topic_name: str, queue_id: int, group: str) -> PopTarget:
         """Raises TopicNotExist, NoPermission, InvalidParameter or GroupNotExist."""
         topic = self._topics.readable(topic_name, "peeking")
         if queue_id >= topic.read_queues:
@@ -45,21 +45,21 @@ class PopChecks:
                 f"queueId[{queue_id}] is illegal, topic:[{topic.name}] "
                 f"topicConfig.readQueueNums:[{topic.read_queues}] consumer:[/{peer.remote_address}]"
             )
-        return Place(topic, self._groups.consuming(group))
+        return PopTarget(topic, self._groups.consuming(group))
 
-    def wanted(self, group: str, topic: str, expression: str | None, kind: str | None) -> Wanted:
+    def filter_of(self, group: str, topic: str, expression: str | None, kind: str | None) -> MessageFilter:
         """The condition that a pop brings along; raises SubscriptionParseFailed."""
         if not expression:
             self._consumers.note_subscription(group, SubscriptionData(topic))
             return EVERYTHING
         try:
             if kind == SQL92:
-                wanted = Wanted(properties=property_test(expression))
+                wanted = MessageFilter(properties=property_test(expression))
                 self._consumers.note_subscription(group, SubscriptionData(topic, expression, kind))
                 return wanted
             subscription = self._subscriptions.of_request(topic, expression, kind)
             self._consumers.note_subscription(group, subscription)
-            return self._subscriptions.wanted(subscription)
+            return self._subscriptions.filter_of(subscription)
         except SqlError as error:  # RocketMQ: without what is wrong and where
             raise SubscriptionParseFailed(f"parse the consumer's subscription failed: {error}") from None
         except RequestError:

@@ -8,16 +8,16 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.pop.acks import AckProcessor
 from skyrocket.broker.pop.assignment import AssignmentProcessor
 from skyrocket.broker.pop.checks import PopChecks
-from skyrocket.broker.pop.looking import LookingProcessor
+from skyrocket.broker.pop.notifications import NotificationProcessor
 from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import FORGOTTEN_AFTER_MS, OrderTable
-from skyrocket.broker.pop.processor import PopProcessor
+from skyrocket.broker.pop.pop_message import PopProcessor
+from skyrocket.broker.pop.pop_polling import PopPolling
+from skyrocket.broker.pop.pop_reader import PopReader
 from skyrocket.broker.pop.request_modes import RequestModeTable
 from skyrocket.broker.pop.revive import ReviveService
 from skyrocket.broker.pop.revive_log import ReviveLog
 from skyrocket.broker.pop.routes import QueueRoutes
-from skyrocket.broker.pop.taking import Taking
-from skyrocket.broker.pop.waiting import WaitingPops
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import revive_topic
 from skyrocket.format.config_files import order_info, request_mode
@@ -57,20 +57,22 @@ class PopFeature(Feature):
         self._parts = parts
         self.orders = OrderTable(parts.config_file("consumerOrderInfo.json", order_info), clock)
         self.modes = RequestModeTable(parts.config_file("messageRequestMode.json", request_mode), clock)
-        self.waiting = WaitingPops(self.orders, clock, parts.peer_clock, settings)
+        self.polling = PopPolling(self.orders, clock, parts.peer_clock, settings)
         self.revive_log = self._build_revive_log()
         offsets = PopOffsets(store, tables.offsets)
         checks = PopChecks(tables, parts.subscriptions, settings, parts.identity.address.host)
         name = parts.identity.broker_name
-        taking = Taking(store, offsets, self.orders, self.revive_log, name, parts.counters, settings)
-        self.processor = PopProcessor(taking, checks, self.waiting, tables, parts.rules, clock, parts.peer_clock)
-        self.acks = AckProcessor(store, tables.topics, offsets, self.waiting, self.revive_log, clock, name)
-        self.looking = LookingProcessor(store, tables.topics, checks, offsets, self.waiting, parts.peer_clock)
+        reader = PopReader(store, offsets, self.orders, self.revive_log, name, parts.counters, settings)
+        self.processor = PopProcessor(reader, checks, self.polling, tables, parts.rules, clock, parts.peer_clock)
+        self.acks = AckProcessor(store, tables.topics, offsets, self.polling, self.revive_log, clock, name)
+        self.notifications = NotificationProcessor(
+            store, tables.topics, checks, offsets, self.polling, parts.peer_clock
+        )
         routes = QueueRoutes(parts.client, parts.name_servers, tables.topics, name, parts.peer_clock)
         self._assignment = AssignmentProcessor(self.modes, tables, routes, settings)
         host = pack_host(parts.identity.store_host)
         self.revive = ReviveService(store, tables, self.revive_log, host, clock, settings, parts.rules)
-        store.add_listener(self.waiting.arrived)
+        store.add_listener(self.polling.arrived)
 
     def _build_revive_log(self) -> ReviveLog:
         parts, identity = self._parts, self._parts.identity
@@ -82,7 +84,7 @@ class PopFeature(Feature):
     def handlers(self) -> Handlers:
         return (
             serve_raw(PopMessage.code, self.processor.pop),
-            *self.looking.handlers(),
+            *self.notifications.handlers(),
             *self.acks.handlers(),
             *self._assignment.handlers(),
             serve(PopRollback, self.roll_back),
@@ -92,7 +94,7 @@ class PopFeature(Feature):
         """Nothing is to be done: what RocketMQ would take out of its KV store is in the revive log already."""
 
     def services(self) -> tuple[Work, ...]:
-        loops: tuple[Work, ...] = (self.waiting.pops.run, self.waiting.notifications.run, self.run_forgetting)
+        loops: tuple[Work, ...] = (self.polling.pops.run, self.polling.notifications.run, self.run_forgetting)
         return (*loops, self.revive.run) if self._parts.is_master else loops  # a slave revives nothing
 
     def tables(self) -> Iterable[SavedTable[Any]]:
@@ -103,7 +105,7 @@ class PopFeature(Feature):
 
     def _permission_changed(self) -> None:
         if not self._parts.settings.broker.broker_permission & PERM_READ:
-            self.waiting.wake_all()  # those who wait ask again, and are refused
+            self.polling.wake_all()  # those who wait ask again, and are refused
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,7 +118,7 @@ class PopFeature(Feature):
         self.modes.load()
 
     def let_go(self) -> None:
-        self.waiting.stop()
+        self.polling.stop()
 
     async def run_forgetting(self) -> None:
         """Forget ordered batches of what is gone, and those that nobody has asked for in a day; until cancelled."""
@@ -151,6 +153,6 @@ class PopFeature(Feature):
         for (group, topic), count in self.revive.revived.items():
             again.add(count, consumer_group=group, topic=topic, put_status="PUT_OK")
         waiting = Metric("skyrocket_pops_waiting", Kind.GAUGE, "Pops and notifications that wait for messages")
-        waiting.add(self.waiting.pops.held_count, kind="pop")
-        waiting.add(self.waiting.notifications.held_count, kind="notification")
+        waiting.add(self.polling.pops.held_count, kind="pop")
+        waiting.add(self.polling.notifications.held_count, kind="notification")
         yield from (read, lag, latency, again, waiting)

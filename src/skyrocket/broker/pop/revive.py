@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
+from skyrocket.broker.pop.pop_reader import split_records
 from skyrocket.broker.pop.revive_log import AHEAD_MS, ReviveLog
-from skyrocket.broker.pop.taking import split_records
 from skyrocket.broker.rules.put_rules import PutRules, with_replaced
 from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.broker.state.live_settings import LiveSettings

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.clock import ServiceClock
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
@@ -33,7 +33,7 @@ class HeldPull:
     peer: Peer
     queue: QueueKey
     queue_offset: int
-    wanted: Wanted
+    wanted: MessageFilter
     deadline: float  # monotonic
 
 

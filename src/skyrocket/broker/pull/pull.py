@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from skyrocket.broker.pull.long_polling import HeldPull, LongPolling
-from skyrocket.broker.rules.subscriptions import Subscriptions, Wanted
+from skyrocket.broker.rules.subscriptions import MessageFilter, Subscriptions
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
@@ -63,7 +63,7 @@ class _Allowed(NamedTuple):
 
     topic: TopicConfig
     group: SubscriptionGroup
-    wanted: Wanted
+    wanted: MessageFilter
 
 
 class PullProcessor:
@@ -146,7 +146,7 @@ class PullProcessor:
             if header.sys_flag & SUBSCRIPTION:
                 subscription = self._subscriptions.of_request(header.topic, header.subscription, header.expression_type)
                 self._consumers.note_subscription(header.consumer_group, subscription)
-                wanted = self._subscriptions.wanted(subscription, lenient=True)
+                wanted = self._subscriptions.filter_of(subscription, lenient=True)
             else:
                 forbidden_by = _BROADCAST
                 members = self._consumers.pulling(header.consumer_group)
@@ -156,7 +156,7 @@ class PullProcessor:
                 forbidden_by = _SUBSCRIPTION_FORBIDDEN
                 self._groups.check_may_read(header.consumer_group, header.topic)
                 subscription = members.subscription(header.topic, header.sub_version)
-                wanted = self._subscriptions.wanted(subscription)
+                wanted = self._subscriptions.filter_of(subscription)
         except RequestError as error:
             error.ext_fields = {"forbiddenType": str(forbidden_by)} if isinstance(error, NoPermission) else {}
             raise

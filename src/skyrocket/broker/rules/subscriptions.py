@@ -17,7 +17,7 @@ _TAG_KINDS: Final = (None, "", "TAG")
 PropertyTest = Callable[[bytes], bool]  # of the encoded properties
 
 
-class Wanted(NamedTuple):
+class MessageFilter(NamedTuple):
     """Which messages; None: no condition of that kind."""
 
     tags_codes: Collection[int] | None = None
@@ -28,7 +28,7 @@ class Wanted(NamedTuple):
         return self.properties is None or self.properties(record_properties(record))
 
 
-EVERYTHING: Final = Wanted()
+EVERYTHING: Final = MessageFilter()
 
 
 class Subscriptions:
@@ -50,7 +50,7 @@ class Subscriptions:
             raise SubscriptionParseFailed("parse the consumer's subscription failed")
         return SubscriptionData(topic, expression, tags=tags, tag_codes=tuple(map(java_hash, tags)))
 
-    def wanted(self, subscription: SubscriptionData, *, lenient: bool = False) -> Wanted:
+    def filter_of(self, subscription: SubscriptionData, *, lenient: bool = False) -> MessageFilter:
         """The conditions of a subscription.
 
         The client compares the texts of tags, the broker must not. Raises FilterDataNotExist for an expression that
@@ -59,7 +59,7 @@ class Subscriptions:
         if subscription.expression_type not in _TAG_KINDS:
             self.check_kind(subscription.expression_type)
             try:
-                return Wanted(properties=property_test(subscription.expression))
+                return MessageFilter(properties=property_test(subscription.expression))
             except SqlError:
                 if lenient:
                     return EVERYTHING
@@ -68,9 +68,9 @@ class Subscriptions:
                 ) from None
         if subscription.is_class_filter or subscription.expression in ("", ALL_TAGS):
             return EVERYTHING
-        return Wanted(frozenset(subscription.tag_codes))
+        return MessageFilter(frozenset(subscription.tag_codes))
 
-    def of_retries(self, wanted: Wanted, topic: str, by_topic: Mapping[str, SubscriptionData]) -> Wanted:
+    def of_retries(self, wanted: MessageFilter, topic: str, by_topic: Mapping[str, SubscriptionData]) -> MessageFilter:
         """With `filterSupportRetry` a retry topic that is filtered by properties takes the filters of its messages' own
         topics: those that the group subscribes to. RocketMQ: a retry topic subscribed by tags passes everything, and
         so do messages of a topic without such a filter.
@@ -88,7 +88,7 @@ class Subscriptions:
             except SqlError:
                 return True
 
-        return Wanted(properties=test)
+        return MessageFilter(properties=test)
 
     def check(self, subscription: SubscriptionData) -> None:
         """CHECK_CLIENT_CONFIG; raises SystemFailure, or SubscriptionParseFailed with what is wrong."""

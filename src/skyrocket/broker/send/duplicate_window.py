@@ -33,7 +33,7 @@ TAIL_BYTES: Final = 64 << 20
 _MARKER: Final = re.compile(re.escape(SEQUENCE + b"\x01"))
 
 
-class Lane(NamedTuple):
+class ProducerQueue(NamedTuple):
     """Where the numbers of one producer are counted."""
 
     producer_id: bytes
@@ -44,7 +44,7 @@ class Lane(NamedTuple):
 class Number(NamedTuple):
     """One message, however often it is sent."""
 
-    lane: Lane
+    producer_queue: ProducerQueue
     sequence: int
 
 
@@ -70,7 +70,7 @@ def number_of(topic: str, queue_id: int, properties: bytes) -> Number | None:
         return None
     if not sequence.isdigit() or len(sequence) > _MOST_DIGITS or len(producer_id) > _LONGEST_PRODUCER_ID:
         return None
-    return Number(Lane(producer_id, topic, queue_id), int(sequence))
+    return Number(ProducerQueue(producer_id, topic, queue_id), int(sequence))
 
 
 class DuplicateWindow:
@@ -80,16 +80,18 @@ class DuplicateWindow:
         assert most >= most_per_queue >= 0
         self._most_per_queue = most_per_queue
         self._most = most
-        self._lanes: OrderedDict[Lane, OrderedDict[int, Receipt]] = OrderedDict()  # the least recently used first
+        self._by_producer: OrderedDict[ProducerQueue, OrderedDict[int, Receipt]] = (
+            OrderedDict()
+        )  # the least recently used first
         self.count = 0
         self.dropped = 0  # repetitions that were answered from the window
 
     def find(self, number: Number, unique_key: str) -> Receipt | None:
         """The receipt of the same message, if it was stored."""
-        receipts = self._lanes.get(number.lane)
+        receipts = self._by_producer.get(number.producer_queue)
         if receipts is None:
             return None
-        self._lanes.move_to_end(number.lane)
+        self._by_producer.move_to_end(number.producer_queue)
         found = receipts.get(number.sequence)
         if found is None or found.unique_key != unique_key:
             return None
@@ -100,8 +102,8 @@ class DuplicateWindow:
         """A message was stored."""
         if not self._most_per_queue:
             return
-        receipts = self._lanes.setdefault(number.lane, OrderedDict())
-        self._lanes.move_to_end(number.lane)
+        receipts = self._by_producer.setdefault(number.producer_queue, OrderedDict())
+        self._by_producer.move_to_end(number.producer_queue)
         self.count += number.sequence not in receipts
         receipts[number.sequence] = receipt
         receipts.move_to_end(number.sequence)
@@ -109,11 +111,11 @@ class DuplicateWindow:
             receipts.popitem(last=False)
             self.count -= 1
         while self.count > self._most:
-            lane, oldest = next(iter(self._lanes.items()))
+            producer_queue, oldest = next(iter(self._by_producer.items()))
             oldest.popitem(last=False)
             self.count -= 1
             if not oldest:
-                del self._lanes[lane]
+                del self._by_producer[producer_queue]
 
     def read_again(self, log: CommitLog, store_host: Host, tail_bytes: int = TAIL_BYTES) -> int:
         """Remember what the end of the log tells; returns how many messages. Raises nothing for damaged records."""
@@ -126,7 +128,7 @@ class DuplicateWindow:
             queue_id = int(queue_text) if queue_text.isdigit() else head.queue_id
             number = number_of(topic, queue_id, head.properties)
             unique_key = (find_property(head.properties, b"UNIQ_KEY") or b"").decode("utf-8", "replace")
-            if number is None or number.sequence in self._lanes.get(number.lane, ()):
+            if number is None or number.sequence in self._by_producer.get(number.producer_queue, ()):
                 continue  # the delivered copy of a delayed message, or of a half
             message_id = offset_message_id(store_host, head.physical_offset)
             end_offset = head.physical_offset + head.size

@@ -39,7 +39,7 @@ PUSH_SECONDS: Final = 10.0
 _REPLY_TO: Final = b"REPLY_TO_CLIENT"
 
 
-class _Place(NamedTuple):
+class _StoredReply(NamedTuple):
     """What an answer says of where the reply is; RocketMQ: zeros when it was only pushed."""
 
     msg_id: str
@@ -109,7 +109,7 @@ class ReplyProcessor:
         self, peer: Peer, request: RemotingCommand, header: SendMessage, message: PutMessage
     ) -> RemotingCommand:
         failure = await self._push(peer, header, message)
-        place = None if failure is not None else _Place("0", 0)
+        place = None if failure is not None else _StoredReply("0", 0)
         if self._stores_replies:
             place = await self._kept(message) or place
         fields = {"TRACE_ON": self._trace_on, "MSG_REGION": self._identity.region}
@@ -165,7 +165,7 @@ class ReplyProcessor:
 
     # ── into the log ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _kept(self, message: PutMessage) -> _Place | None:
+    async def _kept(self, message: PutMessage) -> _StoredReply | None:
         """Store the reply too; None when it was not taken. RocketMQ: the answer's code does not tell."""
         result = self._store.put(message)
         if not result.ok:
@@ -173,7 +173,7 @@ class ReplyProcessor:
         waits = self._store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         if waits and find_property(message.properties, b"WAIT") != b"false":
             await self._on_disk(result.end_offset)
-        return _Place(offset_message_id(self._identity.store_host, result.physical_offset), result.queue_offset)
+        return _StoredReply(offset_message_id(self._identity.store_host, result.physical_offset), result.queue_offset)
 
     async def _on_disk(self, end_offset: int) -> None:
         """Wait for the disk, but not longer than a send would."""

@@ -5,12 +5,13 @@ One write after the other: two of the same table at once would mix up the file a
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import ServiceClock, SystemClock
+from skyrocket.protocol.errors import SystemFailure
 
 _logger = logging.getLogger(__name__)
 
@@ -103,3 +104,17 @@ async def _written(writing: "asyncio.Future[None]") -> None:
     except asyncio.CancelledError:
         await asyncio.wait((writing,))  # the thread goes on: whoever saves next must not meet it
         raise
+
+
+SaveTables: TypeAlias = Callable[..., Awaitable[None]]  # takes the tables; raises OSError
+
+
+async def saved(save: SaveTables, *tables: SavedTable[Any]) -> None:
+    """Return when the files of these tables say what the tables say; raises SystemFailure."""
+    try:
+        await save(*tables)
+    except OSError as error:
+        raise SystemFailure(
+            f"the change is in force but could not be saved: {error}. Free or repair the broker's disk; "
+            "it is saved as soon as that is possible"
+        ) from error

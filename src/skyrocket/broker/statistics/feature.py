@@ -5,11 +5,11 @@ from itertools import chain
 
 from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.statistics.broker_stats import StatisticsProcessor
 from skyrocket.broker.statistics.lag import Lag
 from skyrocket.broker.statistics.metrics import MessageMetrics
 from skyrocket.broker.statistics.runtime_info import RuntimeInfo
 from skyrocket.broker.statistics.sampling import Sampling
-from skyrocket.broker.statistics.statistics import StatisticsProcessor
 from skyrocket.observability.exposition import CONTENT_TYPE, Metric, render
 from skyrocket.observability.health import Check as Trouble
 from skyrocket.observability.health import alive, readiness

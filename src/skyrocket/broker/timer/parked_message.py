@@ -24,7 +24,7 @@ _USUAL_END: Final = re.compile(
 )
 
 
-class Wish(NamedTuple):
+class TimerRequest(NamedTuple):
     """What a parked message asks for."""
 
     due_ms: int  # TIMER_OUT_MS: the step in which it is delivered begins here
@@ -40,16 +40,16 @@ def properties_of(record: memoryview) -> bytes:
         raise DataError(f"it is damaged: {error}") from error
 
 
-def wish_of(record: memoryview) -> Wish:
+def timer_request_of(record: memoryview) -> TimerRequest:
     """Raises DataError for a record that is no timer's."""
     properties = properties_of(record)
     usual = _USUAL_END.match(properties, properties.rfind(b"\x02TIMER_OUT_MS\x01"))
     if usual is not None and CANCELLED_KEY not in properties:
-        return Wish(int(usual[1]), usual[2], None)
+        return TimerRequest(int(usual[1]), usual[2], None)
     text = find_property(properties, OUT_MS)
     if text is None or not text.isdigit() or len(text) > _MOST_DIGITS:
         raise DataError(f"its property TIMER_OUT_MS is {text!r}")
-    return Wish(
+    return TimerRequest(
         int(text),
         find_property(properties, b"REAL_TOPIC") or b"",
         find_property(properties, CANCELLED_KEY) if CANCELLED_KEY in properties else None,

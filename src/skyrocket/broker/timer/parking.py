@@ -4,9 +4,8 @@ import logging
 from collections import Counter
 from typing import Final
 
-from skyrocket.broker.timer.parked_message import Wish, wish_of
-from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.broker.timer.totals import TimerTotals
+from skyrocket.broker.timer.parked_message import TimerRequest, timer_request_of
+from skyrocket.broker.timer.timer_counts import TimerCountTable, TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import DataError
@@ -109,18 +108,18 @@ class TimerParking:
             self._counts.add_all({topic.decode("utf-8", "replace"): change for topic, change in changes.items()})
         return done
 
-    def _wish(self, offset: int, physical_offset: int, size: int) -> Wish | None:
+    def _wish(self, offset: int, physical_offset: int, size: int) -> TimerRequest | None:
         record = self._store.commit_log.slice(physical_offset, size)
         try:
             if record is None:
                 raise DataError(f"the log has no record at {physical_offset}")
-            return wish_of(record)
+            return timer_request_of(record)
         except DataError as error:
             self._totals.dropped += 1
             _logger.error("a message of the timer cannot be read offset=%d reason=%s", offset, error)
             return None
 
-    def _parked(self, wish: Wish, write_time_ms: int, physical_offset: int, size: int) -> ParkedMessage:
+    def _parked(self, wish: TimerRequest, write_time_ms: int, physical_offset: int, size: int) -> ParkedMessage:
         due_ms = wish.due_ms - wish.due_ms % self._precision_ms
         slot_time_ms, rolls = parking(due_ms, write_time_ms, self._window, self._precision_ms)
         if slot_time_ms not in self._steps:

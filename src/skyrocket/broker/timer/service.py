@@ -21,11 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from skyrocket.broker.timer.parked_message import Wish, wish_of
+from skyrocket.broker.timer.parked_message import TimerRequest, timer_request_of
 from skyrocket.broker.timer.parking import TimerParking
 from skyrocket.broker.timer.step_delivery import StepDelivery
-from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.broker.timer.totals import TimerTotals
+from skyrocket.broker.timer.timer_counts import TimerCountTable, TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import StoreConfig
@@ -129,7 +128,7 @@ class TimerService:
             record = self._store.by_physical_offset(unit.physical_offset)
             if record is not None:
                 try:
-                    changes[_topic_name(wish_of(record))] += -1 if unit.deletes else 1
+                    changes[_topic_name(timer_request_of(record))] += -1 if unit.deletes else 1
                 except DataError:
                     continue  # reported when its time has come
         self._counts.add_all(changes)
@@ -301,7 +300,7 @@ class TimerService:
         properties = message.properties
         queue_id = properties.get("REAL_QID", "0")
         return PendingTimer(
-            wish_of(record).due_ms,
+            timer_request_of(record).due_ms,
             properties.get("REAL_TOPIC", ""),
             int(queue_id) if queue_id.isdigit() else 0,
             properties.get("UNIQ_KEY", ""),
@@ -384,5 +383,5 @@ class TimerService:
         return self._parking.next_offset >= self._must_park or self._parking.is_blocked
 
 
-def _topic_name(wish: Wish) -> str:
+def _topic_name(wish: TimerRequest) -> str:
     return wish.real_topic.decode("utf-8", "replace")

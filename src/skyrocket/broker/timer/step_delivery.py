@@ -15,8 +15,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from skyrocket.broker.timer.parked_message import cancels_in, delivered, is_cancelled, properties_of
-from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.broker.timer.totals import TimerTotals
+from skyrocket.broker.timer.timer_counts import TimerCountTable, TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError

@@ -1,6 +1,7 @@
 """How many timers of each topic wait, as `timermetrics` keeps it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from skyrocket.broker.state.saved_table import SavedTable
@@ -43,3 +44,14 @@ class TimerCountTable(SavedTable[TimerMetrics]):
         self.data_version = content.data_version
         self._topics = dict(content.topics)
         self._unknown = content.unknown
+
+
+@dataclass(slots=True)
+class TimerTotals:
+    """What the timer has done since the start, in messages but for `parked`: cancels are parked too."""
+
+    parked: int = 0
+    delivered: int = 0
+    rolled: int = 0
+    cancelled: int = 0
+    dropped: int = 0  # could not be read, or will never be taken

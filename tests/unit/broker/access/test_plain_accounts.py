@@ -6,7 +6,7 @@ import pytest
 
 from skyrocket.broker.access.plain_accounts import DENY, PUB, SUB, account_of, allows, permission_of
 from skyrocket.broker.access.plain_files import PlainFiles, content_of, write_content
-from skyrocket.broker.access.required_permissions import GROUP, TOPIC, Need
+from skyrocket.broker.access.required_permissions import GROUP, TOPIC, Permission
 from skyrocket.broker.access.required_permissions import PUB as TO_PUBLISH
 from skyrocket.errors import ConfigError
 
@@ -60,7 +60,7 @@ ENTRY = {
     ],
 )
 def test_a_special_entry_counts_more_than_the_default(kind: str, name: str, bit: int, refusal: str | None) -> None:
-    assert account_of(ENTRY, "file").refusal_of(Need(kind, name, TO_PUBLISH), bit) == refusal
+    assert account_of(ENTRY, "file").refusal_of(Permission(kind, name, TO_PUBLISH), bit) == refusal
 
 
 @pytest.mark.parametrize(

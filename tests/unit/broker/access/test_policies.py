@@ -15,9 +15,9 @@ from skyrocket.broker.access.policies import (
     is_in_range,
     resource_of,
 )
-from skyrocket.broker.access.required_permissions import CLUSTER, GET, GROUP, PUB, SUB, TOPIC, Need
+from skyrocket.broker.access.required_permissions import CLUSTER, GET, GROUP, PUB, SUB, TOPIC, Permission
 
-ORDERS = Need(TOPIC, "orders", PUB)
+ORDERS = Permission(TOPIC, "orders", PUB)
 DENIED, NOTHING = "the decision is deny.", "no matched policies."
 
 
@@ -74,7 +74,7 @@ def test_defaults_are_asked_only_when_no_custom_entry_matches() -> None:
 
 
 def test_one_of_several_actions_is_enough() -> None:
-    need = Need(GROUP, "shop", SUB | GET)
+    need = Permission(GROUP, "shop", SUB | GET)
     assert acl(entry("Group:shop", actions="Get")).refusal_of(need, "127.0.0.1") is None
     assert acl(entry("Group:shop", actions="Update,Sub")).refusal_of(need, "127.0.0.1") is None
     assert acl(entry("Group:shop", actions="Update")).refusal_of(need, "127.0.0.1") == NOTHING
@@ -146,10 +146,10 @@ RESOURCES = st.one_of(
 ENTRIES = st.builds(
     entry, RESOURCES, st.sampled_from(["Allow", "Deny"]), st.sampled_from(["Pub", "Sub", "Pub,Sub", "All"])
 )
-NEEDS = st.builds(Need, st.sampled_from([TOPIC, GROUP, CLUSTER]), NAMES.filter(bool), st.sampled_from([PUB, SUB]))
+NEEDS = st.builds(Permission, st.sampled_from([TOPIC, GROUP, CLUSTER]), NAMES.filter(bool), st.sampled_from([PUB, SUB]))
 
 
-def model(entries: list[Entry], need: Need) -> str:
+def model(entries: list[Entry], need: Permission) -> str:
     """Said differently: go from the most special way to name the need to the least; the first that is there decides."""
     names = [str(need), *(f"{need.kind}:{need.name[:size]}*" for size in range(len(need.name), -1, -1)), "*"]
     for name in names:
@@ -162,6 +162,6 @@ def model(entries: list[Entry], need: Need) -> str:
 
 
 @given(st.lists(ENTRIES, max_size=6), NEEDS)
-def test_the_deciding_entry_is_that_of_the_model(entries: list[Entry], need: Need) -> None:
+def test_the_deciding_entry_is_that_of_the_model(entries: list[Entry], need: Permission) -> None:
     found = deciding_entry(entries, need, "127.0.0.1")
     assert ("nothing" if found is None else found.decision) == model(entries, need)

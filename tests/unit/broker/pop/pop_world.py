@@ -181,8 +181,8 @@ class PopWorld:
         while self.popping.revive.revive_once(self.clock.now_ms()):
             self.store.dispatch()
         self.store.dispatch()
-        self.popping.waiting.pops.check()
-        self.popping.waiting.notifications.check()
+        self.popping.polling.pops.check()
+        self.popping.polling.notifications.check()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -376,24 +376,24 @@ def test_peeking_takes_nothing(world: PopWorld) -> None:
     world.put(b"one")
     world.put(b"two")
     header = PeekMessage(consumer_group=GROUP, topic=TOPIC, queue_id=0, max_msg_nums=1)
-    answer = world.popping.looking.peek(PEER, header, b"")
+    answer = world.popping.notifications.peek(PEER, header, b"")
     assert isinstance(answer.body, bytes)
     assert [record.body for record in decode_records(answer.body)] == [b"one"]
     assert isinstance(answer.header, PopMessageAnswer)
     assert answer.header.rest_num == 1
     assert bodies(world.pop()) == [b"one", b"two"]
-    assert world.popping.looking.peek(PEER, header, b"").code == 19
+    assert world.popping.notifications.peek(PEER, header, b"").code == 19
 
 
 def test_a_notification_tells_of_messages_and_waits_for_them(world: PopWorld) -> None:
     header = Notification(
         consumer_group=GROUP, topic=TOPIC, queue_id=-1, poll_time=5000, born_time=world.clock.now_ms()
     )
-    waiting = world.popping.looking.notify(PEER, command_of(header))
+    waiting = world.popping.notifications.notify(PEER, command_of(header))
     assert isinstance(waiting, LaterAnswer)
     world.put(b"one")
     assert not waiting.is_open
-    answer = world.popping.looking.notify(PEER, command_of(header))
+    answer = world.popping.notifications.notify(PEER, command_of(header))
     assert isinstance(answer, RemotingCommand)
     assert answer.ext_fields == {"hasMsg": "true", "pollingFull": "false"}
 
@@ -401,7 +401,7 @@ def test_a_notification_tells_of_messages_and_waits_for_them(world: PopWorld) ->
 def test_the_number_of_waiting_pops_is_told(world: PopWorld) -> None:
     world.ask_pop(poll_time=5000)
     header = PollingInfo(consumer_group=GROUP, topic=TOPIC, queue_id=-1)
-    assert world.popping.looking.polling_info(PEER, header, b"").header == PollingInfoAnswer(polling_num=1)
+    assert world.popping.notifications.polling_info(PEER, header, b"").header == PollingInfoAnswer(polling_num=1)
 
 
 # ── restart ──────────────────────────────────────────────────────────────────────────────────────────────────────────

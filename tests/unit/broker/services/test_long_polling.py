@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from skyrocket.broker.pull.long_polling import CHECK_SECONDS, HeldPull, LongPolling
-from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.format.java_hash import java_hash
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import LaterAnswer
@@ -40,7 +40,7 @@ class Room:
         codes = None if tags is None else {java_hash(tag) for tag in tags}
         later = LaterAnswer(RemotingCommand(11))
         peer = cast(Peer, FakeChannel())
-        pull = HeldPull(later, peer, QUEUE, offset, Wanted(codes), self.clock.monotonic() + seconds)
+        pull = HeldPull(later, peer, QUEUE, offset, MessageFilter(codes), self.clock.monotonic() + seconds)
         self.polling.hold(pull)
         return pull
 

@@ -5,9 +5,8 @@ import threading
 
 import pytest
 
-from skyrocket.broker.rules.when_saved import saved
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
-from skyrocket.broker.state.persistence import Persistence
+from skyrocket.broker.state.persistence import Persistence, saved
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.format.config_files import consumer_offsets, topics
 from skyrocket.protocol.errors import SystemFailure

@@ -16,7 +16,7 @@ from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import OrderTable
 from skyrocket.broker.pop.revive_log import ReviveLog
 from skyrocket.broker.rules.put_rules import with_replaced
-from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.errors import CorruptRecord, MessageRefused
@@ -61,7 +61,7 @@ class Terms(NamedTuple):
     init_mode: int
     is_ordered: bool
     attempt_id: str | None
-    wanted: Wanted
+    wanted: MessageFilter
 
 
 class _Read(NamedTuple):
@@ -86,7 +86,7 @@ class Taken:
     order_counts: list[str] = field(default_factory=list)
 
 
-class Taking:
+class PopReader:
     """Takes messages out of queues."""
 
     def __init__(

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Final
 
 from skyrocket.broker.pop.orders import OrderTable
-from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.format.java_hash import java_hash
@@ -51,14 +51,14 @@ class HeldRequest:
     topic: str
     queue_id: int  # ANY_QUEUE: of all queues
     expires_ms: int
-    wanted: Wanted
+    wanted: MessageFilter
 
     @property
     def is_open(self) -> bool:
         return self.later.is_open
 
 
-class Waiting:
+class HeldPops:
     """The requests that wait, by topic, group and queue; `resume` runs one again.
 
     The oldest of a queue is woken first, or the youngest where `youngest_first`.
@@ -228,7 +228,7 @@ class Waiting:
         return True
 
 
-def _is_for(wanted: Wanted, item: DispatchItem) -> bool:
+def _is_for(wanted: MessageFilter, item: DispatchItem) -> bool:
     if item[4] % _FORCE_EVERY == 0:
         return True
     codes, has_properties = wanted
@@ -240,13 +240,13 @@ def _is_for(wanted: Wanted, item: DispatchItem) -> bool:
     return (0 if tags is None else java_hash(tags.decode("utf-8", "replace"))) in codes
 
 
-class WaitingPops:
+class PopPolling:
     """Pops and notifications that wait, with the ordered batches that block queues for them."""
 
     def __init__(self, orders: OrderTable, clock: ServiceClock, peer_clock: Clock, settings: LiveSettings) -> None:
         self.orders = orders
-        self.pops = Waiting(clock, peer_clock, settings, youngest_first=False)
-        self.notifications = Waiting(clock, peer_clock, settings, youngest_first=True)
+        self.pops = HeldPops(clock, peer_clock, settings, youngest_first=False)
+        self.notifications = HeldPops(clock, peer_clock, settings, youngest_first=True)
         self._clock = clock
 
     def arrived(self, items: Sequence[DispatchItem]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.offsets import PopOffsets
-from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, WaitingPops
+from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling
 from skyrocket.broker.rules.subscriptions import EVERYTHING
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
@@ -30,7 +30,7 @@ from skyrocket.store.message_store import MessageStore
 _MAX_BYTES = 1 << 25
 
 
-class LookingProcessor:
+class NotificationProcessor:
     """Answers those who only look."""
 
     def __init__(
@@ -39,17 +39,17 @@ class LookingProcessor:
         topics: TopicTable,
         checks: PopChecks,
         offsets: PopOffsets,
-        waiting: WaitingPops,
+        polling: PopPolling,
         peer_clock: Clock,
     ) -> None:
         self._store = store
         self._topics = topics
         self._checks = checks
         self._offsets = offsets
-        self._orders = waiting.orders
-        self._waiting = waiting
+        self._orders = polling.orders
+        self._polling = polling
         self._peer_clock = peer_clock
-        waiting.notifications.resume = self._notify_again
+        polling.notifications.resume = self._notify_again
 
     def handlers(self) -> Handlers:
         return (
@@ -122,7 +122,7 @@ class LookingProcessor:
                 header.born_time + header.poll_time,
                 EVERYTHING,
             )
-            outcome = self._waiting.notifications.hold(held, header.poll_time)
+            outcome = self._polling.notifications.hold(held, header.poll_time)
             if outcome is Held.WAITS:
                 return held.later
             is_full = outcome is Held.FULL
@@ -147,7 +147,7 @@ class LookingProcessor:
         except RequestError as error:
             error.ext_fields = PollingInfoAnswer(polling_num=0).to_fields()
             raise
-        waiting = self._waiting.pops.count(header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE))
+        waiting = self._polling.pops.count(header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE))
         return Answered(PollingInfoAnswer(polling_num=waiting), remark=UNSET_REMARK)
 
     # ── shared ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +155,7 @@ class LookingProcessor:
     def _topic(self, peer: Peer, topic: str, queue_id: int, group: str) -> TopicConfig:
         if not self._checks.settings.broker.broker_permission & PERM_READ:
             raise NoPermission(f"the broker[{self._checks.broker_ip}] peeking message is forbidden")
-        return self._checks.place(peer, topic, queue_id, group).topic
+        return self._checks.target(peer, topic, queue_id, group).topic
 
     def _queues(
         self, topic: TopicConfig, queue_id: int, group: str, *, with_retries: bool = True

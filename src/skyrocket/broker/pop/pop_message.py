@@ -10,10 +10,10 @@ from dataclasses import replace
 from itertools import cycle
 
 from skyrocket.broker.pop.checks import PopChecks
-from skyrocket.broker.pop.taking import Taken, Taking, Terms, Visit, queues_in_order
-from skyrocket.broker.pop.waiting import ANY_QUEUE, Held, HeldRequest, WaitingPops
+from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling
+from skyrocket.broker.pop.pop_reader import PopReader, Taken, Terms, Visit, queues_in_order
 from skyrocket.broker.rules.put_rules import PutRules
-from skyrocket.broker.rules.subscriptions import Wanted
+from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.errors import SkyrocketError
@@ -41,18 +41,18 @@ class PopProcessor:
 
     def __init__(
         self,
-        taking: Taking,
+        reader: PopReader,
         checks: PopChecks,
-        waiting: WaitingPops,
+        polling: PopPolling,
         tables: Tables,
         rules: PutRules,
         clock: Clock,
         peer_clock: Clock,
     ) -> None:
         self.draw: Callable[[], int] = lambda: random.randrange(100)  # decides which queues come first
-        self._taking = taking
+        self._reader = reader
         self._checks = checks
-        self._waiting = waiting
+        self._polling = polling
         self._topics = tables.topics
         self._groups = tables.groups
         self._rules = rules
@@ -60,7 +60,7 @@ class PopProcessor:
         self._peer_clock = peer_clock  # of clients: how old their requests are
         self._settings = checks.settings
         self._revive_queues = cycle(range(self._settings.broker.revive_queues))
-        waiting.pops.resume = self._pop_again
+        polling.pops.resume = self._pop_again
 
     def pop(self, peer: Peer, request: RemotingCommand) -> Outcome:
         """A pop as it arrives; raises its refusals."""
@@ -92,7 +92,7 @@ class PopProcessor:
             raise
         terms = self._terms(header, wanted)
         try:
-            taken = self._taking.take(terms, self._visits(header, topic))
+            taken = self._reader.take(terms, self._visits(header, topic))
         except RequestError as error:
             error.ext_fields = _NOTHING
             raise
@@ -100,13 +100,13 @@ class PopProcessor:
             self._wake_when_free(header, topic)
         if taken.records:
             if taken.rest > 0:
-                self._waiting.pops.wake(header.topic, header.consumer_group, header.queue_id)
+                self._polling.pops.wake(header.topic, header.consumer_group, header.queue_id)
             return _found(request, terms, taken)
         return self._held(peer, request, header, terms, taken, later)
 
     # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _checked(self, peer: Peer, header: PopMessage) -> tuple[TopicConfig, Wanted]:
+    def _checked(self, peer: Peer, header: PopMessage) -> tuple[TopicConfig, MessageFilter]:
         broker = f"the broker[{self._checks.broker_ip}] pop message"
         if self._peer_clock.now_ms() - header.born_time - header.poll_time > LATE_MS:
             raise PollingTimeout(f"{broker} is timeout too much")
@@ -116,11 +116,11 @@ class PopProcessor:
             raise InvalidParameter(f"{broker}'s num is greater than {MAX_MESSAGES}")
         if not self._rules.timers.is_on:
             raise SystemFailure(f"{broker} is forbidden because timerWheelEnable is false")
-        place = self._checks.place(peer, header.topic, header.queue_id, header.consumer_group)
-        wanted = self._checks.wanted(header.consumer_group, header.topic, header.exp, header.exp_type)
-        return place.topic, wanted
+        target = self._checks.target(peer, header.topic, header.queue_id, header.consumer_group)
+        wanted = self._checks.filter_of(header.consumer_group, header.topic, header.exp, header.exp_type)
+        return target.topic, wanted
 
-    def _terms(self, header: PopMessage, wanted: Wanted) -> Terms:
+    def _terms(self, header: PopMessage, wanted: MessageFilter) -> Terms:
         is_ordered = bool(header.order)
         return Terms(
             header.consumer_group,
@@ -192,7 +192,7 @@ class PopProcessor:
             header.born_time + header.poll_time,
             terms.wanted,
         )
-        outcome = Held.TOO_LATE if request.is_oneway else self._waiting.pops.hold(held, header.poll_time)
+        outcome = Held.TOO_LATE if request.is_oneway else self._polling.pops.hold(held, header.poll_time)
         if outcome is Held.WAITS:
             return held.later
         code = ResponseCode.POLLING_FULL if outcome is Held.FULL else ResponseCode.POLLING_TIMEOUT
@@ -201,7 +201,7 @@ class PopProcessor:
     def _wake_when_free(self, header: PopMessage, topic: TopicConfig) -> None:
         """Let those who wait for an ordered queue try again when its batch is visible again."""
         for queue_id in [header.queue_id] if header.queue_id >= 0 else range(topic.read_queues):
-            self._waiting.free_at(topic.name, header.consumer_group, queue_id)
+            self._polling.free_at(topic.name, header.consumer_group, queue_id)
 
 
 def _found(request: RemotingCommand, terms: Terms, taken: Taken) -> RemotingCommand:

@@ -14,8 +14,8 @@ from skyrocket.broker.access.required_permissions import (
     SUB,
     TOPIC,
     UPDATE,
-    Need,
-    Needs,
+    Permission,
+    RequiredPermissions,
     topic_need,
 )
 from skyrocket.protocol.codes import RequestCode
@@ -89,24 +89,44 @@ def test_a_retry_topic_belongs_to_its_group(topic: str, group: str | None, needs
 @pytest.mark.parametrize(
     ("code", "fields", "needs"),
     [
-        (310, {"b": "T", "a": "PG"}, [Need(TOPIC, "T", PUB)]),
-        (310, {"b": "%RETRY%G", "a": "PG"}, [Need(GROUP, "G", SUB)]),
-        (11, {"topic": "T", "consumerGroup": "G"}, [Need(TOPIC, "T", SUB), Need(GROUP, "G", SUB)]),
-        (361, {"topic": "T", "consumerGroup": "G"}, [Need(TOPIC, "T", SUB), Need(GROUP, "G", SUB)]),
-        (200050, {"topic": "T", "consumerGroup": "G"}, [Need(GROUP, "G", SUB), Need(TOPIC, "T", SUB)]),
+        (310, {"b": "T", "a": "PG"}, [Permission(TOPIC, "T", PUB)]),
+        (310, {"b": "%RETRY%G", "a": "PG"}, [Permission(GROUP, "G", SUB)]),
+        (
+            11,
+            {"topic": "T", "consumerGroup": "G"},
+            [Permission(TOPIC, "T", SUB), Permission(GROUP, "G", SUB)],
+        ),
+        (
+            361,
+            {"topic": "T", "consumerGroup": "G"},
+            [Permission(TOPIC, "T", SUB), Permission(GROUP, "G", SUB)],
+        ),
+        (
+            200050,
+            {"topic": "T", "consumerGroup": "G"},
+            [Permission(GROUP, "G", SUB), Permission(TOPIC, "T", SUB)],
+        ),
         (324, {"topic": "X_REPLY_TOPIC"}, []),
-        (324, {"topic": "T"}, [Need(TOPIC, "T", PUB)]),
-        (26, {}, [Need(CLUSTER, "Shop", GET)]),
-        (25, {}, [Need(CLUSTER, "Shop", UPDATE)]),
-        (60_000, {}, [Need(CLUSTER, "Shop", UPDATE)]),
-        (33, {"offset": "7", "topic": "Claimed"}, [Need(TOPIC, "Claimed", GET), Need(TOPIC, "Stored", GET)]),
-        (33, {"offset": "7"}, [Need(TOPIC, "Stored", GET)]),
-        (33, {"offset": "8"}, [Need(CLUSTER, "Shop", GET)]),
-        (36, {"offset": "7", "group": "G"}, [Need(GROUP, "G", SUB), Need(TOPIC, "Stored", SUB)]),
-        (37, {"commitLogOffset": "7"}, [Need(TOPIC, "Stored", PUB)]),
+        (324, {"topic": "T"}, [Permission(TOPIC, "T", PUB)]),
+        (26, {}, [Permission(CLUSTER, "Shop", GET)]),
+        (25, {}, [Permission(CLUSTER, "Shop", UPDATE)]),
+        (60_000, {}, [Permission(CLUSTER, "Shop", UPDATE)]),
+        (
+            33,
+            {"offset": "7", "topic": "Claimed"},
+            [Permission(TOPIC, "Claimed", GET), Permission(TOPIC, "Stored", GET)],
+        ),
+        (33, {"offset": "7"}, [Permission(TOPIC, "Stored", GET)]),
+        (33, {"offset": "8"}, [Permission(CLUSTER, "Shop", GET)]),
+        (
+            36,
+            {"offset": "7", "group": "G"},
+            [Permission(GROUP, "G", SUB), Permission(TOPIC, "Stored", SUB)],
+        ),
+        (37, {"commitLogOffset": "7"}, [Permission(TOPIC, "Stored", PUB)]),
         (37, {"commitLogOffset": "8"}, []),
     ],
 )
-def test_requests_need_these_rights(code: int, fields: dict[str, str], needs: list[Need]) -> None:
-    table = Needs("Shop", lambda offset: "Stored" if offset == 7 else None)
+def test_requests_need_these_rights(code: int, fields: dict[str, str], needs: list[Permission]) -> None:
+    table = RequiredPermissions("Shop", lambda offset: "Stored" if offset == 7 else None)
     assert table.of(RemotingCommand(code, ext_fields=fields)) == needs
