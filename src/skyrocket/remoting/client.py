@@ -22,6 +22,7 @@ from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import Address, AddressList
+from skyrocket.remoting.answers import Turn
 from skyrocket.remoting.connection import Connection, ConnectionLimits
 from skyrocket.remoting.errors import (
     CallTimeout,
@@ -36,7 +37,6 @@ from skyrocket.remoting.peer import CloseReason
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.tasks import TaskSet
 from skyrocket.remoting.tls_transport import TlsTransport
-from skyrocket.remoting.turn import Turn
 
 A = TypeVar("A", bound=Header)
 

@@ -25,12 +25,11 @@ from skyrocket.protocol.frames import MAX_FRAME_SIZE, FrameReader, encode
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.answers import Frame, LaterAnswer, answer_frame, refusal
+from skyrocket.remoting.answers import Frame, LaterAnswer, Turn, answer_frame, refusal
 from skyrocket.remoting.calls import Calls, next_opaque
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
 from skyrocket.remoting.peer import CloseReason, Peer
-from skyrocket.remoting.turn import Turn
 
 _logger = logging.getLogger(__name__)
 
