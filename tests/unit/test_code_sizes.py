@@ -16,21 +16,7 @@ WIDEST_CONSTRUCTOR = 8  # arguments
 LONGEST_FILE = 500  # lines
 
 KNOWN: set[str] = {
-    "broker/broker.py",
-    "broker/broker.py:_build_requests",
-    "broker/inquiries.py:Inquiries",
-    "broker/metrics.py:BrokerMetrics",
-    "broker/pop/acks.py:AckProcessor",
-    "broker/pop/looking.py:LookingProcessor",
-    "broker/pop/popping.py:Popping",
-    "broker/pop/popping.py:__init__",
-    "broker/pop/processor.py:PopProcessor",
-    "broker/pop/revive.py:ReviveService",
-    "broker/processors/pull.py:PullProcessor",
-    "broker/processors/send.py:SendProcessor",
-    "broker/processors/send.py:_keep_plain",
-    "broker/transaction_log.py:TransactionLog",
-    "broker/transactions.py:Transactions",
+    "broker/send/send.py:_keep_plain",
     "client/admin.py",
     "client/assigned_queues.py:AssignedQueues",
     "client/consumption.py:ConcurrentConsumption",

@@ -8,13 +8,14 @@ Everything enters one exit stack and leaves it in reverse, so a start that fails
 
 import asyncio
 import errno
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
 from skyrocket.broker.core.feature import Feature
-from skyrocket.broker.core.parts import build_parts
-from skyrocket.broker.features import build_features
+from skyrocket.broker.core.parts import Parts, build_parts
+from skyrocket.broker.features import FEATURES
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig, TlsConfig
 from skyrocket.errors import SkyrocketError
@@ -43,13 +44,14 @@ class Broker:
         *,
         peer_clock: Clock | None = None,
         disk: Disk | None = None,
+        features: Iterable[Callable[[Parts], Feature]] = FEATURES,
     ) -> None:
         """Messages live by `clock`; connections, clients and their locks by `peer_clock`, if it is another one."""
         self.parts = parts = build_parts(config, store_config, clock, tls, peer_clock=peer_clock, disk=disk)
         self.store, self.tables = parts.store, parts.tables
         self.settings, self.identity = parts.settings, parts.identity
         self.metrics_port = 0  # of the HTTP pages; 0 while they are not served
-        parts.features.extend(build_features(parts))
+        parts.features.extend(build(parts) for build in features)
         for feature in parts.features:
             parts.router.check_with(*feature.checks())
             parts.router.add(*feature.handlers())

@@ -1,5 +1,6 @@
 """Everything that a broker can do: one line each. What is above is opened first and closed last."""
 
+from collections.abc import Callable
 from typing import Final
 
 from skyrocket.broker.access.feature import AccessFeature
@@ -19,7 +20,7 @@ from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.broker.transactions.feature import TransactionsFeature
 
-FEATURES: Final = (
+FEATURES: Final[tuple[Callable[[Parts], Feature], ...]] = (
     StatisticsFeature,
     AccessFeature,
     AdminFeature,
@@ -35,8 +36,3 @@ FEATURES: Final = (
     QueryFeature,
     RegistrationFeature,  # when all others serve
 )
-
-
-def build_features(parts: Parts) -> list[Feature]:
-    """All features of one broker."""
-    return [kind(parts) for kind in FEATURES]
