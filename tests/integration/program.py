@@ -19,10 +19,18 @@ START_SECONDS = 60.0
 class Program:
     """`skyrocket <arguments>`; both outputs are one list of lines."""
 
-    def __init__(self, *arguments: str, home: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        home: Path,
+        environment: Mapping[str, str] | None = None,
+        open_files: int | None = None,
+    ) -> None:
+        """`open_files` is the limit of descriptors that it is started with; None: that of the tests."""
         self.lines: list[str] = []
+        limited = [] if open_files is None else ["sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "skyrocket", *arguments],
+            [*limited, sys.executable, "-m", "skyrocket", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -74,12 +82,14 @@ class Program:
 class Standalone(Program):
     """`skyrocket standalone`, ready."""
 
-    def __init__(self, folder: Path, *settings: str, arguments: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, *settings: str, arguments: tuple[str, ...] = (), open_files: int | None = None
+    ) -> None:
         given = ["standalone", "--namesrv-port", "0", "--listen-port", "0", "--broker-ip", "127.0.0.1"]
         given += ["--store", str(folder / "store"), *arguments]
         for setting in (*SMALL_FILES, *settings):
             given += ["--set", setting]
-        super().__init__(*given, home=folder)
+        super().__init__(*given, home=folder, open_files=open_files)
         try:
             ready = self.await_line(r"is ready\. namesrv=\S+:(\d+) broker=(\S+)")
         except BaseException:
