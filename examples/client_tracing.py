@@ -18,7 +18,7 @@ try:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from skyrocket.client.otel import ConsumeSpans, SendSpans
+    from skyrocket.client.tracing.otel import ConsumeSpans, SendSpans
 except ImportError as missing:
     sys.stderr.write(f"skipped: this example needs opentelemetry-sdk ({missing})\n")
     raise SystemExit(0) from None

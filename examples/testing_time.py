@@ -34,7 +34,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.getLogger("skyrocket.client.handlers").setLevel(logging.ERROR)  # attempts fail on purpose
+    logging.getLogger("skyrocket.client.consumer.handlers").setLevel(logging.ERROR)  # attempts fail on purpose
     began = time.perf_counter()
     main()
     log.info("all in %.1f s", time.perf_counter() - began)

@@ -5,9 +5,9 @@ import contextlib
 import uuid
 
 from skyrocket.client import ConsumeFromWhere, LitePullConsumer, LitePullSettings, ReceivedMessage
-from skyrocket.client.admin import Admin
-from skyrocket.client.errors import NoRoute
-from skyrocket.client.trace import TRACE_TOPIC
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.core.errors import NoRoute
+from skyrocket.client.tracing.trace import TRACE_TOPIC
 from skyrocket.format.trace import TraceEvent
 
 

@@ -13,7 +13,7 @@ from skyrocket.client import (
     PushConsumerSettings,
     ReceivedMessage,
 )
-from skyrocket.client.accumulator import PendingSend
+from skyrocket.client.producer.accumulator import PendingSend
 
 AUTO_BATCH = ProducerSettings(auto_batch=True, auto_batch_delay=0.002, max_in_flight=4096)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from bench.load.own_server import own_server
 from skyrocket.client import Admin, Message, Producer
-from skyrocket.client.queue_ranges import QueueRange
+from skyrocket.client.consumer.queue_ranges import QueueRange
 from skyrocket.pipeline import read_stream, session
 from skyrocket.pipeline.schema import spark_schema
 from skyrocket.pipeline.topic_source import reading

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from skyrocket.client import blocking
-from skyrocket.client.admin import Admin
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import NoRoute
-from skyrocket.client.message import Message
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.start_position import ConsumeFromWhere
-from skyrocket.client.transaction import TransactionProducer, TransactionState
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.start_position import ConsumeFromWhere
+from skyrocket.client.core.errors import NoRoute
+from skyrocket.client.core.message import Message
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.producer.transaction import TransactionProducer, TransactionState
 from skyrocket.format.trace import CallBegan, CallEnded, CallOutcome, SendKind, Sent, TraceEvent, TransactionEnded
 from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain
 from tests.interop.apache_admin import admin_outputs

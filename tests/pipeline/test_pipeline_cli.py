@@ -94,7 +94,7 @@ def test_wrong_usage_is_a_line_and_not_the_exit_code_of_findings(arguments: list
 def test_the_error_of_a_worker_is_told_without_the_traceback_around_it() -> None:
     text = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
       File "worker.py", line 1, in main
-    skyrocket.client.errors.NoRoute: topic Nope has no route at 127.0.0.1:9876: create it
+    skyrocket.client.core.errors.NoRoute: topic Nope has no route at 127.0.0.1:9876: create it
     """
     assert cause_of(Exception(text)) == "topic Nope has no route at 127.0.0.1:9876: create it"
     assert cause_of(Exception("[TABLE_OR_VIEW_NOT_FOUND] x\n at y")) == "Spark says: [TABLE_OR_VIEW_NOT_FOUND] x"
@@ -230,7 +230,7 @@ def test_dlq_tells_why_orders_were_buried(spark: "SparkSession", shop: Shop, tmp
     (cause,) = _rows(tmp_path, "causes")
     buried = len(shop.mq.dead_letters("Billing"))
     assert (cause["group"], cause["originTopic"], cause["letters"]) == ("Billing", "Orders", buried)
-    assert cause["cause"] == "skyrocket.client.handlers.DeadLetter: article # is gone"
+    assert cause["cause"] == "skyrocket.client.consumer.handlers.DeadLetter: article # is gone"
     assert len(_rows(tmp_path, "letters")) == buried
     assert _run("dlq", *shop.cluster, "--until", "2020-01-01").code == 0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from skyrocket.client import ReceivedMessage
-from skyrocket.client.queue_selector import index_by_hash
+from skyrocket.client.sending.queue_selector import index_by_hash
 from skyrocket.config.sections import StoreConfig
 from tests.client_steps import everything, fresh, made
 from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skyrocket.client.errors import Attempt, SendFailed
+from skyrocket.client.core.errors import Attempt, SendFailed
 from skyrocket.client.exactly_once.read_back import Page
 from skyrocket.format.batch import decode_batch
 from skyrocket.format.properties import decode_properties

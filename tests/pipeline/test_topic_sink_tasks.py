@@ -16,8 +16,8 @@ import pytest
 
 from skyrocket.client import Acl, Admin, SendReceipt
 from skyrocket.client.exactly_once.read_back import ReadBackProducer
-from skyrocket.client.queue_selector import index_by_hash
-from skyrocket.client.sender import Sender
+from skyrocket.client.sending.queue_selector import index_by_hash
+from skyrocket.client.sending.retrying_sender import Sender
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink import stored_ids
 from skyrocket.pipeline.topic_sink.input_columns import InputError

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from skyrocket.cli import app
 from skyrocket.cli.pipeline.options import JobClusterOptions
 from skyrocket.client import DeadLetter, Message, ReceivedMessage, blocking
-from skyrocket.client.names import wrap
+from skyrocket.client.core.names import wrap
 from skyrocket.pipeline.declared import load
 from skyrocket.pipeline.declared.problems import PipelineFileError
 from skyrocket.pipeline.declared.topics_check import check_topics, cluster_settings

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from skyrocket.client import Message
-from skyrocket.client.errors import BrokerRefused, NoRoute
-from skyrocket.client.queue_ranges import Piece, QueueRange, RangeUnreadable
+from skyrocket.client.consumer.queue_ranges import Piece, QueueRange, RangeUnreadable
+from skyrocket.client.core.errors import BrokerRefused, NoRoute
 from skyrocket.errors import CorruptRecord
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError

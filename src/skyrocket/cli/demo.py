@@ -203,7 +203,7 @@ def _ended(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 def _results(address: str, show: Show) -> Iterator[None]:
     """What the pipeline sends back, as an ordinary consumer sees it."""
     from skyrocket.client import ClientSettings, PushConsumerSettings, blocking
-    from skyrocket.client.start_position import ConsumeFromWhere
+    from skyrocket.client.consumer.start_position import ConsumeFromWhere
     from skyrocket.pipeline.demo.page import Minute
 
     settings = PushConsumerSettings(consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)

@@ -17,26 +17,26 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
-from skyrocket.client import admin as _admin
-from skyrocket.client import lite_pull_consumer as _lite
-from skyrocket.client import producer as _producer
-from skyrocket.client import push_consumer as _push
-from skyrocket.client import simple_consumer as _simple
-from skyrocket.client import transaction as _transaction
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.credentials import Acl
+from skyrocket.client.admin import admin as _admin
+from skyrocket.client.consumer import lite_pull_consumer as _lite
+from skyrocket.client.consumer import push_consumer as _push
+from skyrocket.client.consumer.lite_pull_consumer import LitePullSettings
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.subscription import Filter
+from skyrocket.client.core.credentials import Acl
+from skyrocket.client.core.hooks import ConsumeHook, SendHook
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.send_receipt import SendReceipt
+from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.exactly_once import relay as _relay
 from skyrocket.client.exactly_once.databases import Source
 from skyrocket.client.exactly_once.once import Once
 from skyrocket.client.exactly_once.outbox import Outbox
-from skyrocket.client.hooks import ConsumeHook, SendHook
-from skyrocket.client.lite_pull_consumer import LitePullSettings
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import ProducerSettings
-from skyrocket.client.receipt import SendReceipt
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.simple_consumer import SimpleConsumerSettings
-from skyrocket.client.subscription import Filter
+from skyrocket.client.pop import simple_consumer as _simple
+from skyrocket.client.pop.simple_consumer import SimpleConsumerSettings
+from skyrocket.client.producer import producer as _producer
+from skyrocket.client.producer import transaction as _transaction
+from skyrocket.client.producer.producer import ProducerSettings
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.event_loop import loop_factory
 
@@ -136,7 +136,7 @@ class _Running(_Blocking[T]):
 
 
 class Producer(_Running[_producer.Producer]):
-    """See skyrocket.client.producer.Producer."""
+    """See skyrocket.client.producer.producer.Producer."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class Producer(_Running[_producer.Producer]):
 
 
 class TransactionProducer(Producer):
-    """See skyrocket.client.transaction.TransactionProducer."""
+    """See skyrocket.client.producer.transaction.TransactionProducer."""
 
     _inner: _transaction.TransactionProducer
 
@@ -237,7 +237,7 @@ class OutboxRelay(_Running[_relay.OutboxRelay]):
 
 
 class PushConsumer(_Running[_push.PushConsumer]):
-    """See skyrocket.client.push_consumer.PushConsumer."""
+    """See skyrocket.client.consumer.push_consumer.PushConsumer."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class PushConsumer(_Running[_push.PushConsumer]):
 
 
 class LitePullConsumer(_Running[_lite.LitePullConsumer]):
-    """See skyrocket.client.lite_pull_consumer.LitePullConsumer."""
+    """See skyrocket.client.consumer.lite_pull_consumer.LitePullConsumer."""
 
     def __init__(
         self,
@@ -331,7 +331,7 @@ async def _next(awaitable: Any) -> list[ReceivedMessage]:
 
 
 class SimpleConsumer(_Running[_simple.SimpleConsumer]):
-    """See skyrocket.client.simple_consumer.SimpleConsumer."""
+    """See skyrocket.client.pop.simple_consumer.SimpleConsumer."""
 
     def __init__(
         self,
@@ -356,7 +356,7 @@ class SimpleConsumer(_Running[_simple.SimpleConsumer]):
 
 
 class Admin(_Running[_admin.Admin]):
-    """See skyrocket.client.admin.Admin."""
+    """See skyrocket.client.admin.admin.Admin."""
 
     def __init__(
         self,

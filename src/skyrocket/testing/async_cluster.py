@@ -40,8 +40,8 @@ from skyrocket.testing.time_travel import REACTION_SECONDS, TimeTravel
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, LitePullConsumer, Producer, PushConsumer, SimpleConsumer
-    from skyrocket.client.message import ReceivedMessage
-    from skyrocket.client.settings import ClientSettings
+    from skyrocket.client.core.message import ReceivedMessage
+    from skyrocket.client.core.settings import ClientSettings
 
 _ROUTE_SECONDS: Final = 5.0
 _PAGE: Final = 1000
@@ -135,7 +135,7 @@ class AsyncLocalCluster:
     @property
     def client_settings(self) -> "ClientSettings":
         """For clients of `skyrocket.client`: quick to notice what changes, as tests want it."""
-        from skyrocket.client.settings import ClientSettings
+        from skyrocket.client.core.settings import ClientSettings
 
         return ClientSettings(name_servers=self.name_server_address, client_ip="127.0.0.1", route_refresh=0.5)
 
@@ -324,7 +324,7 @@ def _name_server(directory: Path) -> NameServer:
 
 
 def _messages_of(store: MessageStore, queue: MessageQueue) -> "list[ReceivedMessage]":
-    from skyrocket.client.message import decode_messages
+    from skyrocket.client.core.message import decode_messages
 
     found: list[ReceivedMessage] = []
     offset, end = store.min_offset(queue.topic, queue.queue_id), store.max_offset(queue.topic, queue.queue_id)

@@ -26,7 +26,7 @@ from skyrocket.testing.time_travel import REACTION_SECONDS
 
 if TYPE_CHECKING:
     from skyrocket.client import blocking
-    from skyrocket.client.settings import ClientSettings
+    from skyrocket.client.core.settings import ClientSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from skyrocket.broker.state.counters import TOPIC_PUT_NUMS
-from skyrocket.client.message import decode_messages
+from skyrocket.client.core.message import decode_messages
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
 from skyrocket.format.sys_flag import INNER_BATCH, NEED_UNWRAP

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from skyrocket.client.message import Message
-from skyrocket.client.producer import Producer
-from skyrocket.client.start_position import ConsumeFromWhere
+from skyrocket.client.consumer.start_position import ConsumeFromWhere
+from skyrocket.client.core.message import Message
+from skyrocket.client.producer.producer import Producer
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import Outcome

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.admin import Admin
-from skyrocket.client.errors import BrokerRefused, ClientError, IllegalName, NoRoute, NotRunning, WrongUse
-from skyrocket.client.message import Message
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.core.errors import BrokerRefused, ClientError, IllegalName, NoRoute, NotRunning, WrongUse
+from skyrocket.client.core.message import Message
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
 from tests.client_steps import soon

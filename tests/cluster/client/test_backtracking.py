@@ -7,10 +7,10 @@ from pathlib import Path
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from skyrocket.client.admin import Admin
-from skyrocket.client.backtracking import QueueMove, ResetPreview
-from skyrocket.client.message import Message
-from skyrocket.client.producer import Producer
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.admin.reset_preview import QueueMove, ResetPreview
+from skyrocket.client.core.message import Message
+from skyrocket.client.producer.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
 from tests.client_steps import soon
 from tests.cluster.servers import cluster

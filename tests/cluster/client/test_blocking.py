@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client import admin, blocking, lite_pull_consumer, producer, push_consumer, simple_consumer, transaction
-from skyrocket.client.errors import ForkedClient, IllegalName, NoNameServer, NotRunning
-from skyrocket.client.message import Message, ReceivedMessage
+from skyrocket.client import blocking
+from skyrocket.client.admin import admin
+from skyrocket.client.consumer import lite_pull_consumer, push_consumer
+from skyrocket.client.core.errors import ForkedClient, IllegalName, NoNameServer, NotRunning
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.pop import simple_consumer
+from skyrocket.client.producer import producer, transaction
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import wait_until
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import BrokerAbsent, SendTimeout
-from skyrocket.client.instance import ClientInstance
-from skyrocket.client.members import TransactionCheck
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer, ProducerSettings
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.server_requests import reset_table
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.core.errors import BrokerAbsent, SendTimeout
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.members import TransactionCheck
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.server_requests import reset_table
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer, ProducerSettings
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import LanguageCode, RequestCode, ResponseCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.message import Message
-from skyrocket.client.producer import Producer
-from skyrocket.client.transaction import TransactionProducer, TransactionState
+from skyrocket.client.core.message import Message
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.producer.transaction import TransactionProducer, TransactionState
 from skyrocket.errors import MessageRefused
 from tests.cluster.servers import cluster
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.errors import BrokerRefused, IllegalSubscription, NotRunning, WrongUse
-from skyrocket.client.lite_pull_consumer import LitePullConsumer, LitePullSettings
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.subscription import SqlFilter
+from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.consumer.subscription import SqlFilter
+from skyrocket.client.core.errors import BrokerRefused, IllegalSubscription, NotRunning, WrongUse
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
 from tests.cluster.servers import Cluster, cluster

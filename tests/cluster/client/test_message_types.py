@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from skyrocket.client.admin import Admin
-from skyrocket.client.errors import SendFailed
-from skyrocket.client.message import Message, decode_messages
-from skyrocket.client.producer import Producer
-from skyrocket.client.transaction import TransactionProducer, TransactionState
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.core.errors import SendFailed
+from skyrocket.client.core.message import Message, decode_messages
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.producer.transaction import TransactionProducer, TransactionState
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
 from skyrocket.model.subscription_group import SubscriptionGroup

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.registration.feature import RegistrationFeature
-from skyrocket.client.errors import NameServersDiffer, NoNameServer
-from skyrocket.client.instance import ClientInstance
-from skyrocket.client.message import Message
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.core.errors import NameServersDiffer, NoNameServer
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.message import Message
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
 from tests.cluster.servers import cluster
 from tests.waiting import until
 

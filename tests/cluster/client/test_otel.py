@@ -22,7 +22,7 @@ from skyrocket.client import (
     SendFailed,
     SendHook,
 )
-from skyrocket.client.otel import ConsumeSpans, SendSpans
+from skyrocket.client.tracing.otel import ConsumeSpans, SendSpans
 from tests.cluster.servers import cluster
 from tests.waiting import until
 

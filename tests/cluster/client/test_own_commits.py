@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import WrongUse
-from skyrocket.client.handlers import ConsumeStatus, judged
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.start_position import ConsumeFromWhere, MessageModel
+from skyrocket.client.consumer.handlers import ConsumeStatus, judged
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
+from skyrocket.client.core.errors import WrongUse
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.producer.producer import Producer
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from skyrocket.client.admin import Admin
-from skyrocket.client.errors import (
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.consumer.handlers import ReconsumeLater
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.core.errors import (
     AlreadyStarted,
     BrokerAbsent,
     BrokerRefused,
@@ -18,14 +20,12 @@ from skyrocket.client.errors import (
     TooManyInFlight,
     WrongUse,
 )
-from skyrocket.client.handlers import ReconsumeLater
-from skyrocket.client.hooks import SendContext, SendHook
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer, ProducerSettings
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.queue_selector import select_by_hash
-from skyrocket.client.receipt import SendReceipt, SendStatus
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.core.hooks import SendContext, SendHook
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.send_receipt import SendReceipt, SendStatus
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer, ProducerSettings
+from skyrocket.client.sending.queue_selector import select_by_hash
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
 from skyrocket.format.compression import CompressionType
@@ -42,7 +42,7 @@ TOPIC = "Orders"
 
 async def stored(given: Cluster, *, topic: str = TOPIC) -> list[ReceivedMessage]:
     """All messages of a topic, read from the brokers' stores."""
-    from skyrocket.client.message import decode_messages
+    from skyrocket.client.core.message import decode_messages
 
     found: list[ReceivedMessage] = []
     for name, broker in given.brokers.items():

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import BrokerRefused
-from skyrocket.client.handlers import current_message
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.start_position import ConsumeFromWhere
-from skyrocket.client.subscription import SqlFilter
+from skyrocket.client.consumer.handlers import current_message
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.start_position import ConsumeFromWhere
+from skyrocket.client.consumer.subscription import SqlFilter
+from skyrocket.client.core.errors import BrokerRefused
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.producer.producer import Producer
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.codes import RequestCode
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, seen_by_broker, send

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.pull.feature import PullFeature
-from skyrocket.client.admin import Admin
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import AlreadyStarted, GroupInUse, IllegalSubscription, WrongUse
-from skyrocket.client.handlers import ReconsumeLater
-from skyrocket.client.hooks import ConsumeContext, ConsumeHook
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.consumer.handlers import ReconsumeLater
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.core.errors import AlreadyStarted, GroupInUse, IllegalSubscription, WrongUse
+from skyrocket.client.core.hooks import ConsumeContext, ConsumeHook
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS

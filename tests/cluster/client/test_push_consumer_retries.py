@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.registration.feature import RegistrationFeature
-from skyrocket.client.admin import Admin
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import WrongUse
-from skyrocket.client.handlers import ConsumeStatus, DeadLetter, ReconsumeLater
-from skyrocket.client.message import Message, ReceivedMessage, decode_messages
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.send_back import SendBack
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.start_position import MessageModel
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.consumer.handlers import ConsumeStatus, DeadLetter, ReconsumeLater
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.send_back import SendBack
+from skyrocket.client.consumer.start_position import MessageModel
+from skyrocket.client.core.errors import WrongUse
+from skyrocket.client.core.message import Message, ReceivedMessage, decode_messages
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
@@ -186,7 +186,7 @@ async def test_a_message_that_can_go_nowhere_stays_in_hand(tmp_path: Path, monke
 
     calls = 0
     monkeypatch.setattr(SendBack, "send", fails)
-    monkeypatch.setattr("skyrocket.client.consumption._RESUBMIT_SECONDS", 0.05)
+    monkeypatch.setattr("skyrocket.client.consumer.concurrent_consumption._RESUBMIT_SECONDS", 0.05)
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
         await send(producer, 1)
         consumer = PushConsumer(GROUP, given.names)

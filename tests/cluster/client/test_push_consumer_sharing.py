@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from skyrocket.broker.pull.feature import PullFeature
-from skyrocket.client.admin import Admin
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.handlers import ConsumeStatus, SuspendCurrentQueue
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.queue_locks import RENEW_SECONDS
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.start_position import MessageModel
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.consumer.handlers import ConsumeStatus, SuspendCurrentQueue
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.queue_locks import RENEW_SECONDS
+from skyrocket.client.consumer.start_position import MessageModel
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
 from skyrocket.protocol.requests.locks import LockBatchMq
@@ -176,7 +176,7 @@ async def test_members_with_different_subscriptions_are_told(tmp_path: Path, cap
         await asyncio.sleep(0.01)
         two.subscribe(TOPIC, lambda message: None, "B")
         async with one, two:
-            from skyrocket.client.subscription_check import SubscriptionCheck
+            from skyrocket.client.consumer.subscription_check import SubscriptionCheck
 
             check = SubscriptionCheck(one._instance, GROUP)
             await check.run(list(one._subscriptions.values()))
@@ -271,7 +271,7 @@ async def test_locks_are_renewed_in_one_request_to_each_master(tmp_path: Path, m
         return await own(client, address, request, *rest, **options)
 
     assert RENEW_SECONDS == 20.0
-    monkeypatch.setattr("skyrocket.client.push_consumer.RENEW_SECONDS", 0.4)
+    monkeypatch.setattr("skyrocket.client.consumer.push_consumer.RENEW_SECONDS", 0.4)
     monkeypatch.setattr(RemotingClient, "call", call)
     async with cluster(tmp_path, "broker-a", "broker-b") as given:
         async with Admin(given.names) as admin:

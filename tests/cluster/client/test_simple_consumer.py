@@ -24,8 +24,8 @@ from skyrocket.client import (
     WrongUse,
     cause_of,
 )
-from skyrocket.client.popped_message import popped_messages
-from skyrocket.client.receipts import batch_entries
+from skyrocket.client.pop.acknowledgements import batch_entries
+from skyrocket.client.pop.popped_message import popped_messages
 from skyrocket.errors import DataError
 from skyrocket.format.trace import CallBegan, CallEnded, Sent
 from skyrocket.model.pop_retry import pop_retry_topic

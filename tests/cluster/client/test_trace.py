@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from skyrocket.client.admin import Admin
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import IllegalName, NoRoute
-from skyrocket.client.handlers import ReconsumeLater
-from skyrocket.client.lite_pull_consumer import LitePullConsumer, LitePullSettings
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.start_position import ConsumeFromWhere
-from skyrocket.client.trace import TRACE_TOPIC
-from skyrocket.client.trace_dispatcher import packed
-from skyrocket.client.transaction import TransactionProducer, TransactionState
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.consumer.handlers import ReconsumeLater
+from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.start_position import ConsumeFromWhere
+from skyrocket.client.core.errors import IllegalName, NoRoute
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.producer.transaction import TransactionProducer, TransactionState
+from skyrocket.client.tracing.trace import TRACE_TOPIC
+from skyrocket.client.tracing.trace_dispatcher import packed
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.trace import (
     CallBegan,

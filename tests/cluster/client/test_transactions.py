@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.consumer_settings import PushConsumerSettings
-from skyrocket.client.errors import WrongUse
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.start_position import ConsumeFromWhere
-from skyrocket.client.transaction import TransactionProducer, TransactionState
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
+from skyrocket.client.consumer.start_position import ConsumeFromWhere
+from skyrocket.client.core.errors import WrongUse
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.transaction import TransactionProducer, TransactionState
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
 from tests.cluster.servers import cluster

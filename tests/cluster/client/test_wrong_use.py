@@ -22,7 +22,7 @@ from skyrocket.client import (
     PushConsumerSettings,
     SendFailed,
 )
-from skyrocket.client.errors import Attempt
+from skyrocket.client.core.errors import Attempt
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
 from skyrocket.model.subscription_group import SubscriptionGroup

@@ -1,6 +1,6 @@
 """Messages as consumers get them, without a broker."""
 
-from skyrocket.client.message import Message, ReceivedMessage, decode_messages, property_text
+from skyrocket.client.core.message import Message, ReceivedMessage, decode_messages, property_text
 from skyrocket.format.record import encode_record
 from skyrocket.model.message import Host, StoredMessage
 

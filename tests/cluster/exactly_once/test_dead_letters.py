@@ -23,7 +23,7 @@ from skyrocket.client import (
     WrongUse,
     cause_of,
 )
-from skyrocket.client.dead_letter_cause import CAUSE_PROPERTIES, cause_properties
+from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_properties
 from skyrocket.format.properties import encode_properties
 from skyrocket.testing import LocalCluster
 from tests.waiting import wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.send import duplicate_window
-from skyrocket.client import dead_letter_cause
+from skyrocket.client.consumer import dead_letter_cause
 from skyrocket.config.sections import BrokerConfig
 from tests import ROOT
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from skyrocket.client import Message, Producer, ProducerSettings, SendReceipt, WrongUse
-from skyrocket.client.send_number import SendNumber
-from skyrocket.client.sender import Sender
+from skyrocket.client.sending.retrying_sender import Sender
+from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.remoting.errors import ConnectionLost
 from skyrocket.testing import LocalCluster
 

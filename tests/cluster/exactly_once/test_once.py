@@ -20,7 +20,7 @@ from skyrocket.client import (
     ReceivedMessage,
     WrongUse,
 )
-from skyrocket.client.errors import IllegalSubscription
+from skyrocket.client.core.errors import IllegalSubscription
 from skyrocket.client.exactly_once import HandlerCommitted, NoBusinessKey, by_message_id, by_property
 from skyrocket.client.exactly_once.databases import transaction
 from skyrocket.testing import LocalCluster

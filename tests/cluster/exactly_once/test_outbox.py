@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from skyrocket.client import Message, Outbox, OutboxRelay, Producer, ProducerSettings, WrongUse, blocking
-from skyrocket.client.errors import AlreadyStarted, IllegalName
+from skyrocket.client.core.errors import AlreadyStarted, IllegalName
 from skyrocket.client.exactly_once.databases import transaction
 from skyrocket.errors import MessageRefused
 from skyrocket.testing import AsyncLocalCluster, LocalCluster

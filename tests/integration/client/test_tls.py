@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.errors import NoNameServer
-from skyrocket.client.message import Message, ReceivedMessage
-from skyrocket.client.producer import Producer
-from skyrocket.client.push_consumer import PushConsumer
-from skyrocket.client.settings import ClientSettings
+from skyrocket.client.consumer.push_consumer import PushConsumer
+from skyrocket.client.core.errors import NoNameServer
+from skyrocket.client.core.message import Message, ReceivedMessage
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.producer import Producer
 from tests.interop.standalone import TLS_ONLY, running_standalone
 from tests.waiting import until
 

@@ -20,7 +20,7 @@ from skyrocket.client import (
     ReceivedMessage,
     cause_of,
 )
-from skyrocket.client.send_number import SendNumber
+from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.config.sections import StoreConfig
 from tests.client_steps import FIRST, fresh, made
 from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered

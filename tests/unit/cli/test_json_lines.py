@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skyrocket.cli.terminal.formats import json_line, table_heading, table_row, text_line, visible
 from skyrocket.cli.terminal.json_lines import Template
-from skyrocket.client.message import Message
+from skyrocket.client.core.message import Message
 from skyrocket.errors import ConfigError
 from skyrocket.model.property_names import RESERVED
 from tests.cluster.exactly_once.received import received

@@ -9,7 +9,8 @@ import types
 from collections.abc import Iterator
 
 from skyrocket import client
-from skyrocket.client import blocking, otel
+from skyrocket.client import blocking
+from skyrocket.client.tracing import otel
 
 _HEADING = """# The client's API
 
@@ -43,7 +44,7 @@ def page() -> str:
         if members:
             parts.append(f"## {title}\n")
             parts += [_entry(name, getattr(client, name)) for name in members if name in names]
-    parts.append("## skyrocket.client.otel\n")
+    parts.append("## skyrocket.client.tracing.otel\n")
     parts += [_entry(name, getattr(otel, name)) for name in ("SendSpans", "ConsumeSpans")]
     parts.append("## skyrocket.client.blocking\n")
     own = [kind for kind in vars(blocking).values() if inspect.isclass(kind) and kind.__module__ == blocking.__name__]

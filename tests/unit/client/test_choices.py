@@ -11,27 +11,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.client.batches import split
-from skyrocket.client.broker_faults import BrokerFaults, rest_ms
-from skyrocket.client.client_id import client_id_of
-from skyrocket.client.errors import IllegalName, IllegalSubscription, WrongUse
-from skyrocket.client.handlers import ConsumeStatus, DeadLetter, Handler, ReconsumeLater, SuspendCurrentQueue, judged
-from skyrocket.client.message import Message, property_text
-from skyrocket.client.name_servers import lookup_url
-from skyrocket.client.names import check_creatable, check_group, check_sendable, check_topic, unwrap, wrap
-from skyrocket.client.queue_selector import (
+from skyrocket.client.admin.waiting_messages import recalled_place
+from skyrocket.client.consumer.handlers import (
+    ConsumeStatus,
+    DeadLetter,
+    Handler,
+    ReconsumeLater,
+    SuspendCurrentQueue,
+    judged,
+)
+from skyrocket.client.consumer.start_position import timestamp_ms
+from skyrocket.client.consumer.subscription import SqlFilter, differences, subscription_of
+from skyrocket.client.consumer.subscription_check import contradictions
+from skyrocket.client.core.client_id import client_id_of
+from skyrocket.client.core.errors import IllegalName, IllegalSubscription, WrongUse
+from skyrocket.client.core.message import Message, property_text
+from skyrocket.client.core.name_servers import lookup_url
+from skyrocket.client.core.names import check_creatable, check_group, check_sendable, check_topic, unwrap, wrap
+from skyrocket.client.core.routes import BrokerTable, as_template, logical_queues, route_of
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.producer.batches import split
+from skyrocket.client.sending.broker_faults import BrokerFaults, rest_ms
+from skyrocket.client.sending.queue_selector import (
     Rotation,
     SelectByMachineRoom,
     index_by_hash,
     java_hash_of,
     select_by_random,
 )
-from skyrocket.client.routes import BrokerTable, as_template, logical_queues, route_of
-from skyrocket.client.settings import ClientSettings
-from skyrocket.client.start_position import timestamp_ms
-from skyrocket.client.subscription import SqlFilter, differences, subscription_of
-from skyrocket.client.subscription_check import contradictions
-from skyrocket.client.waiting_messages import recalled_place
 from skyrocket.errors import MessageRefused
 from skyrocket.format.properties import decode_properties
 from skyrocket.model.message_queue import MessageQueue

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as t
 
-from skyrocket.client.queue_selector import index_by_hash
+from skyrocket.client.sending.queue_selector import index_by_hash
 from skyrocket.format.batch import decode_batch
 from skyrocket.format.properties import decode_properties
 from skyrocket.pipeline.options import OptionError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyrocket.client.queue_ranges import QueueRange, first_at_or_after
+from skyrocket.client.consumer.queue_ranges import QueueRange, first_at_or_after
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_source.initial_offsets import local_path, remembered

@@ -19,8 +19,8 @@ from skyrocket.client import (
     MessageQueue,
     ReceivedMessage,
 )
-from skyrocket.client.names import check_topic
-from skyrocket.client.subscription import Filter
+from skyrocket.client.consumer.subscription import Filter
+from skyrocket.client.core.names import check_topic
 from skyrocket.clock import Clock
 from skyrocket.errors import ConfigError, SkyrocketError
 

@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from skyrocket.client.errors import ClientError
-from skyrocket.client.message import ReceivedMessage
+from skyrocket.client.core.errors import ClientError
+from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.model import property_names
 
 KeyRule: TypeAlias = Callable[[ReceivedMessage], str]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from skyrocket.client.errors import WrongUse
+from skyrocket.client.core.errors import WrongUse
 
 Row: TypeAlias = Sequence[Any]
 Values: TypeAlias = Mapping[str, object]

@@ -24,7 +24,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
-from skyrocket.client.errors import WrongUse
+from skyrocket.client.consumer.handlers import ConsumeStatus, current_group
+from skyrocket.client.core.errors import WrongUse
+from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.exactly_once.business_key import LONGEST_KEY, KeyRule, by_keys, key_of
 from skyrocket.client.exactly_once.databases import (
     Source,
@@ -34,8 +36,6 @@ from skyrocket.client.exactly_once.databases import (
     transaction,
 )
 from skyrocket.client.exactly_once.recent_keys import RecentKeys
-from skyrocket.client.handlers import ConsumeStatus, current_group
-from skyrocket.client.message import ReceivedMessage
 from skyrocket.clock import Clock, SystemClock
 
 _logger = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from skyrocket.client.client_id import UNIQUE_KEYS
-from skyrocket.client.errors import WrongUse
+from skyrocket.client.core.client_id import UNIQUE_KEYS
+from skyrocket.client.core.errors import WrongUse
+from skyrocket.client.core.message import Message, property_text
 from skyrocket.client.exactly_once.databases import Source, Statements, checked_table, statements_of, transaction
-from skyrocket.client.message import Message, property_text
-from skyrocket.client.outgoing import checked_body, checked_topic
+from skyrocket.client.sending.message_encoding import checked_body, checked_topic
 from skyrocket.clock import Clock, SystemClock
 
 _COLUMNS: Final = {  # a number that grows, and bytes

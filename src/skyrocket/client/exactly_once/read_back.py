@@ -6,15 +6,15 @@ tells, by the ids of its messages. So nothing is ever sent again by this produce
 
 from typing import Final, NamedTuple
 
-from skyrocket.client.errors import BrokerAbsent, ClientError, NoRoute, SendFailed
-from skyrocket.client.message import Message, ReceivedMessage, decode_messages
-from skyrocket.client.names import wrap
-from skyrocket.client.outgoing import SEND_BATCH, Outgoing
-from skyrocket.client.producer import Producer
-from skyrocket.client.puller import PULL_CODES, WITH_SUBSCRIPTION
-from skyrocket.client.receipt import SendReceipt
-from skyrocket.client.send_number import SendNumber
-from skyrocket.client.start_position import max_offset, min_offset, offset_at
+from skyrocket.client.consumer.puller import PULL_CODES, WITH_SUBSCRIPTION
+from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at
+from skyrocket.client.core.errors import BrokerAbsent, ClientError, NoRoute, SendFailed
+from skyrocket.client.core.message import Message, ReceivedMessage, decode_messages
+from skyrocket.client.core.names import wrap
+from skyrocket.client.core.send_receipt import SendReceipt
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.sending.message_encoding import SEND_BATCH, Outgoing
+from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError

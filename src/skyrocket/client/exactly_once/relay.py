@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from skyrocket.client.errors import AlreadyStarted, ClientError, WrongUse
+from skyrocket.client.core.errors import AlreadyStarted, ClientError, WrongUse
+from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.exactly_once.databases import Source, transaction
 from skyrocket.client.exactly_once.outbox import Outbox, PendingMessage
-from skyrocket.client.lifecycle import Startable, State
-from skyrocket.client.producer import Producer
-from skyrocket.client.send_number import SendNumber
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.errors import SkyrocketError
 from skyrocket.remoting.errors import RemotingError
 

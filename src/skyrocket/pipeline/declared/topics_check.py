@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from skyrocket.client.names import wrap
+from skyrocket.client.core.names import wrap
 from skyrocket.pipeline.declared.locations import Locations, Part
 from skyrocket.pipeline.declared.plan import ROCKETMQ, Malformed, Pipeline, Sink, Source
 from skyrocket.pipeline.declared.problems import PipelineFileError, Problem

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as fn
 
-from skyrocket.client.dead_letter_cause import ERROR, HOST, MESSAGE, TRACE
+from skyrocket.client.consumer.dead_letter_cause import ERROR, HOST, MESSAGE, TRACE
 from skyrocket.model.property_names import RETRY_TOPIC
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.pipeline.jobs.tables import best_of, table

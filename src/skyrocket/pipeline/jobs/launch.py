@@ -13,7 +13,7 @@ from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline.report import stage_progress
 from skyrocket.pipeline.session import register, session
 
-# `skyrocket.client.errors.NoRoute: topic Orders …` in a worker's traceback, until the frame or the text ends.
+# `skyrocket.client.core.errors.NoRoute: topic Orders …` in a worker's traceback, until the frame or the text ends.
 _OUR_ERROR: Final = re.compile(r"^\s*(?:\w+: )?skyrocket\.[\w.]+: (.+)$", re.MULTILINE)
 _MOST_CHARACTERS: Final = 600
 

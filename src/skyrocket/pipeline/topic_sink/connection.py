@@ -8,8 +8,8 @@ import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from skyrocket.client.core.settings import DEFAULT_INSTANCE
 from skyrocket.client.exactly_once.read_back import ReadBackProducer
-from skyrocket.client.settings import DEFAULT_INSTANCE
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.topic_sink.settings import SinkSettings
 from skyrocket.pipeline.topic_source.cluster import Cluster

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skyrocket.client.queue_selector import index_by_hash
+from skyrocket.client.sending.queue_selector import index_by_hash
 from skyrocket.pipeline.topic_sink.identity import Ids, fixed, offsets_of, unique_keys
 from skyrocket.pipeline.topic_sink.input_columns import InputError
 from skyrocket.pipeline.topic_sink.rows import TopicRows

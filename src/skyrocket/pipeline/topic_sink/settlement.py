@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.exactly_once.read_back import ReadBackProducer, may_go_well_later
-from skyrocket.client.message import ReceivedMessage
 from skyrocket.errors import SkyrocketError
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.properties import encode_properties

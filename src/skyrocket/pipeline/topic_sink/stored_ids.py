@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.exactly_once.read_back import Page, ReadBackProducer, may_go_well_later
-from skyrocket.client.message import ReceivedMessage
 from skyrocket.errors import SkyrocketError
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue

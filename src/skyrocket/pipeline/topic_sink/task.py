@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skyrocket.client.errors import NoRoute, NotWritable
+from skyrocket.client.core.errors import NoRoute, NotWritable
 from skyrocket.client.exactly_once.read_back import ReadBackProducer
 from skyrocket.clock import SystemClock
 from skyrocket.model.message_queue import MessageQueue

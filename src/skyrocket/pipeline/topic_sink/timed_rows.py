@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Final
 
 from skyrocket.client.exactly_once.read_back import ReadBackProducer, may_go_well_later
-from skyrocket.client.send_number import SendNumber
+from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink.identity import Ids, Scope, slices, unique_keys

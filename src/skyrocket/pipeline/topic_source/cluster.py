@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skyrocket.client import Acl, ClientSettings
-from skyrocket.client.names import SEPARATOR, unwrap, wrap
+from skyrocket.client.core.names import SEPARATOR, unwrap, wrap
 from skyrocket.pipeline.options import Options
 
 NAMESPACE: Final = "namespace"

@@ -13,8 +13,8 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from skyrocket.client import Admin
-from skyrocket.client.instance import ClientInstance
-from skyrocket.client.queue_ranges import RangeReader
+from skyrocket.client.consumer.queue_ranges import RangeReader
+from skyrocket.client.core.instance import ClientInstance
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.topic_source.cluster import Cluster
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from skyrocket.client.queue_ranges import QueueRange
+from skyrocket.client.consumer.queue_ranges import QueueRange
 from skyrocket.errors import DataError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_source.offsets import Bounds, Offsets

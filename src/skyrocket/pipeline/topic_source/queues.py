@@ -9,11 +9,11 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from skyrocket.client.errors import BrokerAbsent, BrokerRefused, ClientError, NoRoute
-from skyrocket.client.filter_check import check_filters
-from skyrocket.client.queue_ranges import QueueRange, RangeRules, first_at_or_after
-from skyrocket.client.start_position import max_offset, min_offset
-from skyrocket.client.subscription import SQL92
+from skyrocket.client.consumer.filter_check import check_filters
+from skyrocket.client.consumer.queue_ranges import QueueRange, RangeRules, first_at_or_after
+from skyrocket.client.consumer.start_position import max_offset, min_offset
+from skyrocket.client.consumer.subscription import SQL92
+from skyrocket.client.core.errors import BrokerAbsent, BrokerRefused, ClientError, NoRoute
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError

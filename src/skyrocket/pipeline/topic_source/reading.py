@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from skyrocket.client.queue_ranges import Piece, QueueRange, RangeRules, RangeUnreadable
+from skyrocket.client.consumer.queue_ranges import Piece, QueueRange, RangeRules, RangeUnreadable
 from skyrocket.errors import CorruptRecord, DataError
 from skyrocket.format.column_walk import ColumnWalk, Damage
 from skyrocket.format.record_columns import Parts, examine

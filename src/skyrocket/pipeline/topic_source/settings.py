@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from skyrocket.client.subscription import subscription_of
+from skyrocket.client.consumer.subscription import subscription_of
 from skyrocket.errors import SkyrocketError
 from skyrocket.filtering.sql92 import compile_filter
 from skyrocket.filtering.sql92_words import SqlError

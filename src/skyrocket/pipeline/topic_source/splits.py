@@ -7,7 +7,7 @@ cores.
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from skyrocket.client.queue_ranges import QueueRange
+from skyrocket.client.consumer.queue_ranges import QueueRange
 from skyrocket.model.message_queue import MessageQueue
 
 JOINED = 16_384  # messages that one task may gather from several queues: less is not worth a task

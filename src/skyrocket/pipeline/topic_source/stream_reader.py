@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from skyrocket.client.queue_ranges import QueueRange
+from skyrocket.client.consumer.queue_ranges import QueueRange
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from skyrocket.client import NoRoute, QueueLag, blocking
-from skyrocket.client.names import unwrap, wrap
+from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError, DataError
 from skyrocket.format.config_files.consumer_offsets import decode, split_offset_key

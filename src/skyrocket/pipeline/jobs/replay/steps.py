@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as fn
 
-from skyrocket.client.dead_letter_cause import CAUSE_PROPERTIES
+from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES
 from skyrocket.model import property_names as names
 from skyrocket.pipeline.jobs.replay.progress import Queue
 

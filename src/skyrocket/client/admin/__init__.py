@@ -1,0 +1,1 @@
+"""What operators do: topics, groups, offsets, queries."""

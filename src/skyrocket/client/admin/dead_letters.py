@@ -1,0 +1,194 @@
+"""The dead letters of a group: read them, and let the group have them again.
+
+A log only grows: what is sent again stays among the dead letters. Choose by time, key, id or error what to send.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
+from skyrocket.client.consumer.puller import PULL_CODES, WITH_SUBSCRIPTION
+from skyrocket.client.consumer.start_position import max_offset, min_offset
+from skyrocket.client.core.errors import ClientError, NoRoute, WrongUse
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.message import (
+    MAX_RECONSUME_TIMES,
+    RECONSUME_TIME,
+    Message,
+    ReceivedMessage,
+    decode_messages,
+)
+from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, unwrap
+from skyrocket.client.core.send_receipt import SendReceipt
+from skyrocket.client.sending.message_encoding import Outgoing
+from skyrocket.client.sending.retrying_sender import Sender, SendRules
+from skyrocket.client.sending.send_number import PRODUCER_ID, SEQUENCE
+from skyrocket.format.message_id import parse_offset_message_id
+from skyrocket.format.properties import encode_properties
+from skyrocket.model import property_names as names
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.topic import DLQ_PREFIX
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.requests.pulling import PullMessage
+from skyrocket.protocol.requests.query import ViewMessageById
+
+_BATCH: Final = 32
+# What belongs to the life that has ended: a message that comes again begins anew.
+_ENDED: Final = (
+    *CAUSE_PROPERTIES,
+    names.DELAY_LEVEL,
+    names.TIMER_DELAY_SEC,
+    names.TIMER_DELAY_MS,
+    names.TIMER_DELIVER_MS,
+    names.TRANSACTION_PREPARED,
+    names.RECORD_CRC,
+    RECONSUME_TIME,
+    MAX_RECONSUME_TIMES,
+    PRODUCER_ID,
+    SEQUENCE,
+    "MIN_OFFSET",
+    "MAX_OFFSET",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterFilter:
+    """Which dead letters; what is not given does not matter."""
+
+    since: datetime | None = None  # they died
+    until: datetime | None = None
+    key: str | None = None
+    error: str | None = None  # a part of the type of the exception, as our consumers write it down
+    message_ids: frozenset[str] = frozenset()
+    where: Callable[[ReceivedMessage], bool] | None = None
+
+    def takes(self, message: ReceivedMessage) -> bool:
+        """Whether it is one of them."""
+        died = message.store_timestamp / 1000
+        cause = cause_of(message) if self.error is not None else None
+        return (
+            (self.since is None or died >= self.since.timestamp())
+            and (self.until is None or died < self.until.timestamp())
+            and (self.key is None or self.key in message.keys)
+            and (self.error is None or (cause is not None and self.error in cause.error_type))
+            and (not self.message_ids or not self.message_ids.isdisjoint(_ids(message)))
+            and (self.where is None or self.where(message))
+        )
+
+
+def _ids(message: ReceivedMessage) -> tuple[str, str]:
+    return message.message_id, message.offset_message_id
+
+
+class DeadLetters:
+    """Those of one group, whose name has its namespace."""
+
+    def __init__(self, instance: ClientInstance, group: str, timeout: float) -> None:
+        self._instance = instance
+        self._group = group
+        self._timeout = timeout
+
+    async def read(self, wanted: DeadLetterFilter, most: int) -> list[ReceivedMessage]:
+        """At most so many, oldest first; raises WrongUse for a group that nobody knows."""
+        found: list[ReceivedMessage] = []
+        for queue in await self._queues():
+            of_queue = 0
+            async for message in self._messages(queue):
+                if wanted.takes(message):
+                    found.append(message)
+                    of_queue += 1
+                if of_queue >= most:
+                    break
+        found.sort(key=lambda message: message.store_timestamp)
+        return found[:most]
+
+    async def _queues(self) -> list[MessageQueue]:
+        try:
+            route = await self._instance.route(DLQ_PREFIX + self._group, fresh=True)
+        except NoRoute:
+            try:
+                await self._instance.route(retry_topic(self._group), fresh=True)
+            except NoRoute as error:
+                raise WrongUse(
+                    f"no broker has dead letters or retries of group {self._group}: check its name and the namespace"
+                ) from error
+            return []  # it has failed at nothing so far
+        return sorted(set(route.read_queues) | set(route.write_queues))
+
+    async def _messages(self, queue: MessageQueue) -> AsyncIterator[ReceivedMessage]:
+        instance = self._instance
+        offset, end = await min_offset(instance, queue), await max_offset(instance, queue)
+        while offset < end:
+            request = PullMessage(
+                consumer_group=self._group,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                queue_offset=offset,
+                max_msg_nums=_BATCH,
+                sys_flag=WITH_SUBSCRIPTION,
+                commit_offset=0,
+                suspend_timeout_millis=0,
+                subscription="*",
+                sub_version=0,
+                expression_type="TAG",
+                broker_name=queue.broker_name,
+            )
+            reply = await instance.ask(
+                await instance.master_of(queue),
+                request,
+                doing=f"reading the dead letters of group {self._group}",
+                timeout=self._timeout,
+                accepted=PULL_CODES,
+            )
+            if reply.code == ResponseCode.SUCCESS:
+                for message in decode_messages(reply.body, queue.broker_name, queue.queue_id):
+                    origin = message.properties.get(names.RETRY_TOPIC, message.stored_topic)
+                    message.topic = unwrap(instance.namespace, origin)
+                    yield message
+            if reply.header.next_begin_offset <= offset:
+                return
+            offset = reply.header.next_begin_offset
+
+    async def resend(self, messages: list[ReceivedMessage], *, to_topic: bool) -> list[SendReceipt]:
+        """Send them again, in this order: to the group's retry topic, or to the topics they came from.
+
+        Raises WrongUse when the group consumes in order: its brokers make each retry a dead letter at once.
+        """
+        sender = Sender(self._instance, INNER_PRODUCER_GROUP, SendRules())
+        receipts: list[SendReceipt] = []
+        for message in messages:
+            receipts.append(await sender.send(self._again(message, to_topic=to_topic), self._timeout))
+            if len(receipts) == 1 and not to_topic:
+                await self._check_alive(receipts[0])
+        return receipts
+
+    def _again(self, message: ReceivedMessage, *, to_topic: bool) -> Outgoing:
+        properties = {name: value for name, value in message.properties.items() if name not in _ENDED}
+        origin = properties.get(names.RETRY_TOPIC)
+        if to_topic:
+            if origin is None:
+                raise ClientError(f"{message!r} does not say which topic it came from: leave it out of the choice")
+            del properties[names.RETRY_TOPIC]
+        topic = origin if to_topic and origin is not None else retry_topic(self._group)
+        return Outgoing(
+            Message(topic, message.body),
+            topic,
+            message.body,
+            encode_properties(properties).decode(),
+            properties.get(names.UNIQUE_KEY, ""),
+            message.flag,
+        )
+
+    async def _check_alive(self, receipt: SendReceipt) -> None:
+        place = parse_offset_message_id(receipt.offset_message_id)
+        request = ViewMessageById(offset=place.physical_offset, topic=retry_topic(self._group))
+        address = await self._instance.master_of(receipt.queue._replace(topic=retry_topic(self._group)))
+        reply = await self._instance.ask(address, request, doing="looking where it went", timeout=self._timeout)
+        (stored,) = decode_messages(reply.body, receipt.queue.broker_name)
+        if stored.stored_topic.startswith(DLQ_PREFIX):
+            raise WrongUse(
+                f"group {self._group} consumes in order, so what was sent to it became a dead letter again at once: "
+                "send to the topics instead (to_topic=True, --to-topic), which all their groups will see"
+            )

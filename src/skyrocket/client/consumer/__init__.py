@@ -1,0 +1,1 @@
+"""Push and lite pull consumers, and what they share: queues in hand, pulling, offsets."""

@@ -1,0 +1,220 @@
+"""Concurrent consumption: workers that call handlers, and what follows from the outcome.
+
+pullers ─▶ pieces of up to `batch_size` messages ─▶ workers ─▶ handler ─▶ finished: commit the lowest unfinished
+                                                                       └▶ failed: send back, then finished
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from skyrocket.client.consumer.handlers import Handler, Outcome, current_group
+from skyrocket.client.consumer.offset_store import OffsetStore
+from skyrocket.client.consumer.process_queue import ProcessQueue
+from skyrocket.client.consumer.send_back import SendBack
+from skyrocket.client.core.hooks import ConsumeContext, ConsumeHook, run_hooks
+from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.remoting.tasks import TaskSet
+
+_logger = logging.getLogger(__name__)
+
+_RESUBMIT_SECONDS: Final = 5.0
+_TIMED_OUT_LEVEL: Final = 3
+_CALLS_PER_TURN: Final = 64
+
+
+class _Worker:
+    __slots__ = ("piece", "process_queue", "started", "turn")
+
+    def __init__(self) -> None:
+        self.process_queue: ProcessQueue | None = None
+        self.piece: Sequence[ReceivedMessage] = ()
+        self.started = 0.0
+        self.turn: asyncio.Future[None] | None = None
+
+
+class ConcurrentConsumption:
+    """The workers of one consumer."""
+
+    def __init__(
+        self,
+        group: str,
+        handler_of: Callable[[str], Handler | None],
+        offsets: OffsetStore,
+        send_back: SendBack | None,
+        *,
+        workers: int,
+        batch_size: int,
+        timeout: float,
+        monotonic: Callable[[], float],
+        hooks: Sequence[ConsumeHook] = (),
+    ) -> None:
+        self.group = group
+        self._handler_of = handler_of
+        self._offsets = offsets
+        self._send_back = send_back  # None when broadcasting: what fails is lost
+        self._batch_size = batch_size
+        self._timeout = timeout
+        self._monotonic = monotonic
+        self._hooks = hooks
+        self._pending: deque[tuple[ProcessQueue, list[ReceivedMessage]]] = deque()
+        self._idle: deque[_Worker] = deque()
+        self._workers = [_Worker() for _ in range(workers)]
+        self._tasks = TaskSet()
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._is_stopping = False
+        self.succeeded = 0
+        self.failed = 0
+
+    def start(self) -> None:
+        """Let the workers wait for work."""
+        for worker in self._workers:
+            self._tasks.start(self._work(worker), f"consume {self.group}")
+
+    def submit(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Hand over what was pulled."""
+        size = self._batch_size
+        if size == 1:
+            self._pending.extend((process_queue, [message]) for message in messages)
+        else:
+            pieces = (messages[at : at + size] for at in range(0, len(messages), size))
+            self._pending.extend((process_queue, piece) for piece in pieces)
+        for _ in range(min(len(self._idle), len(self._pending))):
+            turn = self._idle.popleft().turn
+            if turn is not None and not turn.done():
+                turn.set_result(None)
+
+    async def _work(self, worker: _Worker) -> None:
+        pending = self._pending
+        calls = 0
+        current_group.set(self.group)
+        while not self._is_stopping:
+            if not pending:
+                worker.turn = asyncio.get_running_loop().create_future()
+                self._idle.append(worker)
+                await worker.turn
+                continue
+            process_queue, piece = pending.popleft()
+            if process_queue.is_dropped:
+                continue
+            worker.process_queue, worker.piece, worker.started = process_queue, piece, self._monotonic()
+            try:
+                await self._consume(process_queue, piece)
+            except Exception:
+                _logger.exception("consumption failed, messages will come again queue=%s", process_queue.queue)
+                self._again_later(process_queue, piece)
+            finally:
+                worker.process_queue = None
+            calls += 1
+            if calls % _CALLS_PER_TURN == 0:
+                await asyncio.sleep(0)  # handlers that never wait would starve heartbeats
+
+    # ── one call ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _consume(self, process_queue: ProcessQueue, piece: list[ReceivedMessage]) -> None:
+        outcome = await self.call(piece)
+        if process_queue.is_dropped:
+            return  # the queue's new owner will get them
+        if outcome is not None:
+            piece = await self._failed(process_queue, piece, outcome)
+        else:
+            self.succeeded += len(piece)
+        process_queue.last_consumed = self._monotonic()
+        self._advance(process_queue, piece)
+
+    def _advance(self, process_queue: ProcessQueue, done: Sequence[ReceivedMessage]) -> None:
+        offset = process_queue.finish(done)
+        if offset is not None and not process_queue.is_dropped:
+            self._offsets.update(process_queue.queue, offset, increase_only=True)
+
+    async def call(self, piece: list[ReceivedMessage]) -> Outcome | None:
+        """The handler with its hooks, without consequences."""
+        handler = self._handler_of(piece[0].topic)
+        if handler is None:
+            _logger.error("no handler for topic=%s group=%s: the message is kept for later", piece[0].topic, self.group)
+            return Outcome(0, status="FAILED")
+        if not self._hooks:
+            return await handler.call(piece)
+        context = ConsumeContext(self.group, piece[0].queue, piece)
+        run_hooks((hook.before_consume for hook in self._hooks), context)
+        began = self._monotonic()
+        outcome = await handler.call(piece)
+        context.succeeded = outcome is None or outcome.succeeded
+        context.error = None if outcome is None else outcome.error
+        context.status = "SUCCESS" if outcome is None else outcome.status
+        if self._monotonic() - began >= self._timeout:
+            context.status = "TIME_OUT"
+        run_hooks((hook.after_consume for hook in reversed(self._hooks)), context)
+        return outcome
+
+    async def _failed(
+        self, process_queue: ProcessQueue, piece: list[ReceivedMessage], outcome: Outcome
+    ) -> list[ReceivedMessage]:
+        """Send back what was not consumed; returns what is done with."""
+        first = max(0, min(outcome.first_failed, len(piece)))
+        failed = piece[first:]
+        self.succeeded += first
+        self.failed += len(failed)
+        if self._send_back is None:
+            _logger.warning("broadcasting: failed messages are dropped group=%s count=%d", self.group, len(failed))
+            return piece
+        done = piece[:first]
+        stuck: list[ReceivedMessage] = []
+        for message in failed:
+            if not process_queue.holds(message) or await self._send_back.send(
+                message, outcome.delay_level, outcome.cause
+            ):
+                done.append(message)
+            else:
+                message.reconsume_times += 1
+                stuck.append(message)
+        if stuck:
+            self._again_later(process_queue, stuck)
+        return done
+
+    def _again_later(self, process_queue: ProcessQueue, piece: list[ReceivedMessage]) -> None:
+        def resubmit() -> None:
+            self._timers.discard(timer)
+            if not self._is_stopping and not process_queue.is_dropped:
+                self.submit(process_queue, piece)
+
+        timer = asyncio.get_running_loop().call_later(_RESUBMIT_SECONDS, resubmit)
+        self._timers.add(timer)
+
+    # ── calls that take too long ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def expire(self) -> None:
+        """Send back what handlers have held for longer than the timeout; they are not interrupted."""
+        now = self._monotonic()
+        for worker in self._workers:
+            process_queue, piece = worker.process_queue, worker.piece
+            if process_queue is None or now - worker.started < self._timeout or self._send_back is None:
+                continue
+            held = [message for message in piece if process_queue.holds(message)]
+            late = TimeoutError(f"the handler has not returned within consume_timeout ({self._timeout:g} s)")
+            for message in held:
+                if await self._send_back.send(message, _TIMED_OUT_LEVEL, late):
+                    _logger.warning(
+                        "a handler takes too long, its message was sent back message=%s", message.message_id
+                    )
+                    self._advance(process_queue, [message])
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def running(self) -> int:
+        """Handlers that have not returned."""
+        return sum(worker.process_queue is not None for worker in self._workers)
+
+    async def stop(self, seconds: float) -> None:
+        """Begin nothing more, wait for running handlers, then cancel them."""
+        self._is_stopping = True
+        self._pending.clear()
+        for timer in self._timers:
+            timer.cancel()
+        for worker in self._idle:
+            if worker.turn is not None and not worker.turn.done():
+                worker.turn.set_result(None)
+        await self._tasks.drain(seconds)

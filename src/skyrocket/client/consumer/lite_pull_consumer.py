@@ -1,0 +1,546 @@
+"""LitePullConsumer: ask for messages when it suits you.
+
+    async with LitePullConsumer("Report", "127.0.0.1:9876") as consumer:
+        await consumer.subscribe("Orders")
+        async for message in consumer: ...
+
+Queues come by `subscribe` (shared within the group) or by `assign` (as you say); one excludes the other. Messages are
+fetched ahead in the background. There are no retries and no dead letters: what was polled and committed is done with.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from skyrocket.client.consumer.allocation import AllocationStrategy, Averagely
+from skyrocket.client.consumer.filter_check import check_filters
+from skyrocket.client.consumer.offset_store import LocalOffsets, OffsetStore, RemoteOffsets, default_directory
+from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
+from skyrocket.client.consumer.puller import Puller, PullRules
+from skyrocket.client.consumer.rebalance import Rebalancer
+from skyrocket.client.consumer.running_info import running_info
+from skyrocket.client.consumer.start_position import (
+    ConsumeFromWhere,
+    MessageModel,
+    max_offset,
+    min_offset,
+    offset_at,
+    start_offset,
+    timestamp_ms,
+)
+from skyrocket.client.consumer.subscription import Filter, subscription_of
+from skyrocket.client.core.credentials import Acl
+from skyrocket.client.core.errors import AlreadyStarted, ClientError, IllegalSubscription, NoRoute, WrongUse
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.lifecycle import Startable, State, not_running
+from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.client.core.names import check_group, check_topic, unwrap, wrap
+from skyrocket.client.core.settings import ClientSettings, settings_of
+from skyrocket.client.tracing.trace import CONSUME, Tracer, tracer_of
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.bodies.heartbeat import ConsumerData
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
+from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.errors import SystemFailure
+from skyrocket.remoting.errors import RemotingError
+from skyrocket.remoting.tasks import TaskSet
+
+_logger = logging.getLogger(__name__)
+
+_HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
+_BEGIN_AGAIN: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class LitePullSettings:
+    """Defaults are RocketMQ's; times are in seconds."""
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: datetime | str | None = None
+    new_group_from_zero: bool = True
+    strategy: AllocationStrategy = field(default_factory=Averagely)
+    auto_commit: bool = True
+    auto_commit_interval: float = 5.0
+    poll_timeout: float = 5.0
+    pull_batch_size: int = 10
+    pull_threshold_for_all: int = 10_000
+    pull_threshold_for_queue: int = 1000
+    pull_threshold_size_for_queue: int = 100  # MiB
+    consume_max_span: int = 2000
+    broker_suspend_max: float = 20.0
+    pull_timeout: float = 30.0
+    persist_interval: float = 5.0
+
+
+class _Held:
+    """One assigned queue."""
+
+    __slots__ = ("consumed", "process_queue", "puller", "task")
+
+    def __init__(self, process_queue: ProcessQueue, puller: Puller, task: "asyncio.Task[None]") -> None:
+        self.process_queue = process_queue
+        self.puller = puller
+        self.task = task
+        self.consumed: int | None = None  # the offset after what was polled
+
+
+class LitePullConsumer(Startable):
+    """One member of a consumer group, or a reader of chosen queues."""
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Sequence[str] = "",
+        settings: LitePullSettings | None = None,
+        *,
+        client: ClientSettings | None = None,
+        credentials: Acl | None = None,
+    ) -> None:
+        check_group(group)
+        self.settings = settings or LitePullSettings()
+        self._client = settings_of(client, name_servers, credentials)
+        self._namespace = self._client.effective_namespace()
+        self.group = wrap(self._namespace, group)
+        self._state = State.NEW
+        self._subscriptions: dict[str, SubscriptionData] = {}
+        self._assigned = False
+        self._held: dict[MessageQueue, _Held] = {}
+        self._paused: set[MessageQueue] = set()
+        self._ready: deque[tuple[_Held, list[ReceivedMessage]]] = deque()
+        self._ready_count = 0
+        self._arrival = asyncio.Event()
+        self._sharing = asyncio.Lock()
+        self._tasks = TaskSet()
+        self._repeated: list[asyncio.Task[None]] = []
+        self._next_commit = 0.0
+        self._started_ms = 0
+        self._tracer: Tracer | None = None
+        self._instance: ClientInstance
+        self._offsets: OffsetStore
+        self._rebalancer: Rebalancer
+        self._rules: PullRules
+
+    def __repr__(self) -> str:
+        return f"lite pull consumer {self.group}"
+
+    # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> None:
+        """Raises AlreadyStarted, GroupInUse or NoNameServer."""
+        if self._state is not State.NEW:
+            raise AlreadyStarted(str(self), self._state.value)
+        settings = self.settings
+        clustering = settings.message_model is MessageModel.CLUSTERING
+        self._instance = instance = await ClientInstance.acquire(self._client, stable_id=not clustering)
+        try:
+            if clustering:
+                self._offsets = RemoteOffsets(instance, self.group, new_group_from_zero=settings.new_group_from_zero)
+            else:
+                self._offsets = LocalOffsets(default_directory(), instance.client_id, self.group)
+            instance.join_consumer(self)
+        except BaseException:
+            await instance.release()
+            raise
+        self._tracer = tracer_of(instance, self._client.trace, self.group, CONSUME)
+        if self._tracer is not None:
+            self._tracer.start()
+        self._started_ms = instance.clock.now_ms()
+        limits = FlowLimits(
+            settings.pull_threshold_for_queue, settings.pull_threshold_size_for_queue, settings.consume_max_span
+        )
+        self._rules = PullRules(
+            settings.pull_batch_size,
+            batch_bytes=(1 << 31) - 1,
+            suspend=settings.broker_suspend_max,
+            timeout=settings.pull_timeout,
+            limits=limits,
+        )
+        self._rebalancer = Rebalancer(
+            instance, self.group, settings.message_model, settings.strategy, lambda: self._subscriptions, self._apply
+        )
+        self._state = State.RUNNING
+        self._repeated.append(instance.every(settings.persist_interval, self._persist, f"persist {self.group}"))
+
+    async def stop(self) -> None:
+        """Save offsets, say goodbye; `poll` and iteration end. May be called again."""
+        if self._state is not State.RUNNING:
+            return
+        self._state = State.STOPPED
+        self._arrival.set()
+        for task in self._repeated:
+            task.cancel()
+        await asyncio.gather(*self._repeated, return_exceptions=True)
+        await self._tasks.cancel()
+        try:
+            if self.settings.auto_commit:
+                self._note_consumed(self._held)
+            await self._offsets.persist(list(self._held), confirmed=True)
+            if self._tracer is not None:
+                await self._tracer.close()
+            await self._instance.leave_consumer(self.group)
+        finally:
+            await self._instance.release()
+
+    def _check_running(self) -> None:
+        if self._state is not State.RUNNING:
+            raise not_running(str(self), self._state)
+
+    # ── which queues ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def subscribe(self, topic: str, wanted: Filter = "*") -> None:
+        """Share the topic's queues with the group; raises WrongUse after `assign`."""
+        self._check_running()
+        check_topic(topic)
+        if self._assigned:
+            raise WrongUse(f"{self} was given queues with assign: it cannot subscribe as well; use another consumer")
+        full = wrap(self._namespace, topic)
+        first = not self._subscriptions
+        self._subscriptions[full] = subscription_of(full, wanted, self._instance.clock.now_ms())
+        try:
+            await self._instance.route(full)
+            await check_filters(self._instance, self.group, [self._subscriptions[full]])
+        except NoRoute as error:
+            _logger.warning("a subscribed topic is not there yet: %s", error)
+        except ClientError:
+            del self._subscriptions[full]
+            raise
+        await self._instance.beat_all()
+        if first:
+            self._tasks.start(self._rebalancer.run(), f"rebalance {self.group}")
+        else:
+            self._rebalancer.soon()
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Give its queues back to the group."""
+        self._check_running()
+        full = wrap(self._namespace, topic)
+        self._subscriptions.pop(full, None)
+        async with self._sharing:
+            await self._let_go([queue for queue in self._held if queue.topic == full])
+        await self._instance.beat_all()
+
+    async def assign(self, queues: Iterable[MessageQueue] | Mapping[MessageQueue, int], wanted: Filter = "*") -> None:
+        """Read exactly these queues, whoever else does; raises WrongUse after `subscribe`.
+
+        A mapping says at which offset to begin; queues that are read already go on there. Otherwise, and for all
+        others, what the group has committed counts, then `consume_from`.
+        """
+        self._check_running()
+        if self._subscriptions and not self._assigned:
+            raise WrongUse(f"{self} has subscribed: queues cannot be assigned as well; use another consumer")
+        offsets = {self._full(queue): offset for queue, offset in queues.items()} if isinstance(queues, Mapping) else {}
+        chosen = {self._full(queue) for queue in queues}
+        if not chosen:
+            raise IllegalSubscription("assign needs at least one queue: Admin.route or message_queues tell which exist")
+        self._assigned = True
+        now_ms = self._instance.clock.now_ms()
+        self._subscriptions = {queue.topic: subscription_of(queue.topic, wanted, now_ms) for queue in chosen}
+        for topic in self._subscriptions:
+            await self._instance.route(topic)
+        await check_filters(self._instance, self.group, self._subscriptions.values())
+        async with self._sharing:
+            await self._let_go([queue for queue in self._held if queue not in chosen or queue in offsets])
+            for queue in sorted(chosen - set(self._held)):
+                if queue in offsets:
+                    self._begin_at(queue, offsets[queue])
+                else:
+                    await self._begin(queue)
+
+    async def message_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic; raises NoRoute or NoNameServer."""
+        self._check_running()
+        route = await self._instance.route(wrap(self._namespace, topic), fresh=True)
+        return [queue._replace(topic=topic) for queue in sorted(route.read_queues)]
+
+    @property
+    def assignment(self) -> set[MessageQueue]:
+        """The queues that are read here."""
+        return {self._shown(queue) for queue in self._held}
+
+    async def _apply(self, topic: str, wanted: set[MessageQueue]) -> bool:
+        async with self._sharing:
+            await self._let_go([queue for queue in self._held if queue.topic == topic and queue not in wanted])
+            begun = [await self._try_begin(queue) for queue in sorted(wanted - set(self._held))]
+        return all(begun)
+
+    async def _try_begin(self, queue: MessageQueue) -> bool:
+        try:
+            await self._begin(queue)
+        except (ClientError, RemotingError) as error:
+            _logger.warning("a queue cannot be begun yet queue=%s reason=%s", queue, error)
+            return False
+        return True
+
+    async def _begin(self, queue: MessageQueue) -> None:
+        settings = self.settings
+        moment = settings.consume_timestamp
+        since_ms = self._started_ms - _HALF_AN_HOUR_MS if moment is None else timestamp_ms(moment)
+        known = self._offsets.in_memory(queue)
+        offset = known
+        if offset is None:
+            offset = await start_offset(self._instance, queue, self._offsets, settings.consume_from, since_ms)
+        self._begin_at(queue, offset)
+
+    def _begin_at(self, queue: MessageQueue, offset: int) -> None:
+        process_queue = ProcessQueue(queue, self._instance.clock.monotonic())
+        puller = Puller(
+            self._instance,
+            self.group,
+            self,
+            process_queue,
+            offset,
+            self._rules,
+            self._offsets,
+            commits=False,
+            brings_subscription=True,
+            notes_progress=False,  # here only the application says what is consumed
+            needs_lock=False,
+            restore=self._restore if self._namespace else None,
+        )
+        task = self._tasks.start(puller.run(), f"pull {queue}")
+        self._held[queue] = _Held(process_queue, puller, task)
+
+    async def _let_go(self, queues: Sequence[MessageQueue]) -> None:
+        if not queues:
+            return
+        if self.settings.auto_commit:
+            self._note_consumed({queue: self._held[queue] for queue in queues})
+        for queue in queues:
+            self._drop(self._held.pop(queue))
+        await self._offsets.persist(queues)
+        for queue in queues:
+            self._offsets.forget(queue)
+
+    def _drop(self, held: _Held) -> None:
+        held.task.cancel()
+        held.process_queue.drop()
+        kept = [(each, messages) for each, messages in self._ready if each is not held]
+        self._ready = deque(kept)
+        self._ready_count = sum(len(messages) for _, messages in kept)
+
+    # ── polling ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def poll(self, timeout: float | None = None, max_messages: int | None = None) -> list[ReceivedMessage]:
+        """The next messages of one queue; empty when none came in time."""
+        self._check_running()
+        seconds = self.settings.poll_timeout if timeout is None else timeout
+        if seconds < 0:
+            raise WrongUse(f"timeout {seconds} is negative")
+        self._commit_when_due()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while not self._ready:
+            self._arrival.clear()
+            left = deadline - loop.time()
+            if left <= 0:
+                await asyncio.sleep(0)
+                return []
+            try:
+                await asyncio.wait_for(self._arrival.wait(), left)
+            except TimeoutError:
+                return []
+            if self._state is not State.RUNNING:
+                return []
+        return self._taken(max_messages)
+
+    def _taken(self, most: int | None) -> list[ReceivedMessage]:
+        held, messages = self._ready.popleft()
+        if most is not None and len(messages) > most:
+            self._ready.appendleft((held, messages[most:]))
+            messages = messages[:most]
+        was_full = self._ready_count >= self.settings.pull_threshold_for_all
+        self._ready_count -= len(messages)
+        held.consumed = held.process_queue.finish(messages)
+        if was_full:
+            for other in self._held.values():
+                other.process_queue.wake()
+        if self._tracer is not None:
+            self._tracer.polled(messages)
+        return messages
+
+    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
+        """Messages one by one until the consumer is stopped."""
+        async for batch in self.batches():
+            for message in batch:
+                yield message
+
+    async def batches(self, max_messages: int | None = None) -> AsyncIterator[list[ReceivedMessage]]:
+        """Messages as they come, until the consumer is stopped."""
+        while self._state is State.RUNNING:
+            batch = await self.poll(1.0, max_messages)
+            if batch:
+                yield batch
+
+    # ── offsets ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
+        """Save how far we are: all that was polled, or the given offsets. Returns when brokers have it."""
+        self._check_running()
+        if offsets is None:
+            self._note_consumed(self._held)
+            await self._offsets.persist(list(self._held), confirmed=True)
+            return
+        named = {self._full(queue): offset for queue, offset in offsets.items() if offset >= 0}
+        for queue, offset in named.items():
+            self._offsets.update(queue, offset, increase_only=False)
+        await self._offsets.persist(named, confirmed=True)
+
+    def _commit_when_due(self) -> None:
+        now = self._instance.clock.monotonic()
+        if self.settings.auto_commit and now >= self._next_commit:
+            self._next_commit = now + self.settings.auto_commit_interval
+            self._note_consumed(self._held)
+
+    def _note_consumed(self, queues: Mapping[MessageQueue, _Held]) -> None:
+        for queue, held in queues.items():
+            # With nothing in hand all was polled, and what did not match the filter was passed over.
+            done = held.consumed if held.process_queue.count else held.puller.next_offset
+            if done is not None:
+                self._offsets.update(queue, done, increase_only=False)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """How far the group is, None if it has never committed."""
+        self._check_running()
+        known = self._offsets.in_memory(self._full(queue))
+        return known if known is not None else await self._offsets.stored(self._full(queue))
+
+    def position(self, queue: MessageQueue) -> int:
+        """The offset after all that was polled or passed over so far; raises WrongUse for a queue that is not ours."""
+        held = self._held.get(self._full(queue))
+        if held is None:
+            raise self._not_ours(queue)
+        waiting = (messages[0].queue_offset for each, messages in self._ready if each is held)
+        return next(waiting, held.puller.next_offset)
+
+    def _not_ours(self, queue: MessageQueue) -> WrongUse:
+        return WrongUse(f"{queue} is not assigned to {self}: it has {len(self._held)} other queues")
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Read on from an offset; raises WrongUse for a queue that is not ours or an offset that it does not have."""
+        self._check_running()
+        full = self._full(queue)
+        low, high = await asyncio.gather(min_offset(self._instance, full), max_offset(self._instance, full))
+        if not low <= offset <= high:
+            raise WrongUse(f"offset {offset} is not in {queue}: it has {low} to {high}")
+        async with self._sharing:
+            held = self._held.get(full)
+            if held is None:
+                raise self._not_ours(queue)
+            self._drop(held)
+            self._begin_at(full, offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """To the first message that is still there."""
+        await self.seek(queue, await min_offset(self._instance, self._full(queue)))
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """To what will come next."""
+        await self.seek(queue, await max_offset(self._instance, self._full(queue)))
+
+    async def offset_for_timestamp(self, queue: MessageQueue, moment: datetime | float) -> int:
+        """The first message stored at or after a moment (seconds since 1970)."""
+        self._check_running()
+        seconds = moment.timestamp() if isinstance(moment, datetime) else moment
+        return await offset_at(self._instance, self._full(queue), round(seconds * 1000))
+
+    def pause(self, *queues: MessageQueue) -> None:
+        """Fetch no more from these; what is fetched can still be polled."""
+        self._paused.update(map(self._full, queues))
+
+    def resume(self, *queues: MessageQueue) -> None:
+        """Fetch again."""
+        self._paused.difference_update(map(self._full, queues))
+        for held in self._held.values():
+            held.process_queue.wake()
+
+    async def _persist(self) -> None:
+        await self._offsets.persist(list(self._held))
+
+    def _full(self, queue: MessageQueue) -> MessageQueue:
+        return queue._replace(topic=wrap(self._namespace, queue.topic)) if self._namespace else queue
+
+    def _shown(self, queue: MessageQueue) -> MessageQueue:
+        return queue._replace(topic=unwrap(self._namespace, queue.topic)) if self._namespace else queue
+
+    # ── what pullers ask and report ──────────────────────────────────────────────────────────────────────────────────
+
+    def is_paused(self, queue: MessageQueue) -> bool:
+        return queue in self._paused or self._ready_count >= self.settings.pull_threshold_for_all
+
+    def subscription(self, topic: str) -> SubscriptionData | None:
+        return self._subscriptions.get(topic)
+
+    def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        held = self._held.get(process_queue.queue)
+        if held is None or held.process_queue is not process_queue:
+            return
+        new = process_queue.put(messages)
+        if new:
+            self._ready.append((held, new))
+            self._ready_count += len(new)
+            self._arrival.set()
+
+    async def offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
+        queue = process_queue.queue
+        _logger.warning("an offset was corrected by the broker queue=%s offset=%d", queue, offset)
+        held = self._held.get(queue)
+        if held is not None and held.process_queue is process_queue:
+            held.puller.next_offset = offset
+            self._offsets.update(queue, offset, increase_only=False)
+
+    def _restore(self, message: ReceivedMessage) -> None:
+        message.topic = unwrap(self._namespace, message.topic)
+
+    # ── what brokers ask ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def topics(self) -> list[str]:
+        return list(self._subscriptions)
+
+    def forked(self) -> None:
+        self._state = State.FORKED
+
+    def heartbeat_data(self) -> ConsumerData:
+        return ConsumerData(
+            self.group,
+            "CONSUME_ACTIVELY",
+            self.settings.message_model.value,
+            self.settings.consume_from.value,
+            tuple(self._subscriptions.values()),
+            self._client.unit_mode,
+        )
+
+    def rebalance_soon(self) -> None:
+        if not self._assigned:
+            self._rebalancer.soon()
+
+    async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        async with self._sharing:
+            for queue, offset in offsets.items():
+                held = self._held.get(queue)
+                if held is not None:
+                    self._drop(held)
+                    self._offsets.update(queue, offset, increase_only=False)
+                    self._begin_at(queue, offset)
+
+    def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
+        return self._offsets.of_topic(topic)
+
+    def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
+        properties = {
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
+            "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in self._instance.names.addresses),
+            "PROP_CONSUME_TYPE": "CONSUME_ACTIVELY",
+        }
+        queues = [held.process_queue for held in self._held.values()]
+        return running_info(
+            queues, self._offsets.in_memory, self._subscriptions.values(), properties, self._instance.clock
+        )
+
+    async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:
+        raise SystemFailure(f"group {self.group} polls its messages: it has no handler to call")

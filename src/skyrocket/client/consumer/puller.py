@@ -1,0 +1,220 @@
+"""One queue of a push consumer: pull, wait at the broker for messages, hand them over, pull again.
+
+A long poll is an await. When too much is in hand the loop waits until some of it is finished.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from skyrocket.client.consumer.offset_store import OffsetStore
+from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
+from skyrocket.client.core.errors import ClientError, explained
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.message import ReceivedMessage, decode_messages
+from skyrocket.client.core.routes import MASTER_ID
+from skyrocket.errors import DataError
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.errors import (
+    FlowControl,
+    GroupNotExist,
+    RequestError,
+    SubscriptionNotExist,
+    SubscriptionNotLatest,
+)
+from skyrocket.protocol.requests.pulling import PullMessage, PullMessageAnswer
+from skyrocket.remoting.errors import RemotingClosed, RemotingError
+
+_logger = logging.getLogger(__name__)
+
+COMMIT: Final = 1  # bits of a pull's sysFlag
+SUSPEND: Final = 2
+WITH_SUBSCRIPTION: Final = 4
+
+PULL_CODES: Final = frozenset(
+    int(code)
+    for code in (
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+        ResponseCode.PULL_OFFSET_MOVED,
+    )
+)
+_FLOW_CONTROL_SECONDS: Final = 0.02
+_SUSPENDED_SECONDS: Final = 1.0
+_WITHOUT_LOCK_SECONDS: Final = 0.1
+
+
+@dataclass(slots=True)
+class PullRules:
+    """How a consumer pulls; times are in seconds."""
+
+    batch_size: int = 32
+    batch_bytes: int = 262_144
+    interval: float = 0.0
+    suspend: float = 15.0  # how long a broker may hold a pull
+    timeout: float = 30.0
+    exception_delay: float = 1.0
+    limits: FlowLimits = FlowLimits()
+
+
+class PullOwner(Protocol):
+    """What a puller asks of its consumer."""
+
+    def is_paused(self, queue: MessageQueue) -> bool: ...
+
+    def subscription(self, topic: str) -> SubscriptionData | None: ...
+
+    def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None: ...
+
+    async def offset_moved(self, process_queue: ProcessQueue, offset: int) -> None: ...
+
+
+class Puller:
+    """The loop of one queue."""
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        owner: PullOwner,
+        process_queue: ProcessQueue,
+        offset: int,
+        rules: PullRules,
+        offsets: OffsetStore,
+        *,
+        commits: bool,
+        brings_subscription: bool = False,
+        notes_progress: bool = True,
+        needs_lock: bool,
+        restore: Callable[[ReceivedMessage], None] | None,
+    ) -> None:
+        self._instance = instance
+        self._group = group
+        self._owner = owner
+        self._process_queue = process_queue
+        self._queue: MessageQueue = process_queue.queue
+        self.next_offset = offset
+        self._rules = rules
+        self._offsets = offsets
+        self._commits = commits
+        self._brings_subscription = brings_subscription  # the broker need not know the group
+        self._notes_progress = notes_progress  # what was passed over counts as consumed when nothing is in hand
+        self._needs_lock = needs_lock
+        self._restore = restore  # gives a message the topic it was sent to
+        self._broker_id = MASTER_ID
+
+    async def run(self) -> None:
+        """Until the queue is dropped."""
+        process_queue, rules, owner = self._process_queue, self._rules, self._owner
+        monotonic = self._instance.clock.monotonic
+        address = ""
+        while not process_queue.is_dropped:
+            process_queue.last_pulled = monotonic()
+            if owner.is_paused(self._queue):
+                await process_queue.changed(_SUSPENDED_SECONDS)
+                continue
+            if process_queue.overflow(rules.limits) is not None:
+                await process_queue.changed(_SUSPENDED_SECONDS)
+                continue
+            if self._needs_lock and not process_queue.is_locked:
+                await asyncio.sleep(_WITHOUT_LOCK_SECONDS)
+                continue
+            subscription = owner.subscription(self._queue.topic)
+            if subscription is None:
+                await asyncio.sleep(rules.exception_delay)
+                continue
+            try:
+                address, broker_id = await self._target()
+                await self._pull(address, broker_id, subscription)
+            except FlowControl:
+                await asyncio.sleep(_FLOW_CONTROL_SECONDS)
+            except (SubscriptionNotExist, SubscriptionNotLatest, GroupNotExist):
+                # The broker was restarted, or has not heard of a change: a heartbeat tells it.
+                if not await self._instance.beat(address):
+                    await asyncio.sleep(rules.exception_delay)
+                await asyncio.sleep(_FLOW_CONTROL_SECONDS)
+            except RemotingClosed:
+                return
+            except (RequestError, RemotingError, ClientError, DataError) as error:
+                if not process_queue.is_dropped:
+                    reason = explained(error)
+                    _logger.warning("a pull failed, will be tried again queue=%s reason=%s", self._queue, reason)
+                self._broker_id = MASTER_ID
+                await asyncio.sleep(rules.exception_delay)
+            if rules.interval:
+                await asyncio.sleep(rules.interval)
+
+    async def _target(self) -> tuple[str, int]:
+        found = self._instance.brokers.replica(self._instance.leader(self._queue), self._broker_id)
+        if found is None:
+            return await self._instance.master_of(self._queue), MASTER_ID
+        return found
+
+    async def _pull(self, address: str, broker_id: int, subscription: SubscriptionData) -> None:
+        rules, queue = self._rules, self._queue
+        sys_flag, committed = SUSPEND, 0
+        if self._brings_subscription:
+            sys_flag |= WITH_SUBSCRIPTION
+        if self._commits and broker_id == MASTER_ID:
+            committed = self._offsets.in_memory(queue) or 0
+            if committed > 0:
+                sys_flag |= COMMIT
+        request = PullMessage(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=self.next_offset,
+            max_msg_nums=rules.batch_size,
+            sys_flag=sys_flag,
+            commit_offset=committed,
+            suspend_timeout_millis=round(rules.suspend * 1000),
+            subscription=subscription.expression if self._brings_subscription else None,
+            sub_version=subscription.version,
+            expression_type=subscription.expression_type,
+            max_msg_bytes=rules.batch_bytes,
+            broker_name=queue.broker_name,
+        )
+        reply = await self._instance.remoting.call(address, request, timeout_seconds=rules.timeout, accepted=PULL_CODES)
+        header = reply.header
+        self._broker_id = header.suggest_which_broker_id
+        if self._process_queue.is_dropped:
+            return
+        if reply.code == ResponseCode.PULL_OFFSET_MOVED:
+            await self._owner.offset_moved(self._process_queue, header.next_begin_offset)
+            return
+        if reply.code == ResponseCode.SUCCESS:
+            self._found(reply.body, header, subscription)
+        else:
+            self._nothing(header)
+
+    def _found(self, body: bytes | memoryview, header: PullMessageAnswer, subscription: SubscriptionData) -> None:
+        messages = decode_messages(body, self._queue.broker_name, self._queue.queue_id)
+        low, high, delta = header.min_offset, header.max_offset, header.offset_delta or 0
+        for message in messages:
+            message.min_offset = low
+            message.max_offset = high
+            message.queue_offset += delta
+        if subscription.tags:
+            # Brokers compare hashes of tags: what only has the same hash is dropped here.
+            wanted = subscription.tags
+            messages = [message for message in messages if message.tags in wanted]
+        if self._restore is not None:
+            for message in messages:
+                self._restore(message)
+        if messages:
+            self._owner.arrived(self._process_queue, messages)
+            self.next_offset = header.next_begin_offset
+            self._process_queue.passed(self.next_offset)
+        else:
+            self._nothing(header)
+
+    def _nothing(self, header: PullMessageAnswer) -> None:
+        self.next_offset = header.next_begin_offset
+        self._process_queue.passed(self.next_offset)
+        if self._notes_progress and not self._process_queue.count:
+            self._offsets.update(self._queue, self.next_offset, increase_only=True)

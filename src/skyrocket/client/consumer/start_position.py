@@ -1,0 +1,79 @@
+"""Where a consumer begins in a queue that it was given."""
+
+from datetime import datetime
+from enum import Enum
+
+from skyrocket.client.consumer.offset_store import OffsetStore
+from skyrocket.client.core.errors import WrongUse
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.protocol.requests.offsets import GetMaxOffset, GetMinOffset, SearchOffsetByTimestamp
+
+_TIMEOUT = 6.0
+
+
+class ConsumeFromWhere(Enum):
+    """For a group that has no offset yet."""
+
+    CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+class MessageModel(Enum):
+    """Whether the members of a group share the messages, or each gets all."""
+
+    CLUSTERING = "CLUSTERING"
+    BROADCASTING = "BROADCASTING"
+
+
+def timestamp_ms(moment: datetime | str) -> int:
+    """A moment, also in RocketMQ's form `yyyyMMddHHmmss` (local time); raises WrongUse."""
+    if isinstance(moment, str):
+        try:
+            moment = datetime.strptime(moment, "%Y%m%d%H%M%S").astimezone()
+        except ValueError:
+            raise WrongUse(f"consume_timestamp {moment!r} is not of the form 20260131235959") from None
+    return round(moment.timestamp() * 1000)
+
+
+async def start_offset(
+    instance: ClientInstance, queue: MessageQueue, store: OffsetStore, where: ConsumeFromWhere, since_ms: int
+) -> int:
+    """The stored offset, else what `where` says; raises ClientError or RemotingError when nobody can tell."""
+    stored = await store.stored(queue)
+    if stored is not None and stored >= 0:
+        return stored
+    is_retry = queue.topic.startswith(RETRY_PREFIX)
+    if where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
+        return 0  # corrected by the broker when the queue begins later
+    if where is ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET:
+        return 0 if is_retry else await max_offset(instance, queue)
+    return await max_offset(instance, queue) if is_retry else await offset_at(instance, queue, since_ms)
+
+
+async def max_offset(instance: ClientInstance, queue: MessageQueue) -> int:
+    """The offset of the next message."""
+    request = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
+    address = await instance.master_of(queue)
+    reply = await instance.ask(address, request, doing=f"asking for the end of {queue}", timeout=_TIMEOUT)
+    return reply.header.offset
+
+
+async def min_offset(instance: ClientInstance, queue: MessageQueue) -> int:
+    """The offset of the first message that is still there."""
+    request = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
+    address = await instance.master_of(queue)
+    reply = await instance.ask(address, request, doing=f"asking for the beginning of {queue}", timeout=_TIMEOUT)
+    return reply.header.offset
+
+
+async def offset_at(instance: ClientInstance, queue: MessageQueue, at_ms: int) -> int:
+    """The first message that was stored at or after a moment."""
+    request = SearchOffsetByTimestamp(
+        topic=queue.topic, queue_id=queue.queue_id, timestamp=at_ms, broker_name=queue.broker_name
+    )
+    address = await instance.master_of(queue)
+    reply = await instance.ask(address, request, doing=f"looking for a time in {queue}", timeout=_TIMEOUT)
+    return reply.header.offset

@@ -1,0 +1,63 @@
+"""Who we are: the client id that brokers know us by, and the unique keys of messages.
+
+    192.168.0.7@4711#88123456789[@unit]
+
+A child process after a fork is another client: it must not use what its parent has started.
+"""
+
+import ipaddress
+import os
+import socket
+import time
+from typing import Final
+
+from skyrocket.client.core.settings import DEFAULT_INSTANCE, ClientSettings
+from skyrocket.format.message_id import UniqueKeyGenerator
+
+_SOMEWHERE: Final = ("192.0.2.1", 9)  # reserved for documentation: nothing is sent to it
+
+
+def client_id_of(settings: ClientSettings, *, stable: bool = False) -> str:
+    """The id; `stable` keeps the default instance name, so that files named after it are found again."""
+    instance = settings.instance_name
+    if instance == DEFAULT_INSTANCE and not stable:
+        instance = f"{os.getpid()}#{time.monotonic_ns()}"
+    unit = f"@{settings.unit_name}" if settings.unit_name.strip() else ""
+    return f"{settings.client_ip or own_ip()}@{instance}{unit}"
+
+
+def own_ip() -> str:
+    """The address of the interface that leads out of this machine; the loopback's when there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_SOMEWHERE)
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+class UniqueKeys:
+    """The keys of the process's messages; those of one millisecond share all but their counter."""
+
+    __slots__ = ("_counter", "_generator", "_now_ms", "_prefix")
+
+    def __init__(self) -> None:
+        self._counter = 0
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._generator = UniqueKeyGenerator(ipaddress.ip_address(own_ip()).packed)
+        self._now_ms = -1
+        self._prefix = ""
+
+    def next(self, now_ms: int) -> str:
+        """The next key."""
+        if now_ms != self._now_ms:
+            self._prefix = self._generator.next(now_ms)[:-4]
+            self._now_ms = now_ms
+        self._counter = counter = (self._counter + 1) & 0xFFFF
+        return f"{self._prefix}{counter:04X}"
+
+
+UNIQUE_KEYS: Final = UniqueKeys()

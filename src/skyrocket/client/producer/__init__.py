@@ -1,0 +1,1 @@
+"""Producers: single messages, batches, transactions."""

@@ -1,0 +1,541 @@
+"""Producer: send messages, one by one or in batches.
+
+    async with Producer("Shop", "127.0.0.1:9876") as producer:
+        receipt = await producer.send(Message("Orders", b"paid", tags="TagA"))
+        await producer.send(Message("Orders", b"in order", sharding_key="o-1001"))
+
+Many sends at once are many coroutines that await `send`; `max_in_flight` bounds them. With `auto_batch` messages that
+come together travel together.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skyrocket.client.admin.waiting_messages import recalled_place
+from skyrocket.client.core.client_id import UNIQUE_KEYS
+from skyrocket.client.core.credentials import Acl
+from skyrocket.client.core.errors import AlreadyStarted, BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
+from skyrocket.client.core.hooks import SendHook, prepared, preparing
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.lifecycle import Startable, State, not_running
+from skyrocket.client.core.members import TransactionCheck
+from skyrocket.client.core.message import (
+    CLUSTER,
+    CORRELATION_ID,
+    MESSAGE_TYPE,
+    REPLY_TO_CLIENT,
+    TIME_TO_LIVE,
+    Message,
+    ReceivedMessage,
+    property_text,
+)
+from skyrocket.client.core.names import TEMPLATE_TOPIC, check_group, unwrap, wrap
+from skyrocket.client.core.routes import Route
+from skyrocket.client.core.send_receipt import SendReceipt
+from skyrocket.client.core.settings import ClientSettings, settings_of
+from skyrocket.client.producer.accumulator import Accumulator, PendingSend, member_receipt
+from skyrocket.client.producer.batches import batch, check_together, encoded_element, split
+from skyrocket.client.producer.in_flight import InFlight
+from skyrocket.client.sending.message_encoding import (
+    SEND,
+    SEND_REPLY,
+    EncodingRules,
+    Outgoing,
+    checked_topic,
+    is_plain,
+    outgoing,
+)
+from skyrocket.client.sending.queue_selector import QueueSelector, index_by_hash
+from skyrocket.client.sending.retrying_sender import RETRYABLE_CODES, Sender, SendRules
+from skyrocket.client.sending.send_number import SendNumber, SendNumbers
+from skyrocket.client.sending.topic_publish_info import Publishing
+from skyrocket.client.tracing.trace import PRODUCE, Tracer, tracer_of
+from skyrocket.format.compression import CompressionType
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.errors import RequestError
+from skyrocket.protocol.requests.messaging import RecallMessage
+from skyrocket.remoting.errors import ConnectFailed, RemotingError
+
+_logger = logging.getLogger(__name__)
+
+_ONEWAYS_PER_TURN: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """How a producer sends; times are in seconds."""
+
+    send_timeout: float = 3.0  # for the whole of a send: route, all attempts
+    timeout_per_attempt: float | None = None
+    retries: int = 2
+    retry_another_broker_when_not_store_ok: bool = False
+    retryable_codes: frozenset[int] = RETRYABLE_CODES
+    send_latency_fault_enable: bool = False  # brokers that were slow or failed rest for a while
+    minimum_latency: bool = False  # prefer the broker that answers fastest
+    compress_over: int = 4096
+    compress_type: CompressionType = CompressionType.ZLIB
+    compress_level: int = 5
+    max_message_size: int = 4 << 20
+    max_batch_bytes: int = 1_000_000  # longer batches are split
+    max_in_flight: int = 1024
+    max_in_flight_bytes: int = 100 << 20
+    auto_batch: bool = False
+    auto_batch_bytes: int = 32 << 10
+    auto_batch_delay: float = 0.01
+    auto_batch_total_bytes: int = 32 << 20
+    template_topic: str = TEMPLATE_TOPIC  # topics that do not exist are made like this one, if brokers allow it
+    template_queues: int = 4
+    drain_timeout: float = 10.0  # how long `stop` waits for sends under way
+    idempotent: bool = False  # number each message, so that our brokers store it once however often `send` tries
+
+    def __post_init__(self) -> None:
+        if self.send_timeout <= 0 or self.max_in_flight < 1 or self.retries < 0:
+            raise WrongUse("send_timeout and max_in_flight must be positive, retries must not be negative")
+        if self.idempotent and self.auto_batch:
+            raise WrongUse("idempotent and auto_batch exclude each other: messages of a batch have no numbers")
+
+
+class Producer(Startable):
+    """Sends for one producer group."""
+
+    def __init__(
+        self,
+        group: str,
+        name_servers: str | Sequence[str] = "",
+        settings: ProducerSettings | None = None,
+        *,
+        client: ClientSettings | None = None,
+        credentials: Acl | None = None,
+        hooks: Sequence[SendHook] = (),
+    ) -> None:
+        check_group(group)
+        self.settings = settings or ProducerSettings()
+        self._client = settings_of(client, name_servers, credentials)
+        self._namespace = self._client.effective_namespace()
+        self.group = wrap(self._namespace, group)
+        self._hooks = tuple(hooks)
+        self._preparing = preparing(hooks)
+        self._rules = EncodingRules(
+            self._namespace,
+            self.settings.compress_over,
+            self.settings.compress_type,
+            self.settings.compress_level,
+            self.settings.max_message_size,
+        )
+        self._state = State.NEW
+        self._known_topics: dict[str, str] = {}
+        self._flight = InFlight(self.settings.max_in_flight, self.settings.max_in_flight_bytes)
+        self._oneways = 0
+        self._numbers = SendNumbers()
+        self._tracer: Tracer | None = None
+        self._instance: ClientInstance
+        self._sender: Sender
+        self._accumulator: Accumulator
+
+    def __repr__(self) -> str:
+        return f"producer {self.group}"
+
+    # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> None:
+        """Join the client; brokers are met by the first send. Raises AlreadyStarted, GroupInUse or NoNameServer."""
+        if self._state is not State.NEW:
+            raise AlreadyStarted(str(self), self._state.value)
+        self._instance = await ClientInstance.acquire(self._client)
+        settings = self.settings
+        rules = SendRules(
+            settings.retries,
+            settings.timeout_per_attempt,
+            settings.retry_another_broker_when_not_store_ok,
+            settings.send_latency_fault_enable,
+            settings.minimum_latency,
+            settings.template_topic,
+            settings.template_queues,
+            settings.retryable_codes,
+        )
+        self._tracer = tracer_of(self._instance, self._client.trace, self.group, PRODUCE)
+        hooks = self._hooks if self._tracer is None else (*self._hooks, self._tracer)
+        self._sender = Sender(self._instance, self.group, rules, hooks)
+        self._accumulator = Accumulator(
+            lambda out: self._sender.send(out, settings.send_timeout),
+            self._rules,
+            self._instance.clock,
+            max_bytes=settings.auto_batch_bytes,
+            max_delay=settings.auto_batch_delay,
+            total_bytes=settings.auto_batch_total_bytes,
+            timeout=settings.send_timeout,
+            keeps_members=self._tracer is not None,
+        )
+        try:
+            self._instance.join_producer(self)
+        except BaseException:
+            await self._instance.release()
+            raise
+        if self._tracer is not None:
+            self._tracer.start()
+        self._state = State.RUNNING
+
+    async def stop(self) -> None:
+        """Refuse new sends, wait for those under way, say goodbye; may be called again."""
+        if self._state is not State.RUNNING:
+            return
+        self._state = State.STOPPED
+        await self._accumulator.close(self.settings.drain_timeout)
+        if not await self._flight.drained(self.settings.drain_timeout):
+            _logger.warning("sends are given up group=%s count=%d", self.group, self._flight.count)
+        try:
+            if self._tracer is not None:
+                await self._tracer.close()
+            await self._instance.leave_producer(self.group)
+        finally:
+            await self._instance.release()
+
+    # ── sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        timeout: float | None = None,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> SendReceipt:
+        """Send and wait for the broker's word.
+
+        A `queue`, a `selector` or the message's sharding key decides where it goes; otherwise queues take turns.
+        Raises SendFailed with all attempts, TooManyInFlight, MessageRefused, NoRoute or NoNameServer.
+        """
+        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        settings = self.settings
+        if settings.idempotent:
+            number = self._numbers.next()
+            return await self.send_numbered(
+                message, number, timeout=timeout, queue=queue, selector=selector, argument=argument
+            )
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
+        if timeout is None:
+            timeout = settings.send_timeout
+            if settings.auto_batch and queue is None and selector is None and _may_wait(message):
+                if self._accumulator.is_full:
+                    await self._accumulator.room()
+                return await self._accumulator.add(message, topic)
+        if self._sender.is_plain and queue is None and selector is None and is_plain(message, self._rules):
+            return await self._send_plainly(message, topic, timeout)
+        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms())
+        size = len(out.body)
+        if not self._flight.try_enter(size):
+            await self._flight.enter(size, timeout)
+        try:
+            if queue is not None or selector is not None or message.sharding_key is not None:
+                queue = await self._chosen(message, topic, queue, selector, argument)
+            return await self._sender.send(out, timeout, queue)
+        finally:
+            self._flight.leave(size)
+
+    async def _send_plainly(self, message: Message, topic: str, timeout: float) -> SendReceipt:
+        """The usual case by the shortest way: encoded and sent at once, and one future for the answer."""
+        clock, sender = self._instance.clock, self._sender
+        body, size = message.body, len(message.body)
+        if not self._flight.try_enter(size):
+            await self._flight.enter(size, timeout)
+        try:
+            now_ms = clock.now_ms()
+            unique_key = UNIQUE_KEYS.next(now_ms)
+            properties = property_text(message, unique_key)
+            asked = sender.ask_shortly(topic, body, properties, now_ms, timeout)
+            if asked is None:
+                return await sender.send(Outgoing(message, topic, body, properties, unique_key), timeout)
+            began = clock.monotonic()
+            queue, answer = asked
+            try:
+                return sender.receipt(await answer, unique_key, queue, 1)
+            except (RequestError, RemotingError) as error:
+                out = Outgoing(message, topic, body, properties, unique_key)
+                return await sender.go_on(out, timeout, queue, clock.monotonic() - began, error)
+        finally:
+            self._flight.leave(size)
+
+    async def send_numbered(
+        self,
+        message: Message,
+        number: SendNumber,
+        *,
+        unique_key: str | None = None,
+        timeout: float | None = None,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> SendReceipt:
+        """`send` for who keeps the numbers himself: the same number and queue mean the same message.
+
+        All attempts go to one queue, as no other broker could tell a repetition. With a `unique_key` and no queue,
+        selector or sharding key the key decides, so that a later call with the same key finds the same queue.
+        """
+        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
+        seconds = self.settings.send_timeout if timeout is None else timeout
+        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms(), number.properties(), unique_key)
+        out.is_numbered = True
+        size = len(out.body)
+        await self._flight.enter(size, seconds)
+        try:
+            if queue is not None or selector is not None or message.sharding_key is not None:
+                chosen = await self._chosen(message, topic, queue, selector, argument)
+                return await self._sender.send(out, seconds, chosen)
+            publishing = self._sender.topics.get(topic) or await self._sender.publishing(topic)
+            if unique_key is not None:
+                chosen = publishing.queues[index_by_hash(unique_key, len(publishing.queues))]
+                return await self._sender.send(out, seconds, chosen)
+            return await self._send_where_reachable(out, seconds, publishing)
+        finally:
+            self._flight.leave(size)
+
+    async def _send_where_reachable(self, out: Outgoing, seconds: float, publishing: Publishing) -> SendReceipt:
+        """To one queue; to one of another broker only if the first was never reached, so that it cannot have it."""
+        began = self._instance.clock.monotonic()
+        chosen = publishing.queues[publishing.next()]
+        try:
+            return await self._sender.send(out, seconds, chosen)
+        except SendFailed as error:
+            left = seconds - (self._instance.clock.monotonic() - began)
+            other = publishing.queues[publishing.other_than(chosen.broker_name)]
+            never_sent = all(isinstance(each.error, ConnectFailed | BrokerAbsent) for each in error.attempts)
+            if not never_sent or other.broker_name == chosen.broker_name or left <= 0:
+                raise
+            return await self._sender.send(out, left, other)
+
+    async def _send_special(
+        self, message: Message, extra: dict[str, str], timeout: float, *, sys_flag: int = 0, code: int = SEND
+    ) -> SendReceipt:
+        """A message with properties that applications may not set themselves."""
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
+        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms(), extra)
+        out.sys_flag |= sys_flag
+        out.code = code
+        size = len(out.body)
+        await self._flight.enter(size, timeout)
+        try:
+            queue = None
+            if message.sharding_key is not None:
+                queue = await self._chosen(message, topic, None, None, None)
+            return await self._sender.send(out, timeout, queue)
+        finally:
+            self._flight.leave(size)
+
+    async def request(self, message: Message, *, timeout: float = 3.0) -> ReceivedMessage:
+        """Send a message and wait for the reply of whoever consumes it; raises SendFailed or RequestTimeout."""
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        began = self._instance.clock.monotonic()
+        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        await self._sender.publishing(topic)
+        if topic in self._instance.routes:
+            await self._instance.introduce(topic)  # the reply comes over a connection that has named this client
+        correlation = str(uuid.uuid4())
+        waiting = self._instance.replies[correlation] = asyncio.get_running_loop().create_future()
+        extra = {
+            CORRELATION_ID: correlation,
+            REPLY_TO_CLIENT: self._instance.client_id,
+            TIME_TO_LIVE: str(round(timeout * 1000)),
+        }
+        try:
+            await self._send_special(message, extra, timeout)
+            left = timeout - (self._instance.clock.monotonic() - began)
+            return await asyncio.wait_for(waiting, max(left, 0.0))
+        except TimeoutError as error:
+            if isinstance(error, SendTimeout):
+                raise
+            raise RequestTimeout(message.topic, timeout) from None
+        finally:
+            self._instance.replies.pop(correlation, None)
+
+    async def reply(self, request: ReceivedMessage, body: bytes, *, timeout: float | None = None) -> SendReceipt:
+        """Answer a message that was sent with `request`; raises WrongUse for any other."""
+        asked = request.properties
+        cluster, correlation = asked.get(CLUSTER), asked.get(CORRELATION_ID)
+        if cluster is None or correlation is None:
+            raise WrongUse(f"{request!r} asks for no reply: it was not sent with Producer.request")
+        extra = {
+            MESSAGE_TYPE: "reply",
+            CORRELATION_ID: correlation,
+            REPLY_TO_CLIENT: asked.get(REPLY_TO_CLIENT, ""),
+            TIME_TO_LIVE: asked.get(TIME_TO_LIVE, "3000"),
+        }
+        message = Message(f"{cluster}_REPLY_TOPIC", body)
+        seconds = self.settings.send_timeout if timeout is None else timeout
+        return await self._send_special(message, extra, seconds, code=SEND_REPLY)
+
+    async def recall(self, topic: str, recall_handle: str) -> str:
+        """Take back a message that waits for its time, with the handle of its receipt; returns the message's id."""
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        full = self._topic(topic)
+        _, broker_name = recalled_place(recall_handle)
+        request = RecallMessage(
+            topic=full, recall_handle=recall_handle, producer_group=self.group, broker_name=broker_name
+        )
+        address = await self._instance.master_of(MessageQueue(full, broker_name, 0))
+        doing = f"recalling a message of topic {topic}"
+        reply = await self._instance.ask(address, request, doing=doing, timeout=self.settings.send_timeout)
+        message_id = reply.header.msg_id or ""
+        if self._tracer is not None:
+            self._tracer.recalled(topic, message_id, reply.header.region)
+        return message_id
+
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        argument: Any = None,
+    ) -> None:
+        """Send and never know: no answer, no retry. Raises SendFailed when it could not even leave."""
+        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
+        if queue is not None or selector is not None or message.sharding_key is not None:
+            queue = await self._chosen(message, topic, queue, selector, argument)
+        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms())
+        await self._sender.send_oneway(out, self.settings.send_timeout, queue)
+        self._oneways += 1
+        if self._oneways % _ONEWAYS_PER_TURN == 0:
+            await asyncio.sleep(0)  # what is never awaited would pile up in memory
+
+    async def send_batch(
+        self, messages: Sequence[Message], *, timeout: float | None = None, queue: MessageQueue | None = None
+    ) -> list[SendReceipt]:
+        """Messages of one topic in as few requests as `max_batch_bytes` allows; a receipt for each, in order.
+
+        Each part is sent after the one before it was confirmed; a part that fails raises, the earlier ones stay sent.
+        """
+        if not messages:
+            return []
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        check_together(messages)
+        topic = self._known_topics.get(messages[0].topic) or self._topic(messages[0].topic)
+        now_ms = self._instance.clock.now_ms()
+        if self._preparing:
+            messages = [prepared(self._preparing, self.group, message) for message in messages]
+        encoded = [encoded_element(message, self._rules, now_ms) for message in messages]
+        receipts: list[SendReceipt] = []
+        wanted = None if queue is None else await self._chosen(messages[0], topic, queue, None, None)
+        most = min(self.settings.max_batch_bytes, self.settings.max_message_size)
+        for run in split([len(element) for element, _ in encoded], most):
+            keys = [encoded[index][1] for index in run]
+            out = batch(messages[run.start], topic, (encoded[index][0] for index in run), keys, now_ms)
+            out.members = messages[run.start : run.stop]
+            receipts += await self._send_part(out, timeout or self.settings.send_timeout, wanted)
+        return receipts
+
+    async def _send_part(self, out: Outgoing, timeout: float, queue: MessageQueue | None) -> list[SendReceipt]:
+        size = len(out.body)
+        await self._flight.enter(size, timeout)
+        try:
+            whole = await self._sender.send(out, timeout, queue)
+        finally:
+            self._flight.leave(size)
+        ids = whole.offset_message_id.split(",")
+        return [member_receipt(whole, out.unique_keys, ids, number) for number in range(len(out.unique_keys))]
+
+    async def enqueue(self, message: Message) -> PendingSend:
+        """Put a message into the batch that is being filled and go on; await what is returned for the receipt.
+
+        Waits only when `auto_batch_total_bytes` are under way. The quickest way to send many small messages.
+        """
+        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        if self._accumulator.is_full:
+            await self._accumulator.room()
+        if self._preparing:
+            message = prepared(self._preparing, self.group, message)
+        return self._accumulator.add(message, topic)
+
+    async def flush(self) -> None:
+        """Let batches leave that are being filled."""
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        self._accumulator.flush()
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """The queues that messages of a topic can go to; raises NoRoute or NoNameServer."""
+        if self._state is not State.RUNNING:
+            raise self._not_running()
+        publishing = await self._sender.publishing(self._topic(topic))
+        return [queue._replace(topic=topic) for queue in publishing.queues]
+
+    # ── what the client asks of its members ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def topics(self) -> list[str]:
+        return list(self._sender.topics)
+
+    def forked(self) -> None:
+        self._state = State.FORKED
+
+    def route_changed(self, topic: str, route: Route) -> None:
+        self._sender.route_changed(topic, route)
+
+    async def check_transaction(self, message: ReceivedMessage, question: TransactionCheck) -> None:
+        """A plain producer has no transactions: the broker asks another one, or again."""
+        _logger.warning("a transaction check for a producer without transactions group=%s", self.group)
+
+    @property
+    def dropped_traces(self) -> int:
+        """Trace events that could not be told."""
+        return 0 if self._tracer is None else self._tracer.dispatcher.dropped
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _topic(self, topic: str) -> str:
+        """The topic's full name, checked once."""
+        full = self._known_topics[topic] = wrap(self._namespace, checked_topic(topic))
+        return full
+
+    def _not_running(self) -> WrongUse:
+        return not_running(str(self), self._state)
+
+    async def _chosen(
+        self, message: Message, topic: str, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
+    ) -> MessageQueue:
+        if queue is not None:
+            if unwrap(self._namespace, queue.topic) != unwrap(self._namespace, topic):
+                raise WrongUse(f"queue {queue} belongs to another topic than the message ({message.topic})")
+            return queue._replace(topic=topic)
+        publishing = self._sender.topics.get(topic) or await self._sender.publishing(topic)
+        if selector is None:
+            return publishing.queues[index_by_hash(message.sharding_key, len(publishing.queues))]
+        shown = [each._replace(topic=message.topic) for each in publishing.queues]
+        chosen = selector(shown, message, argument)
+        if chosen not in shown:
+            raise WrongUse(f"the selector chose {chosen!r}, which is none of the {len(shown)} queues it was given")
+        return chosen._replace(topic=topic)
+
+
+def _may_wait(message: Message) -> bool:
+    return (
+        message.sharding_key is None
+        and not message.delay_level
+        and message.delay is None
+        and message.deliver_at is None
+        and message.priority is None
+    )

@@ -1,0 +1,357 @@
+"""Brings one encoded message to a broker: choose a queue, ask, judge the answer, try another broker.
+
+A message is tried again when the connection fails or the broker says so with a code that another one may not give,
+as long as attempts and time are left. The unique key stays the same, so receivers can tell duplicates.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skyrocket.client.core.errors import (
+    Attempt,
+    BrokerAbsent,
+    NoRoute,
+    NotRunning,
+    NotWritable,
+    SendFailed,
+    SendTimeout,
+)
+from skyrocket.client.core.hooks import SendContext, SendHook, run_hooks
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.names import unwrap
+from skyrocket.client.core.routes import Route, writing_state
+from skyrocket.client.core.send_receipt import STATUS_OF_CODE, SendReceipt, SendStatus
+from skyrocket.client.sending.broker_faults import BrokerFaults
+from skyrocket.client.sending.message_encoding import SEND, Outgoing
+from skyrocket.client.sending.topic_publish_info import Publishing
+from skyrocket.format.sys_flag import TRANSACTION_PREPARED
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
+from skyrocket.protocol.errors import RequestError, error_of
+from skyrocket.remoting.addresses import vip
+from skyrocket.remoting.errors import CallTimeout, ConnectFailed, RemotingClosed, RemotingError, TooManyCalls
+
+RETRYABLE_CODES: Final = frozenset(
+    int(code)
+    for code in (
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    )
+)
+_GO_AWAY: Final = int(ResponseCode.GO_AWAY)
+_PAUSE_ON_SAME_BROKER: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SendRules:
+    """What of a producer's settings touches the way of a message."""
+
+    retries: int = 2
+    timeout_per_attempt: float | None = None
+    retry_another_broker_when_not_store_ok: bool = False
+    send_latency_fault_enable: bool = False
+    minimum_latency: bool = False
+    template_topic: str = "TBW102"
+    template_queues: int = 4
+    retryable_codes: frozenset[int] = RETRYABLE_CODES
+
+
+class Sender:
+    """The sends of one group over one client."""
+
+    def __init__(self, instance: ClientInstance, group: str, rules: SendRules, hooks: Sequence[SendHook] = ()) -> None:
+        self.faults = BrokerFaults()
+        self.topics: dict[str, Publishing] = {}
+        self._instance = instance
+        self._remoting = instance.remoting
+        self._complete = instance.complete
+        self._master = instance.brokers.master
+        self._clock = instance.clock
+        self._group = group
+        self._rules = rules
+        self._hooks = hooks
+        self._vip = instance.settings.vip_channel
+        self._chooses_plainly = not rules.send_latency_fault_enable and not rules.minimum_latency
+        # Whether nobody wants to see or change single requests: then their first attempt can go the short way.
+        self.is_plain = (
+            self._chooses_plainly
+            and not hooks
+            and not self._vip
+            and rules.timeout_per_attempt is None
+            and not rules.retry_another_broker_when_not_store_ok
+            and instance.completes_nothing_but_language
+        )
+
+    # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def publishing(self, topic: str) -> Publishing:
+        """The queues of a topic; raises NoRoute or NoNameServer."""
+        known = self.topics.get(topic)
+        if known is not None:
+            return known
+        try:
+            route = await self._instance.route(topic, fresh=topic in self._instance.routes)
+        except NoRoute:
+            template = await self._instance.template_route(topic, self._rules.template_queues)
+            return self._publish(topic, template, is_guess=True)
+        return self._publish(topic, route)
+
+    def _publish(self, topic: str, route: Route, *, is_guess: bool = False) -> Publishing:
+        if not route.write_queues:
+            self.topics.pop(topic, None)
+            shown = unwrap(self._instance.namespace, topic)
+            raise NotWritable(shown, str(self._instance.names), writing_state(route.data))
+        known = self.topics.get(topic)
+        if known is not None and known.queues == route.write_queues and known.is_guess == is_guess:
+            return known
+        made = self.topics[topic] = Publishing(
+            self._group,
+            topic,
+            route.write_queues,
+            template_topic=self._rules.template_topic,
+            template_queues=self._rules.template_queues,
+            unit_mode=self._instance.settings.unit_mode,
+            is_guess=is_guess,
+        )
+        return made
+
+    def route_changed(self, topic: str, route: Route) -> None:
+        """Use other queues from now on; without any the next send says so."""
+        if topic in self.topics:
+            if route.write_queues:
+                self._publish(topic, route)
+            else:
+                del self.topics[topic]
+
+    # ── sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ask_shortly(
+        self, topic: str, body: bytes, properties: str, now_ms: int, seconds: float
+    ) -> "tuple[MessageQueue, asyncio.Future[RemotingCommand]] | None":
+        """The first attempt of a plain message, for a sender that `is_plain`, without any layer that could wait.
+
+        None when route or connection are not there: then `send` does it. This is done for every message.
+        """
+        publishing = self.topics.get(topic)
+        if publishing is None:
+            return None
+        index = publishing.next()
+        queue = publishing.queues[index]
+        connection = self._remoting.connection(self._master(queue.broker_name) or "")
+        if connection is None or not connection.is_open:
+            publishing.take_back()
+            return None
+        opaque = connection.next_call()
+        frame = publishing.template(index).frame(opaque, now_ms, properties, body)
+        return queue, connection.ask_encoded(opaque, SEND, frame, seconds)
+
+    async def go_on(
+        self, out: Outgoing, timeout: float, queue: MessageQueue, seconds: float, error: Exception
+    ) -> SendReceipt:
+        """The other attempts, after `ask_shortly` came to an error."""
+        address = self._master(queue.broker_name) or ""
+        if isinstance(error, CallTimeout):
+            connection = self._remoting.connection(address)
+            if connection is not None:
+                connection.close()  # RocketMQ: it is not trusted any more
+        if isinstance(error, RequestError) and int(error.code) == _GO_AWAY:
+            return await self.send(
+                out, max(timeout - seconds, 0.0)
+            )  # nothing failed: the broker wants a new connection
+        first = Attempt(queue.broker_name, address, seconds, error)
+        return await self.send(out, timeout, first=first)
+
+    async def send(
+        self, out: Outgoing, timeout: float, queue: MessageQueue | None = None, *, first: Attempt | None = None
+    ) -> SendReceipt:
+        """Until a broker confirms it; raises SendFailed, or what a look for the route raises.
+
+        `first` is an attempt that failed already; its time counts.
+        """
+        clock, rules = self._clock, self._rules
+        began = clock.monotonic()
+        attempts: list[Attempt] = []
+        weak: SendReceipt | None = None
+        failed_broker: str | None = None
+        if first is not None:
+            began -= first.seconds
+            attempts.append(first)
+            if isinstance(first.error, RemotingClosed):
+                raise NotRunning(f"producer {self._group}", "stopped") from first.error
+            failed_broker = first.broker_name
+        deadline = began + timeout
+        if first is not None and not self._may_retry(first.error, fixed=False):
+            raise self._failure(out, attempts, began, deadline)
+        for number in range(len(attempts) + 1, rules.retries + 2):
+            publishing = self.topics.get(out.topic)
+            if publishing is None:
+                try:
+                    left = max(deadline - clock.monotonic(), 0.01)
+                    publishing = await asyncio.wait_for(self.publishing(out.topic), left)
+                except TimeoutError:
+                    raise SendTimeout(out.topic, attempts, timeout, "no name server told its route in time") from None
+            now = clock.monotonic()
+            if number > 1 and now >= deadline:
+                break
+            if queue is not None:
+                if out.is_numbered and attempts and publishing.index_of(queue) is None:
+                    break  # its broker has left: what the attempts met tells whether it may have the message
+                index = self._index_of(publishing, queue)
+            elif self._chooses_plainly:
+                index = publishing.next() if failed_broker is None else publishing.other_than(failed_broker)
+            else:
+                index = self._choose(publishing, now, failed_broker)
+            chosen = publishing.queues[index]
+            if chosen.broker_name == failed_broker:
+                await asyncio.sleep(min(_PAUSE_ON_SAME_BROKER * (number - 1), max(deadline - now, 0.0)))
+                now = clock.monotonic()
+            address = ""
+            try:
+                address = self._master(chosen.broker_name) or await self._instance.master_of(chosen)
+                seconds = deadline - now
+                if rules.timeout_per_attempt is not None and number <= rules.retries:
+                    seconds = min(seconds, rules.timeout_per_attempt)
+                command = publishing.command(index, out, clock.now_ms())
+                if self._hooks:
+                    receipt = await self._hooked(address, command, seconds, out, chosen, number)
+                else:
+                    receipt = await self._ask(address, command, seconds, out, chosen, number)
+            except (RequestError, RemotingError, BrokerAbsent) as error:
+                ended = clock.monotonic()
+                attempts.append(Attempt(chosen.broker_name, address, ended - now, error))
+                if isinstance(error, RemotingClosed):
+                    raise NotRunning(f"producer {self._group}", "stopped") from error
+                self._judge(chosen.broker_name, error, ended)
+                failed_broker = chosen.broker_name
+                if not self._may_retry(error, fixed=queue is not None and not out.is_numbered):
+                    break
+                continue
+            if not self._chooses_plainly:
+                ended = clock.monotonic()
+                self.faults.succeeded(chosen.broker_name, ended - now, ended)
+            if receipt.status is SendStatus.SEND_OK or not rules.retry_another_broker_when_not_store_ok:
+                return receipt
+            weak, failed_broker = receipt, chosen.broker_name
+        if weak is not None:
+            return weak
+        raise self._failure(out, attempts, began, deadline)
+
+    async def _ask(
+        self, address: str, command: RemotingCommand, seconds: float, out: Outgoing, queue: MessageQueue, number: int
+    ) -> SendReceipt:
+        if self._vip:
+            address = vip(address)
+        connection = self._remoting.connection(address)
+        if connection is not None and connection.is_open:
+            # The usual case by the shortest way: this is done for every message.
+            self._complete(address, command)
+            try:
+                answer = await connection.invoke(command, seconds)
+            except CallTimeout:
+                connection.close()  # RocketMQ: it is not trusted any more
+                raise
+            if answer.code == _GO_AWAY:
+                answer = await self._remoting.invoke(address, command, seconds)
+        else:
+            answer = await self._remoting.invoke(address, command, seconds)
+        return self.receipt(answer, out.unique_key, queue, number)
+
+    def receipt(self, answer: RemotingCommand, unique_key: str, queue: MessageQueue, number: int) -> SendReceipt:
+        """What a broker's answer says; raises the RequestError of a refusal."""
+        status = STATUS_OF_CODE.get(answer.code)
+        fields = answer.ext_fields
+        if status is None or not fields:
+            raise error_of(answer.code, answer.remark, fields)
+        get = fields.get
+        queue_id = int(fields["queueId"])
+        if queue_id != queue.queue_id or self._instance.namespace:
+            queue = MessageQueue(unwrap(self._instance.namespace, queue.topic), queue.broker_name, queue_id)
+        return SendReceipt(
+            status,
+            unique_key,
+            fields["msgId"],
+            queue,
+            int(fields["queueOffset"]),
+            get("transactionId"),
+            get("MSG_REGION"),
+            get("TRACE_ON") != "false",
+            get("recallHandle"),
+            number,
+        )
+
+    async def _hooked(
+        self, address: str, command: RemotingCommand, seconds: float, out: Outgoing, queue: MessageQueue, number: int
+    ) -> SendReceipt:
+        context = SendContext(
+            self._group, out.message, queue, address, out.unique_key, len(out.unique_keys) or 1, out.members
+        )
+        context.message_ids = out.unique_keys
+        context.is_half = out.sys_flag & TRANSACTION_PREPARED != 0
+        for hook in self._hooks:
+            hook.allow_send(context)
+        run_hooks((hook.before_send for hook in self._hooks), context)
+        try:
+            context.receipt = await self._ask(address, command, seconds, out, queue, number)
+        except Exception as error:
+            context.error = error
+            raise
+        finally:
+            run_hooks((hook.after_send for hook in reversed(self._hooks)), context)
+        return context.receipt
+
+    async def send_oneway(self, out: Outgoing, timeout: float, queue: MessageQueue | None = None) -> None:
+        """Hand it to the connection; nobody says whether it arrived. Raises SendFailed when it could not leave."""
+        began = self._clock.monotonic()
+        publishing = self.topics.get(out.topic) or await self.publishing(out.topic)
+        index = publishing.next() if queue is None else self._index_of(publishing, queue)
+        chosen = publishing.queues[index]
+        address = self._master(chosen.broker_name) or await self._instance.master_of(chosen)
+        command = publishing.command(index, out, self._clock.now_ms(), ONEWAY_FLAG)
+        try:
+            await self._remoting.tell(vip(address) if self._vip else address, command, timeout)
+        except RemotingError as error:
+            seconds = self._clock.monotonic() - began
+            raise SendFailed(out.topic, [Attempt(chosen.broker_name, address, seconds, error)], seconds) from error
+
+    # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _index_of(self, publishing: Publishing, queue: MessageQueue) -> int:
+        index = publishing.index_of(queue)
+        if index is None:
+            raise NoRoute(
+                publishing.topic,
+                str(self._instance.names),
+                f"queue {queue.queue_id} of broker {queue.broker_name} is none of its {len(publishing.queues)}",
+            )
+        return index
+
+    def _choose(self, publishing: Publishing, now: float, failed_broker: str | None) -> int:
+        if self._rules.minimum_latency:
+            return publishing.quickest(self.faults, now, failed_broker)
+        return publishing.avoiding(self.faults, now, failed_broker)
+
+    def _judge(self, broker_name: str, error: Exception, now: float) -> None:
+        if not self._chooses_plainly and not isinstance(error, BrokerAbsent):
+            self.faults.failed(broker_name, now, reachable=not isinstance(error, RemotingError))
+
+    def _may_retry(self, error: Exception, *, fixed: bool) -> bool:
+        if fixed:  # RocketMQ: one attempt; but what was never sent cannot be doubled
+            return isinstance(error, ConnectFailed)
+        if isinstance(error, RequestError):
+            return int(error.code) in self._rules.retryable_codes
+        return not isinstance(error, TooManyCalls)
+
+    def _failure(self, out: Outgoing, attempts: list[Attempt], began: float, deadline: float) -> SendFailed:
+        now = self._clock.monotonic()
+        timed_out = now >= deadline or bool(attempts and isinstance(attempts[-1].error, CallTimeout))
+        kind = SendTimeout if timed_out else SendFailed
+        return kind(unwrap(self._instance.namespace, out.topic), attempts, now - began)

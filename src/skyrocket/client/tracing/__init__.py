@@ -1,0 +1,1 @@
+"""Message traces in RocketMQ's form, and OpenTelemetry."""
