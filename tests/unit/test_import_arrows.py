@@ -56,8 +56,6 @@ NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "for
 KNOWN_MODULE_CYCLES: set[str] = set()
 KNOWN_FOLDER_CYCLES: set[str] = {
     "skyrocket.client",
-    "skyrocket.config",
-    "skyrocket.protocol",
 }
 
 

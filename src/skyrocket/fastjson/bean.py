@@ -1,17 +1,28 @@
-"""A Java object in JSON ↔ a dataclass: one table of fields reads and writes it.
+"""A Java object in JSON ↔ a dataclass, whose annotations say how each field is read and written.
 
-    TOPIC = bean(TopicConfig, Field("topicName", "name", TEXT), Field("perm", "permission", INTEGER), …)
+    @dataclass
+    class QueueData:
+        broker_name: str                                   in JSON `brokerName`
+        permission: Annotated[int, "perm"] = 6             another name than its own in camelCase
+        mode: Annotated[str, one_of("PULL", "POP")]        another kind than that of its type
+        sys_flag: Annotated[int, SINCE_5] = 0              4.9 does not know it
+        unknown: Mapping[str, Any]                         every bean has it
+
+    QUEUE_DATA = bean(QueueData)
 
 Reading is as lenient as Java: a missing or null field has the dataclass's default, numbers may be quoted, integer
-keys too. Fields that are not in the table are kept in the dataclass's `unknown`, and written back. Writing sorts the
+keys too. Members that no field is for are kept in the dataclass's `unknown`, and written back. Writing sorts the
 fields by name and leaves out those that are None.
 """
 
 import dataclasses
 import re
-from collections.abc import Callable
+import types
+import typing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from functools import cache
+from typing import Annotated, Any, Final, Generic, TypeVar, cast
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson.values import Json, JsonKey
@@ -80,9 +91,20 @@ def _flag(value: Json) -> bool:
     return bool(value)
 
 
+def _number(value: Json) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong("a number", value)
+    try:
+        return float(value)
+    except ValueError:
+        raise _wrong("a number", value) from None
+
+
 INTEGER: Kind[int] = Kind(_integer)
 TEXT: Kind[str] = Kind(_text)
 FLAG: Kind[bool] = Kind(_flag)
+NUMBER: Kind[float] = Kind(_number)
+ANYTHING: Kind[Any] = Kind(lambda value: value)
 
 
 def one_of(*names: str) -> Kind[str]:
@@ -155,28 +177,42 @@ def map_of(key_kind: KeyKind[K], kind: Kind[T]) -> Kind[dict[K, T]]:
     return Kind(read, write)
 
 
+# In an annotation: RocketMQ 4.9 does not know the field; its files get it only when it says something.
+SINCE_5: Final = object()
+# in an annotation: RocketMQ 4.9 does not know it; its files get it only when it says something
+
+
 @dataclass(frozen=True)
 class Field:
-    """One line of a bean's table."""
+    """One member of a Java object."""
 
     name: str
     attribute: str
     kind: Kind[Any]
-    since_5: bool = False  # RocketMQ 4.9 does not know it; its files get it only when it says something
+    since_5: bool = False
     derived: bool = False  # a Java getter without a field: written, never read
 
 
-def bean(make: type[T], *fields: Field) -> Kind[T]:
-    """A Java object with these fields; `make` is a dataclass with an attribute for each, and `unknown`."""
-    names = frozenset(field.name for field in fields)
-    defaults = {field.name: _default(field) for field in dataclasses.fields(make)}  # type: ignore[arg-type]
-    required = [field for field in fields if defaults.get(field.attribute) is dataclasses.MISSING]
+@dataclass(frozen=True)
+class _Table:
+    fields: tuple[Field, ...]
+    names: frozenset[str]
+    defaults: Mapping[str, Any]
+    required: tuple[Field, ...]
+
+
+def bean(make: type[T], *derived: Field) -> Kind[T]:
+    """A Java object; `make` is a dataclass with annotations as above. They are looked at when it is first used."""
+
+    @cache
+    def table() -> _Table:
+        return _table_of(make, derived)
 
     def read(value: Json) -> T:
         if not isinstance(value, dict):
             raise _wrong("an object", value)
         given: dict[str, Any] = {}
-        for field in fields:
+        for field in table().fields:
             element = value.get(field.name)
             if element is None or field.derived:
                 continue
@@ -184,22 +220,80 @@ def bean(make: type[T], *fields: Field) -> Kind[T]:
                 given[field.attribute] = field.kind.read(element)
             except WrongShape as error:
                 raise error.inside(field.name) from None
-        for field in required:
+        for field in table().required:
             if field.attribute not in given:
                 raise WrongShape(f"{field.name} is missing")
+        names = table().names
         unknown = {name: element for name, element in value.items() if name not in names}
         return make(**given, unknown=unknown)  # type: ignore[call-arg]
 
     def write(thing: T, dialect: Dialect) -> Json:
         pairs: dict[JsonKey, Json] = dict(thing.unknown)  # type: ignore[attr-defined]
-        for field in fields:
+        for field in table().fields:
             element = getattr(thing, field.attribute)
-            says_nothing = field.since_5 and dialect is Dialect.V4_9 and element == defaults[field.attribute]
+            says_nothing = field.since_5 and dialect is Dialect.V4_9 and element == table().defaults[field.attribute]
             if element is not None and not says_nothing:
                 pairs[field.name] = field.kind.write(element, dialect)
         return dict(sorted(pairs.items(), key=lambda pair: str(pair[0])))
 
     return Kind(read, write)
+
+
+# ── from annotations to kinds ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _table_of(make: type, derived: tuple[Field, ...]) -> _Table:
+    hints = typing.get_type_hints(make, include_extras=True)
+    declared = [field for field in dataclasses.fields(make) if field.name != "unknown"]
+    fields = (*(_field_of(field.name, hints[field.name]) for field in declared), *derived)
+    defaults = {field.name: _default(field) for field in declared}
+    return _Table(
+        fields,
+        frozenset(field.name for field in fields),
+        defaults,
+        tuple(field for field in fields if defaults.get(field.attribute) is dataclasses.MISSING),
+    )
+
+
+def _field_of(attribute: str, hint: Any) -> Field:
+    said = getattr(hint, "__metadata__", ())
+    name = next((each for each in said if isinstance(each, str)), None) or camel_case(attribute)
+    return Field(name, attribute, _kind_of(hint), since_5=SINCE_5 in said)
+
+
+def camel_case(name: str) -> str:
+    """A Python name as Java has it."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+_KINDS: Final[dict[Any, Kind[Any]]] = {int: INTEGER, str: TEXT, bool: FLAG, float: NUMBER, Any: ANYTHING}
+_KEY_KINDS: Final[dict[Any, KeyKind[Any]]] = {int: INTEGER_KEY, str: TEXT_KEY}
+
+
+def _kind_of(hint: Any) -> Kind[Any]:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return next((said for said in parts if isinstance(said, Kind)), None) or _kind_of(parts[0])
+    if origin in (typing.Union, types.UnionType):  # something or None
+        return _kind_of(parts[0])
+    if origin is tuple:
+        return tuple_of(_kind_of(parts[0]))
+    if origin is list:
+        return list_of(_kind_of(parts[0]))
+    if origin in (dict, Mapping):
+        return map_of(_key_kind_of(parts[0]), _kind_of(parts[1]))
+    return _KINDS.get(hint) or _bean_inside(hint)
+
+
+def _key_kind_of(hint: Any) -> KeyKind[Any]:
+    said = getattr(hint, "__metadata__", ())
+    return next((each for each in said if isinstance(each, KeyKind)), None) or _KEY_KINDS[hint]
+
+
+@cache
+def _bean_inside(make: type) -> Kind[Any]:
+    return bean(make)
 
 
 def _default(field: "dataclasses.Field[Any]") -> Any:

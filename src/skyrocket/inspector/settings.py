@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skyrocket.config.sections import StoreConfig
-from skyrocket.config.setting import section_from
+from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import read_conf
 from skyrocket.errors import ConfigError
 from skyrocket.format.queue_entry import ENTRY_SIZE

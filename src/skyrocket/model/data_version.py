@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+from skyrocket.fastjson.bean import SINCE_5
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DataVersion:
     """Compared by state version (term of the master), then counter, then time."""
 
-    state_version: int = 0
+    state_version: Annotated[int, SINCE_5] = 0
     counter: int = 0
     timestamp: int = 0
     unknown: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from skyrocket.fastjson.bean import SINCE_5, one_of
 from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
 
 CUSTOMIZED = "CUSTOMIZED"
@@ -18,7 +19,7 @@ _LARGEST_EXPONENT = 32
 class CustomizedRetry:
     """A list of delays; the last one serves for all further attempts."""
 
-    delays_ms: tuple[int, ...] = _STANDARD_DELAYS
+    delays_ms: Annotated[tuple[int, ...], "next"] = _STANDARD_DELAYS
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def next_delay_ms(self, reconsume_times: int) -> int:
@@ -32,8 +33,8 @@ class CustomizedRetry:
 class ExponentialRetry:
     """Delays that grow by a factor up to a limit."""
 
-    initial_ms: int = 5000
-    max_ms: int = 7_200_000
+    initial_ms: Annotated[int, "initial"] = 5000
+    max_ms: Annotated[int, "max"] = 7_200_000
     multiplier: int = 2
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -48,9 +49,9 @@ class ExponentialRetry:
 class GroupRetryPolicy:
     """Which of the two kinds counts; either may be left out and then has its defaults."""
 
-    kind: str = CUSTOMIZED
-    customized: CustomizedRetry | None = None
-    exponential: ExponentialRetry | None = None
+    kind: Annotated[str, "type", one_of(CUSTOMIZED, EXPONENTIAL)] = CUSTOMIZED
+    customized: Annotated[CustomizedRetry | None, "customizedRetryPolicy"] = None
+    exponential: Annotated[ExponentialRetry | None, "exponentialRetryPolicy"] = None
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def next_delay_ms(self, reconsume_times: int) -> int:
@@ -75,19 +76,20 @@ class FixedSubscription:
 class SubscriptionGroup:
     """One consumer group on one broker."""
 
-    name: str
-    may_consume: bool = True
-    may_consume_from_min: bool = True
-    may_consume_broadcast: bool = True
-    consumes_orderly: bool = False
-    retry_queues: int = 1
+    name: Annotated[str, "groupName"]
+    may_consume: Annotated[bool, "consumeEnable"] = True
+    may_consume_from_min: Annotated[bool, "consumeFromMinEnable"] = True
+    may_consume_broadcast: Annotated[bool, "consumeBroadcastEnable"] = True
+    consumes_orderly: Annotated[bool, "consumeMessageOrderly", SINCE_5] = False
+    retry_queues: Annotated[int, "retryQueueNums"] = 1
     retry_max_times: int = 16
-    retry_policy: GroupRetryPolicy = field(default_factory=GroupRetryPolicy)
+    retry_policy: Annotated[GroupRetryPolicy, "groupRetryPolicy", SINCE_5] = field(default_factory=GroupRetryPolicy)
     broker_id: int = MASTER_BROKER_ID
-    broker_id_when_slow: int = 1
-    notifies_of_members: bool = True  # tell the consumers when one of them comes or goes
-    sys_flag: int = 0
-    consume_timeout_minutes: int = 15
-    subscriptions: tuple[FixedSubscription, ...] | None = None
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    broker_id_when_slow: Annotated[int, "whichBrokerWhenConsumeSlowly"] = 1
+    # Tell the consumers when one of them comes or goes.
+    notifies_of_members: Annotated[bool, "notifyConsumerIdsChangedEnable"] = True
+    sys_flag: Annotated[int, "groupSysFlag", SINCE_5] = 0
+    consume_timeout_minutes: Annotated[int, "consumeTimeoutMinute", SINCE_5] = 15
+    subscriptions: Annotated[tuple[FixedSubscription, ...] | None, "subscriptionDataSet", SINCE_5] = None
+    attributes: Annotated[Mapping[str, str], SINCE_5] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)

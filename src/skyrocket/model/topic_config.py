@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from skyrocket.fastjson.bean import SINCE_5, one_of
 
 PERM_PRIORITY = 8  # RocketMQ: reserved, never valid in a topic
 PERM_READ = 4
@@ -40,14 +42,14 @@ def parse_permission(text: str) -> int:
 class TopicConfig:
     """One topic on one broker."""
 
-    name: str
-    read_queues: int = 16
-    write_queues: int = 16
-    permission: int = PERM_READ | PERM_WRITE
-    filter_type: str = SINGLE_TAG
-    sys_flag: int = 0
-    ordered: bool = False
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    name: Annotated[str, "topicName"]
+    read_queues: Annotated[int, "readQueueNums"] = 16
+    write_queues: Annotated[int, "writeQueueNums"] = 16
+    permission: Annotated[int, "perm"] = PERM_READ | PERM_WRITE
+    filter_type: Annotated[str, "topicFilterType", one_of(SINGLE_TAG, MULTI_TAG)] = SINGLE_TAG
+    sys_flag: Annotated[int, "topicSysFlag"] = 0
+    ordered: Annotated[bool, "order"] = False
+    attributes: Annotated[Mapping[str, str], SINCE_5] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property

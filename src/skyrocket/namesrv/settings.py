@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
 from skyrocket.config.sections import NameServerConfig
-from skyrocket.config.setting import section_from
+from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import keys_of, pairs_of, parse_properties, properties_text, unknown_settings
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.errors import NoPermission, SystemFailure

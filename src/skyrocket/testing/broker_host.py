@@ -13,7 +13,7 @@ from skyrocket.broker.broker import Broker, CannotStart
 from skyrocket.clock import SystemClock
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig
-from skyrocket.config.setting import section_from
+from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import unknown_settings
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address

@@ -6,7 +6,7 @@ from enum import Enum
 import pytest
 
 from skyrocket.config.sections import FlushDiskType, StoreConfig
-from skyrocket.config.setting import parse_value, section_from, setting
+from skyrocket.config.sections.setting import parse_value, section_from, setting
 from skyrocket.errors import ConfigError
 
 # What RocketMQ 5.4.0 has when its .conf file says nothing.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skyrocket.config.rocketmq_keys import BROKER_KEYS, NAME_SERVER_KEYS
 from skyrocket.config.sections import NameServerConfig, StoreConfig
-from skyrocket.config.setting import section_from
+from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import (
     environment_name,
     gather,

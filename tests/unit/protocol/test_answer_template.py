@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.protocol import frames
-from skyrocket.protocol.answer_template import AnswerTemplate
 from skyrocket.protocol.command import RESPONSE_FLAG, RemotingCommand
+from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.messaging import SendMessageAnswer
 from skyrocket.protocol.requests.pulling import PullMessageAnswer
 from tests.golden_wire import all_frames

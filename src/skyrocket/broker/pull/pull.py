@@ -13,10 +13,10 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.answer_template import AnswerTemplate
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
+from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage, PullMessageAnswer
 from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from skyrocket.broker.rules.put_refusals import put_refusal
 from skyrocket.broker.state.identity import BrokerIdentity
-from skyrocket.protocol.answer_template import AnswerTemplate
 from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.messaging import SendMessageAnswer
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.store.message_store import MessageStore

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from skyrocket.clock import Clock
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig
-from skyrocket.config.setting import section_from
+from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import (
     SECRET_SHOWN,
     keys_of,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import typer
 
-from skyrocket.config.setting import section_from
+from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import gather, parse_properties, properties_text, shown_pairs_of, unknown_settings
 from skyrocket.errors import ConfigError
 

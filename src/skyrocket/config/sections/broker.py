@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from skyrocket.config.setting import check_bounds, setting
+from skyrocket.config.sections.setting import check_bounds, setting
 
 
 class MetricsExporter(Enum):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from skyrocket.config.setting import check_bounds, setting
+from skyrocket.config.sections.setting import check_bounds, setting
 
 
 @dataclass(frozen=True, slots=True)

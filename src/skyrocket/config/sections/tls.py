@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from skyrocket.config.setting import setting
+from skyrocket.config.sections.setting import setting
 
 
 @dataclass(frozen=True, slots=True)

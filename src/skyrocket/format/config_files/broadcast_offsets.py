@@ -5,19 +5,11 @@ The keys of its table are objects, which is not standard JSON.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, FastJsonError, Json, JsonKey, ObjectKey, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, TEXT, Field, KeyKind, WrongShape, bean, map_of
+from skyrocket.fastjson.bean import INTEGER, TEXT, KeyKind, WrongShape, bean
 from skyrocket.model.message_queue import MessageQueue
-
-
-@dataclass(frozen=True, slots=True)
-class BroadcastOffsets:
-    """Content of the file: queue → next queue offset to consume."""
-
-    offsets: dict[MessageQueue, int] = field(default_factory=dict)
-    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def _queue(key: JsonKey) -> MessageQueue:
@@ -43,7 +35,18 @@ def _queue_key(queue: MessageQueue) -> JsonKey:
 
 MESSAGE_QUEUE_KEY: KeyKind[MessageQueue] = KeyKind(_queue, _queue_key)
 
-_BROADCAST_OFFSETS = bean(BroadcastOffsets, Field("offsetTable", "offsets", map_of(MESSAGE_QUEUE_KEY, INTEGER)))
+
+@dataclass(frozen=True, slots=True)
+class BroadcastOffsets:
+    """Content of the file: queue → next queue offset to consume."""
+
+    offsets: Annotated[dict[Annotated[MessageQueue, MESSAGE_QUEUE_KEY], int], "offsetTable"] = field(
+        default_factory=dict
+    )
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+_BROADCAST_OFFSETS = bean(BroadcastOffsets)
 
 
 def decode(data: bytes) -> BroadcastOffsets:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
+from skyrocket.fastjson.bean import FLAG, TEXT_KEY, Field, bean, map_of
 from skyrocket.format.config_files.bloom_filter import BloomFilter
 
 
@@ -13,8 +13,8 @@ from skyrocket.format.config_files.bloom_filter import BloomFilter
 class BloomPositions:
     """The bits of one subscription in a bitmap of `bits`."""
 
-    bits: int = 0
-    positions: tuple[int, ...] = ()
+    bits: Annotated[int, "bitNum"] = 0
+    positions: Annotated[tuple[int, ...], "bitPos"] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -22,14 +22,14 @@ class BloomPositions:
 class ConsumerFilter:
     """A group's expression for one topic; times in milliseconds, `dead_time` 0 while consumers are connected."""
 
-    group: str
+    group: Annotated[str, "consumerGroup"]
     topic: str
     expression: str = ""
     expression_type: str = "SQL92"
     born_time: int = 0
     dead_time: int = 0
     client_version: int = 0
-    bloom: BloomPositions | None = None
+    bloom: Annotated[BloomPositions | None, "bloomFilterData"] = None
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -38,12 +38,17 @@ class ConsumerFilter:
         return self.dead_time >= self.born_time
 
 
+_CONSUMER_FILTER = bean(ConsumerFilter, Field("dead", "is_dead", FLAG, derived=True))
+
+
 @dataclass(frozen=True, slots=True)
 class TopicFilters:
     """All filters of one topic, by group."""
 
     topic: str
-    groups: dict[str, ConsumerFilter] = field(default_factory=dict)
+    groups: Annotated[dict[str, ConsumerFilter], "groupFilterData", map_of(TEXT_KEY, _CONSUMER_FILTER)] = field(
+        default_factory=dict
+    )
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -51,7 +56,7 @@ class TopicFilters:
 class ConsumerFilters:
     """Content of the file, by topic."""
 
-    topics: dict[str, TopicFilters] = field(default_factory=dict)
+    topics: Annotated[dict[str, TopicFilters], "filterDataByTopic"] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def fits(self, bloom_filter: BloomFilter) -> bool:
@@ -60,34 +65,7 @@ class ConsumerFilters:
         return all(entry.bloom is not None and entry.bloom.bits == bloom_filter.bits for entry in filters)
 
 
-_CONSUMER_FILTER = bean(
-    ConsumerFilter,
-    Field(
-        "bloomFilterData",
-        "bloom",
-        bean(
-            BloomPositions,
-            Field("bitNum", "bits", INTEGER),
-            Field("bitPos", "positions", tuple_of(INTEGER)),
-        ),
-    ),
-    Field("bornTime", "born_time", INTEGER),
-    Field("clientVersion", "client_version", INTEGER),
-    Field("consumerGroup", "group", TEXT),
-    Field("dead", "is_dead", FLAG, derived=True),
-    Field("deadTime", "dead_time", INTEGER),
-    Field("expression", "expression", TEXT),
-    Field("expressionType", "expression_type", TEXT),
-    Field("topic", "topic", TEXT),
-)
-
-_TOPIC_FILTERS = bean(
-    TopicFilters,
-    Field("groupFilterData", "groups", map_of(TEXT_KEY, _CONSUMER_FILTER)),
-    Field("topic", "topic", TEXT),
-)
-
-_CONSUMER_FILTERS = bean(ConsumerFilters, Field("filterDataByTopic", "topics", map_of(TEXT_KEY, _TOPIC_FILTERS)))
+_CONSUMER_FILTERS = bean(ConsumerFilters)
 
 
 def bloom_positions(bloom_filter: BloomFilter, group: str, topic: str) -> BloomPositions:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, INTEGER_KEY, TEXT, TEXT_KEY, Field, bean, list_of, map_of
+from skyrocket.fastjson.bean import SINCE_5, bean
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.json_tables import DATA_VERSION
 
 _SEPARATOR = "@"
 
@@ -20,20 +19,14 @@ class ConsumerOffsets:
     `light_offsets`, `topic@group` → offset, is None in the ordinary file.
     """
 
-    data_version: DataVersion = field(default_factory=DataVersion)
-    offsets: dict[str, dict[int, int]] = field(default_factory=dict)
-    topics_of_group: dict[str, list[str]] = field(default_factory=dict)
-    light_offsets: dict[str, int] | None = None
+    data_version: Annotated[DataVersion, SINCE_5] = field(default_factory=DataVersion)
+    offsets: Annotated[dict[str, dict[int, int]], "offsetTable"] = field(default_factory=dict)
+    topics_of_group: Annotated[dict[str, list[str]], "groupTopicMap", SINCE_5] = field(default_factory=dict)
+    light_offsets: Annotated[dict[str, int] | None, "lmqOffsetTable"] = None
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_CONSUMER_OFFSETS = bean(
-    ConsumerOffsets,
-    Field("dataVersion", "data_version", DATA_VERSION, since_5=True),
-    Field("groupTopicMap", "topics_of_group", map_of(TEXT_KEY, list_of(TEXT)), since_5=True),
-    Field("lmqOffsetTable", "light_offsets", map_of(TEXT_KEY, INTEGER)),
-    Field("offsetTable", "offsets", map_of(TEXT_KEY, map_of(INTEGER_KEY, INTEGER))),
-)
+_CONSUMER_OFFSETS = bean(ConsumerOffsets)
 
 
 def offset_key(topic: str, group: str) -> str:

@@ -2,28 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, INTEGER_KEY, Field, bean, map_of
+from skyrocket.fastjson.bean import SINCE_5, bean
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.json_tables import DATA_VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class DelayOffsets:
     """Content of the file: delay level (from 1; queue id + 1) → next queue offset to deliver."""
 
-    data_version: DataVersion = field(default_factory=DataVersion)
-    offsets: dict[int, int] = field(default_factory=dict)
+    data_version: Annotated[DataVersion, SINCE_5] = field(default_factory=DataVersion)
+    offsets: Annotated[dict[int, int], "offsetTable"] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_DELAY_OFFSETS = bean(
-    DelayOffsets,
-    Field("dataVersion", "data_version", DATA_VERSION, since_5=True),
-    Field("offsetTable", "offsets", map_of(INTEGER_KEY, INTEGER)),
-)
+_DELAY_OFFSETS = bean(DelayOffsets)
 
 
 def decode(data: bytes) -> DelayOffsets:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import TEXT, TEXT_KEY, Field, bean, map_of
+from skyrocket.fastjson.bean import bean
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
@@ -14,11 +14,11 @@ ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 class KvConfig:
     """Content of the file: namespace → key → value."""
 
-    namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
+    namespaces: Annotated[dict[str, dict[str, str]], "configTable"] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_KV_CONFIG = bean(KvConfig, Field("configTable", "namespaces", map_of(TEXT_KEY, map_of(TEXT_KEY, TEXT))))
+_KV_CONFIG = bean(KvConfig)
 
 
 def decode(data: bytes) -> KvConfig:

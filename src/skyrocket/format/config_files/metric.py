@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from skyrocket.fastjson.bean import INTEGER, Field, bean
+from typing import Annotated, Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +10,5 @@ class Metric:
     """The count of one topic; RocketMQ lets it fall below zero."""
 
     count: int = 0
-    timestamp: int = 0
+    timestamp: Annotated[int, "timeStamp"] = 0
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-METRIC = bean(
-    Metric,
-    Field("count", "count", INTEGER),
-    Field("timeStamp", "timestamp", INTEGER),
-)

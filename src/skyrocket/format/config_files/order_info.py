@@ -2,34 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, Json, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, INTEGER_KEY, TEXT, TEXT_KEY, Field, Kind, bean, list_of, map_of
-
-
-@dataclass(frozen=True, slots=True)
-class OrderInfo:
-    """The messages of one pop; `committed` has bit n set when the n-th of `offsets` was acknowledged."""
-
-    pop_time: int = 0
-    invisible_ms: int | None = None
-    offsets: list[int] = field(default_factory=list)
-    consumed_counts: dict[int, int] | None = None
-    next_visible_times: dict[int, int] | None = None
-    last_consume_time: int = 0
-    committed: int = 0
-    attempt_id: str | None = None
-    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class OrderInfos:
-    """Content of the file: `topic@group` → queue id → what is in hand."""
-
-    level: str | None = "QUEUE"
-    table: dict[str, dict[int, OrderInfo]] = field(default_factory=dict)
-    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+from skyrocket.fastjson.bean import INTEGER, Kind, bean, list_of
 
 
 def _absolute(value: Json) -> list[int]:
@@ -41,23 +17,31 @@ def _relative(offsets: list[int], _dialect: Dialect) -> Json:
     return [*offsets[:1], *(offset - offsets[0] for offset in offsets[1:])]
 
 
-_ORDER_INFO = bean(
-    OrderInfo,
-    Field("a", "attempt_id", TEXT),
-    Field("cm", "committed", INTEGER),
-    Field("i", "invisible_ms", INTEGER),
-    Field("l", "last_consume_time", INTEGER),
-    Field("o", "offsets", Kind(_absolute, _relative)),  # the first as it is, the others as distance to it
-    Field("oc", "consumed_counts", map_of(INTEGER_KEY, INTEGER)),
-    Field("ot", "next_visible_times", map_of(INTEGER_KEY, INTEGER)),
-    Field("popTime", "pop_time", INTEGER),
-)
+@dataclass(frozen=True, slots=True)
+class OrderInfo:
+    """The messages of one pop; `committed` has bit n set when the n-th of `offsets` was acknowledged."""
 
-_ORDER_INFOS = bean(
-    OrderInfos,
-    Field("orderedConsumptionLevel", "level", TEXT),
-    Field("table", "table", map_of(TEXT_KEY, map_of(INTEGER_KEY, _ORDER_INFO))),
-)
+    pop_time: int = 0
+    invisible_ms: Annotated[int | None, "i"] = None
+    offsets: Annotated[list[int], "o", Kind(_absolute, _relative)] = field(default_factory=list)
+    consumed_counts: Annotated[dict[int, int] | None, "oc"] = None
+    next_visible_times: Annotated[dict[int, int] | None, "ot"] = None
+    last_consume_time: Annotated[int, "l"] = 0
+    committed: Annotated[int, "cm"] = 0
+    attempt_id: Annotated[str | None, "a"] = None
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderInfos:
+    """Content of the file: `topic@group` → queue id → what is in hand."""
+
+    level: Annotated[str | None, "orderedConsumptionLevel"] = "QUEUE"
+    table: dict[str, dict[int, OrderInfo]] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+_ORDER_INFOS = bean(OrderInfos)
 
 
 def decode(data: bytes) -> OrderInfos:

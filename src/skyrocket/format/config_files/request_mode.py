@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, one_of
+from skyrocket.fastjson.bean import bean, one_of
 
 PULL = "PULL"
 POP = "POP"
@@ -16,9 +16,9 @@ class RequestMode:
     """How one group receives one topic."""
 
     topic: str
-    group: str
-    mode: str = PULL
-    pop_share_queues: int = 0
+    group: Annotated[str, "consumerGroup"]
+    mode: Annotated[str, one_of(PULL, POP)] = PULL
+    pop_share_queues: Annotated[int, "popShareQueueNum"] = 0
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -26,21 +26,11 @@ class RequestMode:
 class RequestModes:
     """Content of the file: topic → group → mode."""
 
-    modes: dict[str, dict[str, RequestMode]] = field(default_factory=dict)
+    modes: Annotated[dict[str, dict[str, RequestMode]], "messageRequestModeMap"] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_REQUEST_MODE = bean(
-    RequestMode,
-    Field("consumerGroup", "group", TEXT),
-    Field("mode", "mode", one_of(PULL, POP)),
-    Field("popShareQueueNum", "pop_share_queues", INTEGER),
-    Field("topic", "topic", TEXT),
-)
-
-_REQUEST_MODES = bean(
-    RequestModes, Field("messageRequestModeMap", "modes", map_of(TEXT_KEY, map_of(TEXT_KEY, _REQUEST_MODE)))
-)
+_REQUEST_MODES = bean(RequestModes)
 
 
 def decode(data: bytes) -> RequestModes:

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, TEXT_KEY, Field, bean, map_of
+from skyrocket.fastjson.bean import SINCE_5, bean
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.json_tables import DATA_VERSION, SUBSCRIPTION_GROUP
 from skyrocket.model.subscription_group import SubscriptionGroup
 
 
@@ -16,17 +15,12 @@ class SubscriptionGroups:
     """Content of the file; `forbidden` is group → topic → bitmap of operations."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
-    groups: dict[str, SubscriptionGroup] = field(default_factory=dict)
-    forbidden: dict[str, dict[str, int]] = field(default_factory=dict)
+    groups: Annotated[dict[str, SubscriptionGroup], "subscriptionGroupTable"] = field(default_factory=dict)
+    forbidden: Annotated[dict[str, dict[str, int]], "forbiddenTable", SINCE_5] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_SUBSCRIPTION_GROUPS = bean(
-    SubscriptionGroups,
-    Field("dataVersion", "data_version", DATA_VERSION),
-    Field("forbiddenTable", "forbidden", map_of(TEXT_KEY, map_of(TEXT_KEY, INTEGER)), since_5=True),
-    Field("subscriptionGroupTable", "groups", map_of(TEXT_KEY, SUBSCRIPTION_GROUP)),
-)
+_SUBSCRIPTION_GROUPS = bean(SubscriptionGroups)
 
 
 def decode(data: bytes) -> SubscriptionGroups:

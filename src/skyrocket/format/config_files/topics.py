@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import TEXT_KEY, Field, bean, map_of
+from skyrocket.fastjson.bean import bean
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.json_tables import DATA_VERSION, TOPIC_CONFIG
 from skyrocket.model.topic_config import TopicConfig
 
 
@@ -16,15 +15,11 @@ class Topics:
     """Content of the file; topics by name."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
-    topics: dict[str, TopicConfig] = field(default_factory=dict)
+    topics: Annotated[dict[str, TopicConfig], "topicConfigTable"] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_TOPICS = bean(
-    Topics,
-    Field("dataVersion", "data_version", DATA_VERSION),
-    Field("topicConfigTable", "topics", map_of(TEXT_KEY, TOPIC_CONFIG)),
-)
+_TOPICS = bean(Topics)
 
 
 def decode(data: bytes) -> Topics:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import TEXT_KEY, Field, bean, map_of
-from skyrocket.format.config_files.metric import METRIC, Metric
+from skyrocket.fastjson.bean import bean
+from skyrocket.format.config_files.metric import Metric
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.json_tables import DATA_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +15,11 @@ class TransactionMetrics:
     """Content of the file, by real topic."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
-    topics: dict[str, Metric] = field(default_factory=dict)
+    topics: Annotated[dict[str, Metric], "transactionCount"] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_METRICS = bean(
-    TransactionMetrics,
-    Field("dataVersion", "data_version", DATA_VERSION),
-    Field("transactionCount", "topics", map_of(TEXT_KEY, METRIC)),
-)
+_METRICS = bean(TransactionMetrics)
 
 
 def decode(data: bytes) -> TransactionMetrics:

@@ -3,9 +3,10 @@
 import base64
 import binascii
 from collections.abc import Iterable
+from typing import Annotated
 
 from skyrocket.fastjson import Json
-from skyrocket.fastjson.bean import INTEGER, TEXT, Field, Kind, WrongShape, bean, tuple_of
+from skyrocket.fastjson.bean import TEXT, Kind, WrongShape, bean, tuple_of
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 
 _LONG_NAMES = {
@@ -19,29 +20,6 @@ _LONG_NAMES = {
     "invisibleTime": "it",
     "bitSet": "b",
 }
-
-
-@body
-class BatchAckEntry(BodyBase):
-    """Messages of one check point; `acked` are offsets relative to `start_offset`."""
-
-    group: str = ""
-    topic: str = ""
-    retry: str = "0"
-    start_offset: int = 0
-    queue_id: int = 0
-    revive_queue_id: int = 0
-    pop_time: int = 0
-    invisible_time: int = 0
-    acked: frozenset[int] = frozenset()
-
-
-@body
-class BatchAck(BodyBase):
-    """The body."""
-
-    broker_name: str | None = None
-    entries: tuple[BatchAckEntry, ...] = ()
 
 
 _MAX_BIT_SET_BYTES = 8 << 10  # a check point covers at most as many messages as were popped together
@@ -67,18 +45,22 @@ def _bits_text(numbers: Iterable[int]) -> str:
     return base64.b64encode(data).decode()
 
 
-_ENTRY = bean(
-    BatchAckEntry,
-    Field("b", "acked", Kind(_bits, lambda numbers, _dialect: _bits_text(numbers))),
-    Field("c", "group", TEXT),
-    Field("it", "invisible_time", INTEGER),
-    Field("pt", "pop_time", INTEGER),
-    Field("q", "queue_id", INTEGER),
-    Field("r", "retry", TEXT),
-    Field("rq", "revive_queue_id", INTEGER),
-    Field("so", "start_offset", INTEGER),
-    Field("t", "topic", TEXT),
-)
+@body
+class BatchAckEntry(BodyBase):
+    """Messages of one check point; `acked` are offsets relative to `start_offset`."""
+
+    group: Annotated[str, "c"] = ""
+    topic: Annotated[str, "t"] = ""
+    retry: Annotated[str, "r"] = "0"
+    start_offset: Annotated[int, "so"] = 0
+    queue_id: Annotated[int, "q"] = 0
+    revive_queue_id: Annotated[int, "rq"] = 0
+    pop_time: Annotated[int, "pt"] = 0
+    invisible_time: Annotated[int, "it"] = 0
+    acked: Annotated[frozenset[int], "b", Kind(_bits, lambda numbers, _dialect: _bits_text(numbers))] = frozenset()
+
+
+_ENTRY = bean(BatchAckEntry)
 
 
 def _entry(value: Json) -> BatchAckEntry:
@@ -87,10 +69,12 @@ def _entry(value: Json) -> BatchAckEntry:
     return _ENTRY.read(value)
 
 
-BATCH_ACK = JsonBody(
-    bean(
-        BatchAck,
-        Field("acks", "entries", tuple_of(Kind(_entry, _ENTRY.write))),
-        Field("brokerName", "broker_name", TEXT),
-    )
-)
+@body
+class BatchAck(BodyBase):
+    """The body."""
+
+    broker_name: str | None = None
+    entries: Annotated[tuple[BatchAckEntry, ...], "acks", tuple_of(Kind(_entry, _ENTRY.write))] = ()
+
+
+BATCH_ACK = JsonBody(bean(BatchAck))

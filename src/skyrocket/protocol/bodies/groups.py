@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Annotated
 
-from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, TEXT_KEY, Field, bean, map_of, tuple_of
-from skyrocket.model import json_tables
+from skyrocket.fastjson.bean import SINCE_5, bean
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
-from skyrocket.protocol.bodies.topics import DATA_VERSION_KIND
 
-SUBSCRIPTION_GROUP_KIND = json_tables.SUBSCRIPTION_GROUP
-SUBSCRIPTION_GROUP = JsonBody(SUBSCRIPTION_GROUP_KIND)
+SUBSCRIPTION_GROUP = JsonBody(bean(SubscriptionGroup))
 
 
 @body
@@ -19,40 +17,31 @@ class GroupTable(BodyBase):
     """Groups by name; `forbidden` is group → topic → bitmap of operations, and never left out."""
 
     data_version: DataVersion = field(default_factory=DataVersion)
-    groups: Mapping[str, SubscriptionGroup] = field(default_factory=dict)
-    forbidden: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    groups: Annotated[Mapping[str, SubscriptionGroup], "subscriptionGroupTable"] = field(default_factory=dict)
+    forbidden: Annotated[Mapping[str, Mapping[str, int]], "forbiddenTable", SINCE_5] = field(default_factory=dict)
 
 
-GROUP_TABLE = JsonBody(
-    bean(
-        GroupTable,
-        Field("dataVersion", "data_version", DATA_VERSION_KIND),
-        Field("forbiddenTable", "forbidden", map_of(TEXT_KEY, map_of(TEXT_KEY, INTEGER)), since_5=True),
-        Field("subscriptionGroupTable", "groups", map_of(TEXT_KEY, SUBSCRIPTION_GROUP_KIND)),
-    )
-)
+GROUP_TABLE = JsonBody(bean(GroupTable))
 
 
 @body
 class GroupConfigList(BodyBase):
     """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
 
-    groups: tuple[SubscriptionGroup, ...] = ()
+    groups: Annotated[tuple[SubscriptionGroup, ...], "groupConfigList"] = ()
 
 
-GROUP_CONFIG_LIST = JsonBody(
-    bean(GroupConfigList, Field("groupConfigList", "groups", tuple_of(SUBSCRIPTION_GROUP_KIND)))
-)
+GROUP_CONFIG_LIST = JsonBody(bean(GroupConfigList))
 
 
 @body
 class GroupList(BodyBase):
     """QUERY_TOPIC_CONSUME_BY_WHO: names of groups."""
 
-    groups: tuple[str, ...] = ()
+    groups: Annotated[tuple[str, ...], "groupList"] = ()
 
 
-GROUP_LIST = JsonBody(bean(GroupList, Field("groupList", "groups", tuple_of(TEXT))))
+GROUP_LIST = JsonBody(bean(GroupList))
 
 
 @body
@@ -64,11 +53,4 @@ class GroupForbidden(BodyBase):
     readable: bool | None = None
 
 
-GROUP_FORBIDDEN = JsonBody(
-    bean(
-        GroupForbidden,
-        Field("group", "group", TEXT),
-        Field("readable", "readable", FLAG),
-        Field("topic", "topic", TEXT),
-    )
-)
+GROUP_FORBIDDEN = JsonBody(bean(GroupForbidden))

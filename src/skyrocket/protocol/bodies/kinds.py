@@ -1,23 +1,11 @@
-"""Kinds of values that many bodies share, beside those of `fastjson.bean`."""
+"""Types for the annotations of bodies whose JSON `fastjson.bean` cannot know by itself: queues and Java's enums."""
 
-from typing import Any
+from typing import Annotated
 
 from skyrocket.fastjson import Json, JsonKey, ObjectKey, loads
 from skyrocket.fastjson.bean import INTEGER, TEXT, KeyKind, Kind, WrongShape
 from skyrocket.model.message_queue import MessageQueue
-
-
-def _number(value: Json) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise WrongShape("expected a number")
-    try:
-        return float(value)
-    except ValueError:
-        raise WrongShape(f"expected a number, found {value[:40]!r}") from None  # type: ignore[index]
-
-
-NUMBER: Kind[float] = Kind(_number)
-ANYTHING: Kind[Any] = Kind(lambda value: value)
+from skyrocket.protocol.codes import LanguageCode
 
 
 def enum_of(*names: str) -> Kind[str | None]:
@@ -46,26 +34,32 @@ def _queue_fields(queue: MessageQueue) -> dict[JsonKey, Json]:
     return {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}
 
 
-MESSAGE_QUEUE: Kind[MessageQueue] = Kind(_queue, lambda queue, _dialect: _queue_fields(queue))
-
-
 def _queue_of_key(key: JsonKey) -> MessageQueue:
     if isinstance(key, ObjectKey):
         return _queue(key.fields())
     return _queue(loads(str(key)))  # RocketMQ: up to 5.3 a key may be JSON in quotes
 
 
-# A map by message queues: the key is an object, unquoted. Java 5.4.0 refuses one in quotes.
-MESSAGE_QUEUE_KEY: KeyKind[MessageQueue] = KeyKind(_queue_of_key, lambda queue: ObjectKey(_queue_fields(queue).items()))
+# As the key of a map a queue is an object, unquoted. Java 5.4.0 refuses one in quotes.
+Queue = Annotated[
+    MessageQueue,
+    Kind(_queue, lambda queue, _dialect: _queue_fields(queue)),
+    KeyKind(_queue_of_key, lambda queue: ObjectKey(_queue_fields(queue).items())),
+]
 
-CONSUME_TYPE = enum_of("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
-MESSAGE_MODEL = enum_of("BROADCASTING", "CLUSTERING")
-CONSUME_FROM_WHERE = enum_of(
-    "CONSUME_FROM_LAST_OFFSET",
-    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
-    "CONSUME_FROM_MIN_OFFSET",
-    "CONSUME_FROM_MAX_OFFSET",
-    "CONSUME_FROM_FIRST_OFFSET",
-    "CONSUME_FROM_TIMESTAMP",
-)
-REQUEST_MODE = enum_of("PULL", "POP")
+# Enums; one that we do not know is None.
+ConsumeType = Annotated[str | None, enum_of("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")]
+MessageModel = Annotated[str | None, enum_of("BROADCASTING", "CLUSTERING")]
+ConsumeFromWhere = Annotated[
+    str | None,
+    enum_of(
+        "CONSUME_FROM_LAST_OFFSET",
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+        "CONSUME_FROM_FIRST_OFFSET",
+        "CONSUME_FROM_TIMESTAMP",
+    ),
+]
+PullOrPop = Annotated[str | None, enum_of("PULL", "POP")]
+Language = Annotated[str | None, enum_of(*(language.name for language in LanguageCode))]

@@ -1,6 +1,6 @@
 """What operators see of messages that wait: open transactions, pending timers. Both are ours, RocketMQ has neither."""
 
-from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, Field, bean, tuple_of
+from skyrocket.fastjson.bean import bean
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 
 
@@ -26,29 +26,7 @@ class OpenTransactionList(BodyBase):
     next_offset: int | None = None
 
 
-OPEN_TRANSACTIONS = JsonBody(
-    bean(
-        OpenTransactionList,
-        Field("nextOffset", "next_offset", INTEGER),
-        Field(
-            "transactions",
-            "transactions",
-            tuple_of(
-                bean(
-                    OpenTransactionRow,
-                    Field("ageMs", "age_ms", INTEGER),
-                    Field("bornMs", "born_ms", INTEGER),
-                    Field("checks", "checks", INTEGER),
-                    Field("halfOffset", "half_offset", INTEGER),
-                    Field("keys", "keys", TEXT),
-                    Field("producerGroup", "producer_group", TEXT),
-                    Field("topic", "topic", TEXT),
-                    Field("transactionId", "transaction_id", TEXT),
-                )
-            ),
-        ),
-    )
-)
+OPEN_TRANSACTIONS = JsonBody(bean(OpenTransactionList))
 
 
 @body
@@ -72,25 +50,4 @@ class PendingTimerList(BodyBase):
     next_position: int | None = None
 
 
-PENDING_TIMERS = JsonBody(
-    bean(
-        PendingTimerList,
-        Field("nextPosition", "next_position", INTEGER),
-        Field("nextStepMs", "next_step_ms", INTEGER),
-        Field(
-            "timers",
-            "timers",
-            tuple_of(
-                bean(
-                    PendingTimerRow,
-                    Field("dueMs", "due_ms", INTEGER),
-                    Field("keys", "keys", TEXT),
-                    Field("messageId", "message_id", TEXT),
-                    Field("queueId", "queue_id", INTEGER),
-                    Field("recalls", "recalls", FLAG),
-                    Field("topic", "topic", TEXT),
-                )
-            ),
-        ),
-    )
-)
+PENDING_TIMERS = JsonBody(bean(PendingTimerList))

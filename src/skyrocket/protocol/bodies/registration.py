@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from dataclasses import field
 from struct import Struct
 from struct import error as struct_error
+from typing import Annotated
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, Field, bean, list_of, map_of, tuple_of
+from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, bean, list_of, map_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
-from skyrocket.protocol.bodies.topics import DATA_VERSION, TOPIC_TABLE, TOPIC_TABLE_KIND, TopicTable
+from skyrocket.protocol.bodies.topics import DATA_VERSION, TOPIC_TABLE, TopicTable
 from skyrocket.protocol.codes import Version
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import MalformedBody
@@ -34,17 +35,11 @@ _ATTRIBUTES = map_of(TEXT_KEY, TEXT)
 class BrokerRegistration(BodyBase):
     """What a broker tells a name server; `filter_servers` is a relic, None when it was not given."""
 
-    table: TopicTable = field(default_factory=TopicTable)
-    filter_servers: tuple[str, ...] | None = ()
+    table: Annotated[TopicTable, "topicConfigSerializeWrapper"] = field(default_factory=TopicTable)
+    filter_servers: Annotated[tuple[str, ...] | None, "filterServerList"] = ()
 
 
-REGISTRATION = JsonBody(
-    bean(
-        BrokerRegistration,
-        Field("filterServerList", "filter_servers", tuple_of(TEXT)),
-        Field("topicConfigSerializeWrapper", "table", TOPIC_TABLE_KIND),
-    )
-)
+REGISTRATION = JsonBody(bean(BrokerRegistration))
 
 
 def body_crc(body: Body) -> int:

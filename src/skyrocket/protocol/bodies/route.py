@@ -6,14 +6,16 @@ and the Go client the dialect with unquoted numbers. Neither may contain a blank
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 
 from skyrocket.fastjson import Dialect, Json
-from skyrocket.fastjson.bean import FLAG, INTEGER, INTEGER_KEY, TEXT, TEXT_KEY, Field, bean, list_of, map_of, tuple_of
+from skyrocket.fastjson.bean import (
+    SINCE_5,
+    bean,
+)
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
-from skyrocket.protocol.bodies.kinds import ANYTHING
 from skyrocket.protocol.codes import Version
 
 
@@ -23,8 +25,8 @@ class BrokerData(BodyBase):
 
     broker_name: str = ""
     cluster: str | None = None
-    addresses: Mapping[int, str] = field(default_factory=dict)
-    enable_acting_master: bool = False
+    addresses: Annotated[Mapping[int, str], "brokerAddrs"] = field(default_factory=dict)
+    enable_acting_master: Annotated[bool, SINCE_5] = False
     zone_name: str | None = None
 
 
@@ -33,9 +35,9 @@ class QueueData(BodyBase):
     """How many queues of a topic a broker has, and what may be done with them."""
 
     broker_name: str = ""
-    read_queues: int = 0
-    write_queues: int = 0
-    permission: int = 0
+    read_queues: Annotated[int, "readQueueNums"] = 0
+    write_queues: Annotated[int, "writeQueueNums"] = 0
+    permission: Annotated[int, "perm"] = 0
     topic_sys_flag: int = 0
 
 
@@ -43,19 +45,19 @@ class QueueData(BodyBase):
 class TopicRoute(BodyBase):
     """`order_topic_conf` is `broker-a:4;broker-b:4`: the queues of an ordered topic, whether brokers live or not."""
 
-    brokers: tuple[BrokerData, ...] = ()
-    queues: tuple[QueueData, ...] = ()
-    filter_servers: Mapping[str, list[str]] = field(default_factory=dict)
+    brokers: Annotated[tuple[BrokerData, ...], "brokerDatas"] = ()
+    queues: Annotated[tuple[QueueData, ...], "queueDatas"] = ()
+    filter_servers: Annotated[Mapping[str, list[str]], "filterServerTable"] = field(default_factory=dict)
     order_topic_conf: str | None = None
-    mappings_by_broker: Mapping[str, Any] | None = None
+    mappings_by_broker: Annotated[Mapping[str, Any] | None, "topicQueueMappingByBroker"] = None
 
 
 @body
 class ClusterInfo(BodyBase):
     """All brokers by name, and the names by cluster."""
 
-    brokers: Mapping[str, BrokerData] = field(default_factory=dict)
-    clusters: Mapping[str, list[str]] = field(default_factory=dict)
+    brokers: Annotated[Mapping[str, BrokerData], "brokerAddrTable"] = field(default_factory=dict)
+    clusters: Annotated[Mapping[str, list[str]], "clusterAddrTable"] = field(default_factory=dict)
 
 
 @body
@@ -64,64 +66,19 @@ class BrokerMembers(BodyBase):
 
     cluster: str | None = None
     broker_name: str | None = None
-    addresses: Mapping[int, str] = field(default_factory=dict)
+    addresses: Annotated[Mapping[int, str], "brokerAddrs"] = field(default_factory=dict)
 
 
 @body
 class BrokerMemberGroup(BodyBase):
     """The answer to GET_BROKER_MEMBER_GROUP."""
 
-    members: BrokerMembers = field(default_factory=BrokerMembers)
+    members: Annotated[BrokerMembers, "brokerMemberGroup"] = field(default_factory=BrokerMembers)
 
 
-_BROKER_DATA = bean(
-    BrokerData,
-    Field("brokerAddrs", "addresses", map_of(INTEGER_KEY, TEXT)),
-    Field("brokerName", "broker_name", TEXT),
-    Field("cluster", "cluster", TEXT),
-    Field("enableActingMaster", "enable_acting_master", FLAG, since_5=True),
-    Field("zoneName", "zone_name", TEXT),
-)
-_QUEUE_DATA = bean(
-    QueueData,
-    Field("brokerName", "broker_name", TEXT),
-    Field("perm", "permission", INTEGER),
-    Field("readQueueNums", "read_queues", INTEGER),
-    Field("topicSysFlag", "topic_sys_flag", INTEGER),
-    Field("writeQueueNums", "write_queues", INTEGER),
-)
-TOPIC_ROUTE = JsonBody(
-    bean(
-        TopicRoute,
-        Field("brokerDatas", "brokers", tuple_of(_BROKER_DATA)),
-        Field("filterServerTable", "filter_servers", map_of(TEXT_KEY, list_of(TEXT))),
-        Field("orderTopicConf", "order_topic_conf", TEXT),
-        Field("queueDatas", "queues", tuple_of(_QUEUE_DATA)),
-        Field("topicQueueMappingByBroker", "mappings_by_broker", map_of(TEXT_KEY, ANYTHING)),
-    )
-)
-CLUSTER_INFO = JsonBody(
-    bean(
-        ClusterInfo,
-        Field("brokerAddrTable", "brokers", map_of(TEXT_KEY, _BROKER_DATA)),
-        Field("clusterAddrTable", "clusters", map_of(TEXT_KEY, list_of(TEXT))),
-    )
-)
-BROKER_MEMBER_GROUP = JsonBody(
-    bean(
-        BrokerMemberGroup,
-        Field(
-            "brokerMemberGroup",
-            "members",
-            bean(
-                BrokerMembers,
-                Field("brokerAddrs", "addresses", map_of(INTEGER_KEY, TEXT)),
-                Field("brokerName", "broker_name", TEXT),
-                Field("cluster", "cluster", TEXT),
-            ),
-        ),
-    )
-)
+TOPIC_ROUTE = JsonBody(bean(TopicRoute))
+CLUSTER_INFO = JsonBody(bean(ClusterInfo))
+BROKER_MEMBER_GROUP = JsonBody(bean(BrokerMemberGroup))
 
 
 def wants_strict_route(requester_version: int, accept_standard_json_only: bool | None) -> bool:

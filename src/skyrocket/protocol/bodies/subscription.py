@@ -1,6 +1,8 @@
 """SubscriptionData: which messages of a topic a group wants."""
 
-from skyrocket.fastjson.bean import FLAG, INTEGER, TEXT, Field, bean, tuple_of
+from typing import Annotated
+
+from skyrocket.fastjson.bean import bean
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 
 ALL_TAGS = "*"
@@ -11,24 +13,12 @@ class SubscriptionData(BodyBase):
     """`tags` and `tag_codes` (their Java hashes) are empty when all tags are wanted; `version` is the client's ms."""
 
     topic: str = ""
-    expression: str = ALL_TAGS
+    expression: Annotated[str, "subString"] = ALL_TAGS
     expression_type: str | None = "TAG"
-    tags: tuple[str, ...] = ()
-    tag_codes: tuple[int, ...] = ()
-    version: int = 0
-    is_class_filter: bool = False
-
-
-SUBSCRIPTION_DATA = bean(
-    SubscriptionData,
-    Field("classFilterMode", "is_class_filter", FLAG),
-    Field("codeSet", "tag_codes", tuple_of(INTEGER)),
-    Field("expressionType", "expression_type", TEXT),
-    Field("subString", "expression", TEXT),
-    Field("subVersion", "version", INTEGER),
-    Field("tagsSet", "tags", tuple_of(TEXT)),
-    Field("topic", "topic", TEXT),
-)
+    tags: Annotated[tuple[str, ...], "tagsSet"] = ()
+    tag_codes: Annotated[tuple[int, ...], "codeSet"] = ()
+    version: Annotated[int, "subVersion"] = 0
+    is_class_filter: Annotated[bool, "classFilterMode"] = False
 
 
 @body
@@ -37,19 +27,11 @@ class ClientConfigCheck(BodyBase):
 
     client_id: str = ""
     group: str = ""
-    subscription: SubscriptionData | None = None
+    subscription: Annotated[SubscriptionData | None, "subscriptionData"] = None
     namespace: str | None = None
 
 
-CLIENT_CONFIG_CHECK = JsonBody(
-    bean(
-        ClientConfigCheck,
-        Field("clientId", "client_id", TEXT),
-        Field("group", "group", TEXT),
-        Field("namespace", "namespace", TEXT),
-        Field("subscriptionData", "subscription", SUBSCRIPTION_DATA),
-    )
-)
+CLIENT_CONFIG_CHECK = JsonBody(bean(ClientConfigCheck))
 
 
 @body
@@ -58,14 +40,7 @@ class GroupSubscription(BodyBase):
 
     group: str = ""
     topic: str = ""
-    subscription: SubscriptionData | None = None
+    subscription: Annotated[SubscriptionData | None, "subscriptionData"] = None
 
 
-GROUP_SUBSCRIPTION = JsonBody(
-    bean(
-        GroupSubscription,
-        Field("group", "group", TEXT),
-        Field("subscriptionData", "subscription", SUBSCRIPTION_DATA),
-        Field("topic", "topic", TEXT),
-    )
-)
+GROUP_SUBSCRIPTION = JsonBody(bean(GroupSubscription))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, dataclass_transform
 
+from skyrocket.fastjson.bean import camel_case
 from skyrocket.protocol.bodies.json_body import JsonBody
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import MissingField
@@ -171,14 +172,9 @@ def _table(cls: type, names: Mapping[str, str]) -> tuple[WireField, ...]:
 def _line(field: "dataclasses.Field[Any]", hint: Any, names: Mapping[str, str]) -> WireField:
     nullable = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     kind = _KINDS[next(part for part in typing.get_args(hint) if part is not type(None)) if nullable else hint]
-    name = names.get(field.name) or field.metadata.get("wire") or _camel_case(field.name)
+    name = names.get(field.name) or field.metadata.get("wire") or camel_case(field.name)
     required = field.default is dataclasses.MISSING
     return WireField(name, field.name, kind, required, nullable, None if required else field.default)
-
-
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 # ── parsing one field ────────────────────────────────────────────────────────────────────────────────────────────────
