@@ -14,6 +14,7 @@ from skyrocket.remoting.event_loop import loop_factory
 from tests import ROOT
 from tests.golden_store import GOLDEN_STORES, GoldenStore, Line
 from tests.loops import run_on
+from tests.outcomes import Recorder
 from tests.raw_store import RawStore
 from tests.requirements import MarkListener
 
@@ -34,6 +35,16 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
 
 REQUIREMENT_MARKS = pytest.StashKey[dict[str, set[str]]]()
 SHORT_SECONDS = 120  # what takes longer hangs; slow tests have the limit of pyproject.toml, or their own
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", metavar="SUITE", help="write what becomes of each test to var/suites/SUITE.json")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    suite = config.getoption("--record")
+    if suite and not hasattr(config, "workerinput"):  # the workers of xdist tell the main process
+        config.pluginmanager.register(Recorder(suite))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out tests

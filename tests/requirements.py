@@ -1,7 +1,8 @@
 """Which requirement is shown by which test: `make requirements`, or `python -m tests.requirements --missing`.
 
 The ledger is docs/internals/requirements.md. Tests are collected by pytest itself, not read as text, so marks on
-functions, classes, modules and parameters all count, and a test that pytest would not run shows nothing.
+functions, classes, modules and parameters all count. A mark alone shows nothing: its test must have run and passed in
+the newest runs of the suites (tests/outcomes.py).
 """
 
 import argparse
@@ -11,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
@@ -19,11 +21,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tests import ROOT
+from tests.outcomes import RUNS, Outcome, SuiteRun, merged, read_runs, together
 
 LEDGER = ROOT / "docs" / "internals" / "requirements.md"
 
 _DOCUMENT = re.compile(r"## (?P<letter>[A-Z]): (?P<title>.+)")
-_LINE = re.compile(r"- (?P<number>[A-Z]\d{3}) (?P<text>.+?)(?: · (?P<kind>documented|not ours): (?P<note>.+))?")
+_LINE = re.compile(r"- (?P<number>[A-Z]\d{3}) (?P<text>.+?)(?: · (?P<kind>documented|differs|not ours): (?P<note>.+))?")
 _HEADING = re.compile(r"#+ (?P<text>.+?)\s*#*")
 
 
@@ -32,6 +35,7 @@ class State(Enum):
 
     SHOWN = "shown"
     DOCUMENTED = "documented"
+    DIFFERS = "differs"
     NOT_OURS = "not ours"
     NOT_YET = "not yet"
 
@@ -57,7 +61,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Collected:
-    """What pytest found: test names by requirement number, and the modules that it could not import."""
+    """What pytest found: its ids of tests by requirement number, and the modules that it could not import."""
 
     tests: dict[str, list[str]]
     errors: list[str]
@@ -75,9 +79,41 @@ def parse_ledger(text: str) -> list[Document]:
     return documents
 
 
-def state_of(requirement: Requirement, tests: Mapping[str, Sequence[str]]) -> State:
-    """A test says more than a sentence: a documented line that is also shown counts as shown."""
-    return State.SHOWN if tests.get(requirement.number) else requirement.written_state
+@dataclass(frozen=True)
+class Evidence:
+    """The marks of the tests, and what became of the tests in the newest runs."""
+
+    tests: Mapping[str, Sequence[str]]
+    outcomes: Mapping[str, Outcome]
+
+    def shown(self, number: str) -> bool:
+        """Whether a test of the line ran and passed, and none failed."""
+        return self._together(self.tests.get(number, ())) is Outcome.PASSED
+
+    def supports(self, number: str) -> Iterator[str]:
+        """The tests of the line, those with parameters as one, each with what keeps it from showing something."""
+        names: dict[str, list[str]] = {}
+        for test in self.tests.get(number, ()):
+            names.setdefault(test.partition("[")[0], []).append(test)
+        for name, tests in names.items():
+            outcome = self._together(tests)
+            if outcome is Outcome.PASSED:
+                yield name
+            else:
+                yield f"{name} ({outcome.value if outcome else 'not run'})"
+
+    def _together(self, tests: Iterable[str]) -> Outcome | None:
+        return together(self.outcomes[test] for test in tests if test in self.outcomes)
+
+
+def state_of(requirement: Requirement, evidence: Evidence) -> State:
+    """A test says more than a sentence: a documented line that is also shown counts as shown.
+
+    But what differs stays so: its tests show what there is instead.
+    """
+    if requirement.written_state is not State.DIFFERS and evidence.shown(requirement.number):
+        return State.SHOWN
+    return requirement.written_state
 
 
 def collect_marks(tests: Path) -> Collected:
@@ -98,10 +134,9 @@ class MarkListener:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            name = item.nodeid.partition("[")[0]  # all parameters of a test are one test
             for mark in item.iter_markers("requirement"):
                 for number in mark.args:
-                    self.tests.setdefault(str(number), set()).add(name)
+                    self.tests.setdefault(str(number), set()).add(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -111,7 +146,7 @@ class MarkListener:
 def problems(documents: Iterable[Document], collected: Collected, root: Path) -> Iterator[str]:
     """Everything that makes the ledger untrue."""
     yield from collected.errors
-    lines = [requirement for document in documents for requirement in document.requirements]
+    lines = list(_lines(documents))
     known = {requirement.number for requirement in lines}
     for number, names in sorted(collected.tests.items()):
         if number not in known:
@@ -134,32 +169,67 @@ def anchors(markdown: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in headings}
 
 
-def print_report(documents: Iterable[Document], tests: Mapping[str, Sequence[str]], console: Console) -> None:
+def print_report(documents: Sequence[Document], evidence: Evidence, console: Console) -> None:
     """Per document each line with its state and what supports it, then the counts."""
-    documents = list(documents)
     for document in documents:
         console.rule(f"{document.letter}: {document.title}", align="left")
         for requirement in document.requirements:
-            state = state_of(requirement, tests)
+            state = state_of(requirement, evidence)
             console.print(f"{_MARKS[state]} {requirement.number} {requirement.text}", style=_COLOURS[state])
-            for support in tests.get(requirement.number) or filter(None, [requirement.note]):
-                console.print(f"       {support}", style="dim")
-    console.print(_summary(documents, tests))
+            for support in (*evidence.supports(requirement.number), requirement.note):
+                if support:
+                    console.print(f"       {support}", style="dim")
+    console.print(_summary(documents, evidence))
+    print_unproven(documents, evidence, console)
 
 
-def print_missing(documents: Iterable[Document], tests: Mapping[str, Sequence[str]], console: Console) -> None:
+def print_missing(documents: Sequence[Document], evidence: Evidence, console: Console) -> None:
     """Only the lines that nothing supports yet."""
+    for requirement in _lines(documents):
+        if state_of(requirement, evidence) is State.NOT_YET and requirement.number not in evidence.tests:
+            console.print(f"{requirement.number} {requirement.text}")
+    print_unproven(documents, evidence, console)
+
+
+def print_unproven(documents: Iterable[Document], evidence: Evidence, console: Console) -> None:
+    """The lines that have a test which did not run, or did not pass, in the newest runs."""
+    unproven = [
+        line
+        for line in _lines(documents)
+        if line.number in evidence.tests and state_of(line, evidence) not in (State.SHOWN, State.DIFFERS)
+    ]
+    if unproven:
+        console.print(f"{len(unproven)} lines have a test that shows nothing in the newest runs:", style="yellow")
+    for line in unproven:
+        console.print(f"{line.number} {', '.join(evidence.supports(line.number))}")
+
+
+def print_runs(runs: Sequence[SuiteRun], console: Console) -> None:
+    """Which runs the states rest on."""
+    if not runs:
+        console.print(f"No run is recorded in {RUNS.relative_to(ROOT)}: `make test`, then `make long`.", style="yellow")
+    for run in runs:
+        finished = datetime.fromtimestamp(run.finished_at, UTC).isoformat(" ", "minutes")
+        counts = ", ".join(f"{run.count(outcome)} {outcome.value}" for outcome in Outcome if run.count(outcome))
+        console.print(f"run of {run.suite} at {run.version}, {finished}: {counts}", style="dim")
+
+
+def _lines(documents: Iterable[Document]) -> Iterator[Requirement]:
     for document in documents:
-        for requirement in document.requirements:
-            if state_of(requirement, tests) is State.NOT_YET:
-                console.print(f"{requirement.number} {requirement.text}")
+        yield from document.requirements
 
 
-_MARKS = {State.SHOWN: "●", State.DOCUMENTED: "◐", State.NOT_OURS: "–", State.NOT_YET: "○"}
-_COLOURS = {State.SHOWN: "green", State.DOCUMENTED: "cyan", State.NOT_OURS: "dim", State.NOT_YET: "yellow"}
+_MARKS = {State.SHOWN: "●", State.DOCUMENTED: "◐", State.DIFFERS: "≠", State.NOT_OURS: "–", State.NOT_YET: "○"}
+_COLOURS = {
+    State.SHOWN: "green",
+    State.DOCUMENTED: "cyan",
+    State.DIFFERS: "magenta",
+    State.NOT_OURS: "dim",
+    State.NOT_YET: "yellow",
+}
 
 
-def _summary(documents: Iterable[Document], tests: Mapping[str, Sequence[str]]) -> Table:
+def _summary(documents: Iterable[Document], evidence: Evidence) -> Table:
     table = Table(title="Requirements")
     table.add_column("document")
     for state in State:
@@ -167,7 +237,7 @@ def _summary(documents: Iterable[Document], tests: Mapping[str, Sequence[str]]) 
     table.add_column("all", justify="right")
     totals = [0] * (len(State) + 1)
     for document in documents:
-        states = [state_of(requirement, tests) for requirement in document.requirements]
+        states = [state_of(requirement, evidence) for requirement in document.requirements]
         counts = [*(states.count(state) for state in State), len(states)]
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
         table.add_row(document.letter, *map(str, counts))
@@ -182,13 +252,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--missing", action="store_true", help="list only the lines that are not yet shown")
     parser.add_argument("--ledger", type=Path, default=LEDGER, help="another ledger (its places are sought beside it)")
     parser.add_argument("--tests", type=Path, default=ROOT / "tests", help="another folder of tests")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where `pytest --record SUITE` wrote what it saw")
     options = parser.parse_args(arguments)
 
     root = ROOT if options.ledger == LEDGER else options.ledger.parent
     documents = parse_ledger(options.ledger.read_text(encoding="utf-8"))
     collected = collect_marks(options.tests)
+    runs = read_runs(options.runs)
+    evidence = Evidence(collected.tests, merged(runs))
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    (print_missing if options.missing else print_report)(documents, collected.tests, console)
+    (print_missing if options.missing else print_report)(documents, evidence, console)
+    print_runs(runs, console)
     found = list(problems(documents, collected, root))
     for problem in found:
         console.print(f"wrong: {problem}", style="bold red")

@@ -8,9 +8,11 @@ from rich.console import Console
 
 from tests import ROOT
 from tests.conftest import REQUIREMENT_MARKS
+from tests.outcomes import Outcome, Recorder, SuiteRun, read_runs, write_run
 from tests.requirements import (
     LEDGER,
     Collected,
+    Evidence,
     State,
     anchors,
     collect_marks,
@@ -34,6 +36,7 @@ SAMPLE = """# A ledger
 - A001 Plain line
 - A002 Guidance — with a dash · documented: guide.md#what-a-crash-can-take
 - A003 Elsewhere · not ours: Java only
+- A004 Otherwise · differs: 5 s, as the newer release
 
 ## B: Second document
 
@@ -63,7 +66,12 @@ def sample(tmp_path: Path) -> Path:
 def run_on(sample: Path, tests: str, *options: str) -> int:
     name = f"test_{sample.name.replace('-', '_')}.py"  # a module name of its own: nested runs share sys.modules
     (sample / "tests" / name).write_text(tests)
-    return main(["--ledger", str(sample / "ledger.md"), "--tests", str(sample / "tests"), *options])
+    return main([*_places(sample), *options])
+
+
+def _places(sample: Path) -> list[str]:
+    places = {"ledger": "ledger.md", "tests": "tests", "runs": "runs"}
+    return [word for option, name in places.items() for word in (f"--{option}", str(sample / name))]
 
 
 def test_the_ledger_has_379_lines_with_unique_numbers() -> None:
@@ -93,11 +101,12 @@ def test_the_marks_of_our_tests_name_lines_of_the_ledger(request: pytest.Fixture
 def test_a_line_is_parsed_with_its_state_and_note() -> None:
     first, second = parse_ledger(SAMPLE)
     assert (first.letter, first.title, second.letter) == ("A", "First document", "B")
-    plain, guidance, elsewhere = first.requirements
+    plain, guidance, elsewhere, otherwise = first.requirements
     assert (plain.number, plain.text, plain.written_state) == ("A001", "Plain line", State.NOT_YET)
     assert (guidance.text, guidance.written_state) == ("Guidance — with a dash", State.DOCUMENTED)
     assert guidance.note == "guide.md#what-a-crash-can-take"
     assert (elsewhere.written_state, elsewhere.note) == (State.NOT_OURS, "Java only")
+    assert (otherwise.written_state, otherwise.note) == (State.DIFFERS, "5 s, as the newer release")
 
 
 def test_marks_on_classes_and_parameters_count(sample: Path) -> None:
@@ -106,32 +115,122 @@ def test_marks_on_classes_and_parameters_count(sample: Path) -> None:
     assert collected.errors == []
     assert {number: [name.rpartition("::")[2] for name in names] for number, names in collected.tests.items()} == {
         "A001": ["test_method"],
-        "B001": ["test_parameters"],
+        "B001": ["test_parameters[2]"],
     }
+
+
+def passed(*tests: str) -> Evidence:
+    """Tests that carry A001 and passed."""
+    return Evidence({"A001": list(tests)}, dict.fromkeys(tests, Outcome.PASSED))
 
 
 def test_the_report_names_the_tests_that_show_a_line() -> None:
     written = io.StringIO()
-    print_report(parse_ledger(SAMPLE), {"A001": ["tests/test_x.py::test_y"]}, Console(file=written, width=100))
+    evidence = passed("tests/test_x.py::test_y[1]", "tests/test_x.py::test_y[2]")
+    print_report(parse_ledger(SAMPLE), evidence, Console(file=written, width=100))
     report = written.getvalue()
     assert "● A001 Plain line\n       tests/test_x.py::test_y\n" in report
     assert "◐ A002" in report
     assert "– A003" in report
+    assert "≠ A004 Otherwise\n       5 s, as the newer release\n" in report
     assert "○ B001" in report
     counts = [cell.strip() for cell in report.splitlines()[-2].split("│")]
-    assert counts[1:-1] == ["all", "1", "1", "1", "1", "4"]
+    assert counts[1:-1] == ["all", "1", "1", "1", "1", "1", "5"]
 
 
 def test_the_missing_lines_are_those_that_nothing_supports() -> None:
     written = io.StringIO()
-    print_missing(parse_ledger(SAMPLE), {"A001": ["t"]}, Console(file=written))
+    print_missing(parse_ledger(SAMPLE), passed("t"), Console(file=written))
     assert written.getvalue() == "B001 Another line\n"
 
 
 def test_a_documented_line_that_a_test_shows_counts_as_shown() -> None:
     guidance = parse_ledger(SAMPLE)[0].requirements[1]
-    assert state_of(guidance, {}) is State.DOCUMENTED
-    assert state_of(guidance, {"A002": ["t"]}) is State.SHOWN
+    assert state_of(guidance, Evidence({}, {})) is State.DOCUMENTED
+    assert state_of(guidance, Evidence({"A002": ["t"]}, {"t": Outcome.PASSED})) is State.SHOWN
+
+
+def test_a_line_that_differs_is_not_shown_by_the_test_of_what_there_is_instead() -> None:
+    otherwise = parse_ledger(SAMPLE)[0].requirements[3]
+    assert state_of(otherwise, Evidence({"A004": ["t"]}, {"t": Outcome.PASSED})) is State.DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state"),
+    [
+        pytest.param({}, State.NOT_YET, id="not run"),
+        pytest.param({"t[1]": Outcome.SKIPPED}, State.NOT_YET, id="skipped"),
+        pytest.param({"t[1]": Outcome.PASSED, "t[2]": Outcome.FAILED}, State.NOT_YET, id="one failed"),
+        pytest.param({"t[1]": Outcome.PASSED, "t[2]": Outcome.SKIPPED}, State.SHOWN, id="one passed"),
+        pytest.param({"other": Outcome.PASSED}, State.NOT_YET, id="another test passed"),
+    ],
+)
+def test_a_mark_shows_its_line_only_when_its_test_ran_and_passed(outcomes: dict[str, Outcome], state: State) -> None:
+    plain = parse_ledger(SAMPLE)[0].requirements[0]
+    assert state_of(plain, Evidence({"A001": ["t[1]", "t[2]"]}, outcomes)) is state
+
+
+def test_the_report_says_which_lines_lack_a_run(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_on(sample, SAMPLE_TESTS) == 0
+    report = capsys.readouterr().out
+    assert "2 lines have a test that shows nothing in the newest runs" in report
+    assert "::test_method (not run)" in report
+    assert "No run is recorded" in report
+
+
+RECORDED_TESTS = (
+    SAMPLE_TESTS
+    + """
+@pytest.mark.requirement("A002")
+def test_left_out(): pytest.skip("not here")
+"""
+)
+
+
+def test_the_ledger_follows_what_a_recorded_run_saw(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_on(sample, RECORDED_TESTS)  # before the run nothing is shown
+    assert "● A001" not in capsys.readouterr().out
+    record(sample)
+    run_on(sample, RECORDED_TESTS)
+    report = capsys.readouterr().out
+    assert "● A001 Plain line" in report
+    assert "● B001 Another line" in report
+    assert "test_left_out (skipped)" in report
+    assert "run of nightly at" in report
+    assert "3 passed, 1 skipped" in report
+
+
+def test_a_test_whose_teardown_fails_shows_nothing(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failing = """
+import pytest
+
+@pytest.fixture
+def leaves_something():
+    yield
+    raise OSError
+
+@pytest.mark.requirement("A001")
+def test_with_it(leaves_something): ...
+"""
+    run_on(sample, failing)
+    record(sample)
+    capsys.readouterr()
+    run_on(sample, failing)
+    assert "test_with_it (failed)" in capsys.readouterr().out
+
+
+def test_an_interrupted_run_leaves_the_one_before(sample: Path) -> None:
+    run_on(sample, "def test_stops(): raise KeyboardInterrupt")
+    before = SuiteRun("nightly", "abc", 0, 1, {"t": "passed"})
+    write_run(before, sample / "runs")
+    record(sample)
+    assert read_runs(sample / "runs") == [before]
+
+
+def record(sample: Path) -> None:
+    """Run the sample's tests as `pytest --record nightly` does."""
+    plugins = [Recorder("nightly", sample / "runs")]
+    pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(sample / "tests")], plugins=plugins)
 
 
 def test_a_true_ledger_exits_with_zero(sample: Path) -> None:
