@@ -3,38 +3,53 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SERVER_STAMP := $(VENV)/.installed-server
 DOCS_STAMP := $(VENV)/.installed-docs
-JOBS   ?= 2
+# A server needs a tenth of what the tests need. Who has installed everything has the server too.
+SERVER := $(if $(wildcard $(STAMP)),$(STAMP),$(SERVER_STAMP))
+export JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest
-# Neighbours stay with one worker, for what they share; a worker that has finished takes tests of the other.
-PARALLEL := -n $(JOBS) --dist worksteal
+SUITES := $(BIN)/python -m tests.suites
+# Modules are compiled when they are first imported: most of Spark's and the tools' never are.
+INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo inspect test check format requirements faults interop interop-client bench bench-load bench-client bench-peers bench-pipeline pipelines docs clean
+FAULTS := faults-store faults-flips faults-lives faults-broker faults-client faults-formats
+
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-pipeline docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## make .venv and install Skyrocket with its tools
+setup: $(STAMP) ## make .venv and install Skyrocket with Spark and all tools (1.4 GB)
 
-$(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Skyrocket needs Python 3.11 or newer; set PYTHON=…")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Skyrocket needs Python 3.11 or newer; set PYTHON=…")'
+	@echo "Making $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
 
-run: $(STAMP) ## start name server and broker in one process (9876, 10911), store in var/store
+$(SERVER_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what a server needs (150 MB, no Spark) …"
+	@$(INSTALL) -e .
+	@touch $@
+
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Skyrocket with Spark and the tools for tests (1.4 GB) …"
+	@$(INSTALL) -e '.[dev]'
+	@touch $@
+
+run: $(SERVER) ## start name server and broker in one process (9876, 10911), store in var/store
 	@$(BIN)/skyrocket standalone --store $${STORE:-var/store} $(ARGS)
 
 demo: $(STAMP) ## a server, orders, and their revenue per minute on Spark, all at once
 	@$(BIN)/skyrocket demo $(ARGS)
 
-inspect: $(STAMP) ## inspect a sample store, or STORE=directory
+inspect: $(SERVER) ## inspect a sample store, or STORE=directory
 	@test -n "$$STORE" || $(BIN)/python examples/sample_store.py
 	@$(BIN)/skyrocket inspect $${STORE:-var/sample-store} $(ARGS)
 
 test: $(STAMP) check ## every test but the long modes (a few minutes)
-	$(PYTEST) $(PARALLEL) -m "not slow"
+	$(SUITES) test
 
 check: $(STAMP) ## format, lint, strict types, import arrows, sizes
 	$(BIN)/ruff format --check .
@@ -49,19 +64,26 @@ format: $(STAMP) ## rewrite the code in the common style
 requirements: $(STAMP) ## which requirement is shown by which test
 	@$(BIN)/python -m tests.requirements
 
-faults: $(STAMP) ## the long fault suite: every write, byte and bit; kill -9 in a loop; many more random examples
-	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough tests/faults tests/unit/format tests/unit/fastjson tests/unit/protocol tests/integration/test_bench_runs.py
+faults: $(STAMP) ## all parts of the fault suite, one after the other, each up to 20 minutes
+	$(SUITES) $(FAULTS)
 
-interop: $(STAMP) ## RocketMQ's clients, tools and stores with ours (needs Java, Maven, Go, Node)
-	$(PYTEST) tests/interop; status=$$?; $(BIN)/python -m tests.interop.matrix; exit $$status
+faults-store: ## part: a crash and an error at every operation of the disk, full disks
+faults-flips: ## part: flipped bits, logs cut at every byte, lost files
+faults-lives: ## part: random lives of a store against a model, power cuts, kill -9 in a loop
+faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
+faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
+faults-formats: ## part: many more random examples for bytes, headers and JSON
+interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs Java, Maven, Go, Node)
+interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a table (needs Java, Maven)
+pipelines: ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
+$(FAULTS) interop interop-client pipelines: $(STAMP)
+	$(SUITES) $@
 
-interop-client: $(STAMP) ## our client with Skyrocket, Apache RocketMQ 5.4.0 and 4.9.7: one suite, a table (needs Java, Maven)
-	rm -f var/interop/client.json
-	$(PYTEST) tests/integration/client/test_three_servers.py tests/integration/client/test_kill.py tests/integration/client/test_mixed_groups.py tests/integration/client/test_terminal.py; \
-	status=$$?; $(BIN)/python -m tests.integration.client.matrix; exit $$status
+long: $(STAMP) ## every suite that has not passed at this commit, one after the other, and one table: hours
+	$(SUITES) --all $(ARGS)
 
-pipelines: $(STAMP) ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
-	$(PYTEST) tests/pipeline
+newcomer: $(SERVER) ## how long a newcomer waits: clean clone, ready, first message (ARGS="COMMIT …" compares)
+	$(BIN)/python -m bench.newcomer $(ARGS)
 
 bench: $(STAMP) ## speed, as ratios from one run, with a table and a plot
 	$(BIN)/python -m bench.store
@@ -82,7 +104,7 @@ docs: $(DOCS_STAMP) ## the documentation as a site in site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 $(DOCS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(INSTALL) -e '.[docs]'
 	touch $@
 
 clean: ## remove what the other targets made

@@ -1,0 +1,179 @@
+"""The suites: which tests belong together, and one table of how they went.
+
+python -m tests.suites faults-store       runs one or several; `make faults-store` does the same
+python -m tests.suites --all              runs all, one after the other (`make long`): hours
+python -m tests.suites --table            prints how the newest run of each went
+
+Each run that comes to its end is kept in var/suites. `--all` leaves out what has passed at this very commit, so that it can
+be stopped and started again; with changed files, or with --again, everything runs.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rich.console import Console
+from rich.table import Table
+
+from tests import ROOT
+from tests.outcomes import Outcome, SuiteRun, read_runs, version
+
+JOBS = os.environ.get("JOBS") or "2"
+# Neighbours stay with one worker, for what they share; a worker that has finished takes tests of the other.
+PARALLEL = ("-n", JOBS, "--dist", "worksteal")
+THOROUGH = ("--hypothesis-profile=thorough",)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Paths and options for pytest. `stale` is removed first; `report` is a module that prints more afterwards."""
+
+    name: str
+    shows: str
+    paths: tuple[str, ...]
+    options: tuple[str, ...] = PARALLEL
+    stale: str | None = None
+    report: str | None = None
+
+
+def _faults(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/faults/test_{name}.py" for name in names)
+
+
+_CLIENT = ("three_servers", "kill", "mixed_groups", "terminal")
+
+# The parts of the fault suite are cut so that each ends within 20 minutes on two quiet cores.
+SUITES = (
+    Suite("test", "every test but the long modes", ("tests",), (*PARALLEL, "-m", "not slow")),
+    Suite(
+        "faults-store",
+        "a crash, and an error, at every operation of the disk; a disk that fills up at every point",
+        _faults("every_operation", "full_disk", "failed_fsync"),
+    ),
+    Suite(
+        "faults-flips",
+        "flipped bits in every kind of file, logs cut at every byte, lost files",
+        _faults("bit_flips", "config_flips", "torn_tail", "lost_files"),
+    ),
+    Suite(
+        "faults-lives",
+        "random lives of a store against a model, power cuts, writers killed in a loop",
+        (*_faults("random_operations", "power_cut", "kill"), "tests/unit/store"),
+    ),
+    Suite(
+        "faults-broker",
+        "brokers killed under load; pop, timers and transactions against their models for long",
+        (*_faults("broker_kill", "transaction_kill", "pop_machine", "timer_model"), "tests/attack"),
+    ),
+    Suite(
+        "faults-client",
+        "clients whose broker is killed or restarted, exactly-once effects with many kills, hundreds of clients that leave nothing",
+        ("tests/integration/client", "tests/integration/exactly_once", "tests/cluster/test_nothing_is_left.py"),
+        (*PARALLEL, "-m", "not interop"),
+    ),
+    Suite(
+        "faults-formats",
+        "bytes, headers and JSON with many more random examples; the benchmark as a program",
+        ("tests/unit/format", "tests/unit/fastjson", "tests/unit/protocol", "tests/integration/test_bench_runs.py"),
+        (*PARALLEL, *THOROUGH),
+    ),
+    Suite(
+        "interop",
+        "RocketMQ's clients, tools, brokers and stores with ours",
+        ("tests/interop",),
+        (),
+        report="tests.interop.matrix",
+    ),
+    Suite(
+        "interop-client",
+        "our client with Skyrocket and Apache RocketMQ",
+        tuple(f"tests/integration/client/test_{name}.py" for name in _CLIENT),
+        (),
+        stale="var/interop/client.json",
+        report="tests.integration.client.matrix",
+    ),
+    Suite("pipelines", "Spark: kills, clusters, five million messages, Apache RocketMQ", ("tests/pipeline",), ()),
+)
+
+
+def run(suite: Suite) -> int:
+    """pytest's exit code; what became of each test is in var/suites afterwards."""
+    if suite.stale is not None:
+        (ROOT / suite.stale).unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", *suite.options, "--record", suite.name, *suite.paths]
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if suite.report is not None:
+        subprocess.run([sys.executable, "-m", suite.report], cwd=ROOT, check=False)
+    return status
+
+
+def run_all(suites: Sequence[Suite], console: Console, *, again: bool) -> int:
+    """One after the other, whatever becomes of those before; 1 when one did not pass."""
+    statuses: list[int] = []
+    now = version()
+    try:
+        for suite in suites:
+            if not again and not now.endswith("+") and any(_stands(kept, suite, now) for kept in read_runs()):
+                console.print(f"{suite.name}: has passed at {now}; --again runs it once more")
+                continue
+            console.rule(suite.name)
+            statuses.append(run(suite))
+    finally:
+        console.print(table(suites, read_runs(), now))
+    return int(any(statuses))
+
+
+def _stands(kept: SuiteRun, suite: Suite, now: str) -> bool:
+    return kept.suite == suite.name and kept.version == now and kept.passed
+
+
+def table(suites: Sequence[Suite], runs: Sequence[SuiteRun], now: str) -> Table:
+    """A row per suite: its result, how many tests, how long."""
+    by_name = {kept.suite: kept for kept in runs}
+    found = Table(title=f"Suites at {now}")
+    for title in ("suite", "result", *(outcome.value for outcome in Outcome), "time", "at"):
+        found.add_column(title, justify="left" if title in ("suite", "result", "at") else "right")
+    for suite in suites:
+        kept = by_name.get(suite.name)
+        if kept is None:
+            found.add_row(suite.name, "never ended")
+            continue
+        counts = [f"{kept.count(outcome):,}" for outcome in Outcome]
+        result = "[green]passed[/]" if kept.passed else "[red]failed[/]"
+        at = kept.version if kept.version == now else f"{kept.version}, an earlier state"
+        found.add_row(suite.name, result, *counts, str(timedelta(seconds=round(kept.seconds))), at)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the named suites, or print the table."""
+    names = [suite.name for suite in SUITES]
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.suites", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"one of {', '.join(names)}")
+    parser.add_argument("--all", action="store_true", help="run all that have not passed at this commit")
+    parser.add_argument("--again", action="store_true", help="with --all: also those that have")
+    parser.add_argument("--table", action="store_true", help="run nothing")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.suites if name not in names]:
+        parser.error(f"there is no suite {unknown[0]!r}; there are {', '.join(names)}")
+    if not (options.suites or options.all or options.table):
+        parser.error(f"name a suite: {', '.join(names)}; or give --all or --table")
+
+    console = Console(highlight=False)
+    if options.table:
+        console.print(table(SUITES, read_runs(), version()))
+        return 0
+    if options.all:
+        return run_all(SUITES, console, again=options.again)
+    chosen = [suite for suite in SUITES if suite.name in options.suites]
+    return run(chosen[0]) if len(chosen) == 1 else run_all(chosen, console, again=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
