@@ -1,11 +1,12 @@
 """How long a newcomer waits: `python -m bench.newcomer [COMMIT …]`, by default for the commit that is checked out.
 
-For each commit: a clean clone, `make run` until the server says that it is ready, one message sent and read in the terminal,
-then the size of what was installed. pip's cache is not used, so everything is fetched. "Longest silence" is the longest time in
-which nothing was printed: a newcomer who sees nothing believes that it hangs.
+For each commit: a clean clone, `make run` until the server says that it is ready, one message sent and read in the
+terminal, then the size of what was installed. pip's cache is not used, so everything is fetched. "Longest silence" is
+the longest time in which nothing was printed: a newcomer who sees nothing believes that it hangs.
 """
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -74,7 +75,7 @@ class Output:
 
 def longest_silence(times: Sequence[float]) -> float:
     """The longest of the pauses between these moments."""
-    return max((later - earlier for earlier, later in zip(times, times[1:], strict=False)), default=0.0)
+    return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0.0)
 
 
 def measure(commit: str, folder: Path) -> Waits:

@@ -6,6 +6,7 @@ import os
 import sys
 import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -23,7 +24,7 @@ FOLDERS = ("unit", "cluster", "integration", "interop", "faults", "pipeline")
 # Helpers explain their asserts as tests do.
 pytest.register_assert_rewrite("tests.client_steps", *(f"tests.{folder}" for folder in FOLDERS))
 
-# The same examples in every run; a machine under load is not a failure. `make faults` asks for the thorough profile.
+# The same examples in every run; a machine under load is not a failure. `make faults-formats` asks for the thorough profile.
 hypothesis.settings.register_profile("skyrocket", deadline=None, derandomize=True, max_examples=40)
 hypothesis.settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=300)
 hypothesis.settings.load_profile("skyrocket")
@@ -34,6 +35,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     sys.dont_write_bytecode = False
 
 REQUIREMENT_MARKS = pytest.StashKey[dict[str, set[str]]]()
+SLOW_FILES = pytest.StashKey[set[Path]]()
 SHORT_SECONDS = 120  # what takes longer hangs; slow tests have the limit of pyproject.toml, or their own
 
 
@@ -52,6 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     listener = MarkListener()
     listener.pytest_collection_modifyitems(items)
     config.stash[REQUIREMENT_MARKS] = listener.tests
+    config.stash[SLOW_FILES] = {item.path for item in items if item.get_closest_marker("slow")}
     for item in items:
         if not any(item.get_closest_marker(name) for name in ("slow", "interop", "timeout")):
             item.add_marker(pytest.mark.timeout(SHORT_SECONDS))

@@ -4,8 +4,8 @@ python -m tests.suites faults-store       runs one or several; `make faults-stor
 python -m tests.suites --all              runs all, one after the other (`make long`): hours
 python -m tests.suites --table            prints how the newest run of each went
 
-Each run that comes to its end is kept in var/suites. `--all` leaves out what has passed at this very commit, so that it can
-be stopped and started again; with changed files, or with --again, everything runs.
+Each run that comes to its end is kept in var/suites. `--all` leaves out what has passed at this very commit, so that it
+can be stopped and started again; with changed files, or with --again, everything runs.
 """
 
 import argparse
@@ -71,7 +71,7 @@ SUITES = (
     ),
     Suite(
         "faults-client",
-        "clients whose broker is killed or restarted, exactly-once effects with many kills, hundreds of clients that leave nothing",
+        "clients whose broker is killed or restarted, exactly-once effects with many kills, what clients leave behind",
         ("tests/integration/client", "tests/integration/exactly_once", "tests/cluster/test_nothing_is_left.py"),
         (*PARALLEL, "-m", "not interop"),
     ),
