@@ -19,6 +19,7 @@ _TABLE_KEYS: Final = (
     "autoCreateSubscriptionGroup",
     "validateSystemTopicWhenUpdateTopic",
     "enableMixedMessageType",
+    "maxTopicQueueNums",
 )
 
 
@@ -53,6 +54,7 @@ class AdminFeature(Feature):
         topics.auto_create = config.auto_create_topic
         topics.guard_system_topics = config.guard_system_topics
         topics.allow_mixed_type = config.allow_mixed_type
+        topics.queue_limit.most = config.max_topic_queues
         self._tables.groups.auto_create = config.auto_create_group
 
     async def open(self) -> None:

@@ -16,6 +16,7 @@ from skyrocket.broker.core.advertised_address import advertised_host, resolved
 from skyrocket.broker.core.dispatching import Dispatching
 from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.request_classes import RequestClasses
+from skyrocket.broker.core.slices import Slices
 from skyrocket.broker.rules.put_rules import PutRules, delays_of_levels
 from skyrocket.broker.rules.subscriptions import Subscriptions
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
@@ -25,6 +26,7 @@ from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.persistence import Persistence
+from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
@@ -66,6 +68,7 @@ class Parts:
     persistence: Persistence
     classes: RequestClasses
     workers: Workers
+    slices: Slices
     router: Router
     server: RemotingServer
     client: RemotingClient  # what the broker itself asks of others
@@ -121,6 +124,7 @@ def build_parts(
         ),
         classes=classes,
         workers=workers,
+        slices=Slices(peer_clock),
         router=router,
         server=RemotingServer(
             router, ServerSettings(idle_seconds=config.idle_seconds), ServerTls(server_settings(tls)), clock=peer_clock
@@ -177,12 +181,14 @@ def _store_and_tables(
         disk=disk,
         is_batch_topic=has_batch_queues,
     )
+    queue_limit = QueueLimit(config.max_topic_queues)
     tables = Tables(
-        topics=_topics(config, store, clock, disk),
+        topics=_topics(config, store, clock, disk, queue_limit),
         groups=SubscriptionGroupTable(
             _json_file(disk, store, "subscriptionGroup.json", subscription_groups),
             clock,
             auto_create=config.auto_create_group,
+            queue_limit=queue_limit,
             save_at_once=False,
         ),
         offsets=ConsumerOffsetTable(
@@ -197,7 +203,7 @@ def _store_and_tables(
     return store, tables
 
 
-def _topics(config: BrokerConfig, store: MessageStore, clock: Clock, disk: Disk) -> TopicTable:
+def _topics(config: BrokerConfig, store: MessageStore, clock: Clock, disk: Disk, queue_limit: QueueLimit) -> TopicTable:
     system = SystemTopics(
         config.cluster_name,
         config.broker_name,
@@ -216,6 +222,7 @@ def _topics(config: BrokerConfig, store: MessageStore, clock: Clock, disk: Disk)
         auto_create=config.auto_create_topic,
         guard_system_topics=config.guard_system_topics,
         allow_mixed_type=config.allow_mixed_type,
+        queue_limit=queue_limit,
         save_at_once=False,
     )
     topics.on_change(lambda configs: file.note(topics.data_version, configs))

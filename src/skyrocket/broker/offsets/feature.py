@@ -19,7 +19,7 @@ class OffsetsFeature(Feature):
         self._parts = parts
         self._offsets = parts.tables.offsets
         self._progress = OffsetProcessor(parts.store, parts.tables)
-        self._admin = OffsetAdminProcessor(parts.store, parts.tables, parts.identity)
+        self._admin = OffsetAdminProcessor(parts.store, parts.tables, parts.identity, parts.slices)
 
     def handlers(self) -> Handlers:
         return (*self._progress.handlers(), *self._admin.handlers(), serve(GetAllConsumerOffset, self.copy))

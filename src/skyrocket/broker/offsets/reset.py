@@ -4,8 +4,10 @@ reset     server side (default)     the broker remembers it; the next pull of ea
           through the clients       every member of the group is told at once; there must be some
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
+from skyrocket.broker.core.slices import Slices
 from skyrocket.broker.state.connected_clients import too_old
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.tables import Tables
@@ -32,13 +34,14 @@ from skyrocket.store.message_store import MessageStore
 class OffsetAdminProcessor:
     """Changes offsets of groups on behalf of operators."""
 
-    def __init__(self, store: MessageStore, tables: Tables, identity: BrokerIdentity) -> None:
+    def __init__(self, store: MessageStore, tables: Tables, identity: BrokerIdentity, slices: Slices) -> None:
         self._store = store
         self._topics = tables.topics
         self._groups = tables.groups
         self._offsets = tables.offsets
         self._consumers = tables.consumers
         self._identity = identity
+        self._slices = slices
 
     def handlers(self) -> Handlers:
         return (
@@ -49,19 +52,19 @@ class OffsetAdminProcessor:
 
     # ── reset ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def reset(self, _: Peer, header: ResetOffset, __: Body) -> ResetOffsets:
+    async def reset(self, _: Peer, header: ResetOffset, __: Body) -> ResetOffsets:
         """Move a group; the answer names the queues and where the group goes on in each."""
-        offsets = self._reset_here(header) if self._offsets.server_side_reset else self._reset_clients(header)
+        here = self._offsets.server_side_reset
+        offsets = await (self._reset_here(header) if here else self._reset_clients(header))
         return self._by_queue(header, offsets)
 
-    def _reset_here(self, header: ResetOffset) -> Mapping[int, int]:
+    async def _reset_here(self, header: ResetOffset) -> Mapping[int, int]:
         if self._identity.broker_id != 0:
             raise SystemFailure("Can not reset offset in slave broker")
         topic = self._topics.existing(header.topic, f"Topic {header.topic} does not exist")
         self._groups.existing(header.group, f"Group {header.group} does not exist")
         if header.queue_id < 0:
-            queues = range(topic.read_queues)
-            offsets = {queue_id: self._offset_at(header, queue_id) for queue_id in queues}
+            offsets = await self._of_each(range(topic.read_queues), partial(self._offset_at, header))
         elif header.offset is None or header.offset == -1:
             offsets = {header.queue_id: self._offset_at(header, header.queue_id)}
         else:
@@ -84,12 +87,12 @@ class OffsetAdminProcessor:
             return self._store.max_offset(header.topic, queue_id)
         return max(self._store.offset_by_time(header.topic, queue_id, header.timestamp), 0)
 
-    def _reset_clients(self, header: ResetOffset) -> Mapping[int, int]:
+    async def _reset_clients(self, header: ResetOffset) -> Mapping[int, int]:
         """Tell all members; raises when there are none, or one is too old to understand: then nobody is told."""
         topic = self._topics.existing(
             header.topic, f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}"
         )
-        offsets = {queue_id: self._client_offset(header, queue_id) for queue_id in range(topic.write_queues)}
+        offsets = await self._of_each(range(topic.write_queues), partial(self._client_offset, header))
         members = self._consumers.find_group(header.group)
         if members is None:
             raise ConsumerNotOnline(
@@ -106,6 +109,9 @@ class OffsetAdminProcessor:
             is_cpp = client.language == LanguageCode.CPP.name
             client.connection.send_oneway(told, _as_list(by_queue) if is_cpp else RESET_OFFSETS.encode(by_queue))
         return offsets
+
+    async def _of_each(self, queues: range, offset: Callable[[int], int]) -> dict[int, int]:
+        return dict(zip(queues, await self._slices.map(offset, queues), strict=True))
 
     def _client_offset(self, header: ResetOffset, queue_id: int) -> int:
         committed = self._offsets.committed(header.group, header.topic, queue_id)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import GROUP_ATTRIBUTES, changed_attributes
 from skyrocket.broker.state.names import SYSTEM_GROUP_PREFIX, check_group_name, is_good_group_name
+from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
 from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
@@ -60,11 +61,13 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
         *,
         auto_create: bool = True,
         auto_create_system: bool = True,
+        queue_limit: QueueLimit | None = None,
         save_at_once: bool = True,
     ) -> None:
         super().__init__(file, clock, save_at_once=save_at_once)
         self.auto_create = auto_create
         self.auto_create_system = auto_create_system
+        self._queue_limit = queue_limit or QueueLimit()
         self._built_in = {name: SubscriptionGroup(name) for name in built_in}
         self._groups = dict(self._built_in)
         self._forbidden: dict[str, dict[str, int]] = {}
@@ -140,7 +143,7 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
     def update(self, group: SubscriptionGroup) -> None:
         """Create or change a group; the keys of its attributes carry signs (see `attributes`).
 
-        Raises InvalidParameter for the name, SystemFailure for attributes.
+        Raises InvalidParameter for the name and the number of queues, SystemFailure for attributes.
         """
         self.update_all([group])
 
@@ -148,6 +151,9 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
         """The same for many at once: all of them or none."""
         for group in groups:
             check_group_name(group.name)
+            current = self._groups.get(group.name)
+            has = 0 if current is None else current.retry_queues
+            self._queue_limit.check(f"The retry topic of group[{group.name}]", group.retry_queues, has)
         merged = [self._merged(group) for group in groups]
         self._groups.update((group.name, group) for group in merged)
         if merged:

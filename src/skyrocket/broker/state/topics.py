@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import TOPIC_ATTRIBUTES, changed_attributes
 from skyrocket.broker.state.names import CLOSED_TO_CLIENTS, check_topic_name
+from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import TEMPLATE_TOPIC
 from skyrocket.clock import Clock
@@ -48,12 +49,14 @@ class TopicTable(SavedTable[Topics]):
         auto_create: bool = True,
         guard_system_topics: bool = True,
         allow_mixed_type: bool = True,
+        queue_limit: QueueLimit | None = None,
         save_at_once: bool = True,
     ) -> None:
         super().__init__(file, clock, save_at_once=save_at_once)
         self.auto_create = auto_create
         self.guard_system_topics = guard_system_topics
         self.allow_mixed_type = allow_mixed_type
+        self.queue_limit = queue_limit or QueueLimit()
         self._built_in = {config.name: config for config in built_in}
         self._topics = dict(self._built_in)
         self._sendable: dict[str, TopicConfig] = {}  # those of the table that clients have been let send to
@@ -212,6 +215,9 @@ class TopicTable(SavedTable[Topics]):
             raise InvalidParameter("MIXED message type is not supported.")
         if not is_valid_permission(config.permission) or config.read_queues < 0 or config.write_queues < 0:
             raise InvalidParameter(f"The topic[{config.name}] has an invalid permission or number of queues.")
+        current = self._topics.get(config.name)
+        has = 0 if current is None else max(current.read_queues, current.write_queues)
+        self.queue_limit.check(f"The topic[{config.name}]", max(config.read_queues, config.write_queues), has)
 
     def _merged(self, config: TopicConfig) -> TopicConfig:
         current = self._topics.get(config.name)

@@ -60,22 +60,22 @@ class StatisticsProcessor:
         """One counter over the last minute, hour and day."""
         return self._counters.view(header.stats_name, header.stats_key)
 
-    def topic(self, _: Peer, header: GetTopicStatsInfo, __: Body) -> TopicStats:
+    async def topic(self, _: Peer, header: GetTopicStatsInfo, __: Body) -> TopicStats:
         """Where the queues of a topic begin and end."""
-        return self._lag.topic(header.topic)
+        return await self._lag.topic(header.topic)
 
-    def group(self, _: Peer, header: GetConsumeStats, __: Body) -> ConsumeStats:
+    async def group(self, _: Peer, header: GetConsumeStats, __: Body) -> ConsumeStats:
         """How far a group lags; one that nobody knows has an empty table."""
         named = [header.topic or "", *(header.topic_list or "").split(";")]
         topics = [name for name in dict.fromkeys(named) if name.strip()]
-        return self._lag.group(header.consumer_group, topics or self._offsets.topics_of(header.consumer_group))
+        return await self._lag.group(header.consumer_group, topics or self._offsets.topics_of(header.consumer_group))
 
     async def all_groups(self, _: Peer, header: GetBrokerConsumeStats, __: Body) -> BrokerConsumeStats:
         """How far all groups lag; others are served between one group and the next."""
         by_group: list[dict[str, list[ConsumeStats]]] = []
         lag = inflight = 0
         for group in tuple(self._groups.groups):
-            stats = list(self._lag.topics_of_group(group, only_ordered=header.is_order))
+            stats = await self._lag.topics_of_group(group, only_ordered=header.is_order)
             by_group.append({group: stats})
             for each in (queue for topic in stats for queue in topic.offsets.values()):
                 lag += each.broker_offset - each.consumer_offset
@@ -83,6 +83,6 @@ class StatisticsProcessor:
             await asyncio.sleep(0)
         return BrokerConsumeStats(tuple(by_group), str(self._identity.address), lag, inflight)
 
-    def time_spans(self, _: Peer, header: QueryConsumeTimeSpan, __: Body) -> ConsumeTimeSpans:
+    async def time_spans(self, _: Peer, header: QueryConsumeTimeSpan, __: Body) -> ConsumeTimeSpans:
         """How old the messages of a topic's queues are, and those that a group has reached."""
-        return self._lag.time_spans(header.topic, header.group)
+        return await self._lag.time_spans(header.topic, header.group)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from skyrocket.broker.core.slices import Slices
 from skyrocket.broker.state.counters import GROUP_GET_NUMS, TOPIC_PUT_NUMS, Counters
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
@@ -30,6 +31,7 @@ class Lag:
         counters: Counters,
         clock: Clock,
         broker_name: str,
+        slices: Slices,
     ) -> None:
         self._store = store
         self._topics = tables.topics
@@ -38,39 +40,45 @@ class Lag:
         self._counters = counters
         self._clock = clock
         self._broker_name = broker_name
+        self._slices = slices
         self._times = TimeSearch(store.by_physical_offset, Disk(), nearest=False)
 
-    def topic(self, topic: str) -> TopicStats:
+    async def topic(self, topic: str) -> TopicStats:
         """GET_TOPIC_STATS_INFO; raises TopicNotExist."""
         config = self._topics.existing(topic, f"topic[{topic}] not exist")
-        offsets = {}
-        for queue_id in range(config.write_queues):
+
+        def offset(queue_id: int) -> tuple[MessageQueue, TopicOffset]:
             low, high = self._range(topic, queue_id)
             last_stored_ms = self._stored_ms(topic, queue_id, high - 1)
-            offsets[self._queue(topic, queue_id)] = TopicOffset(low, high, max(last_stored_ms, 0))
-        return TopicStats(offsets, self._counters.rate(TOPIC_PUT_NUMS, topic))
+            return self._queue(topic, queue_id), TopicOffset(low, high, max(last_stored_ms, 0))
 
-    def group(self, group: str, topics: Iterable[str]) -> ConsumeStats:
+        offsets = await self._slices.map(offset, range(config.write_queues))
+        return TopicStats(dict(offsets), self._counters.rate(TOPIC_PUT_NUMS, topic))
+
+    async def group(self, group: str, topics: Iterable[str]) -> ConsumeStats:
         """GET_CONSUME_STATS: the read queues of these topics, of one group."""
-        offsets: dict[MessageQueue, OffsetLag] = {}
-        rate = 0.0
-        for config in self._consumed(group, topics):
-            queues = range(config.read_queues)
-            offsets.update(
-                (self._queue(config.name, queue_id), self._lag(group, config.name, queue_id)) for queue_id in queues
-            )
-            rate += self._counters.rate(GROUP_GET_NUMS, f"{config.name}@{group}")
-        return ConsumeStats(offsets, rate)
+        consumed = list(self._consumed(group, topics))
+        queues = (self._queue(config.name, queue_id) for config in consumed for queue_id in range(config.read_queues))
+        lags = await self._lags(group, queues)
+        return ConsumeStats(lags, sum(self._pull_rate(config.name, group) for config in consumed))
 
-    def topics_of_group(self, group: str, *, only_ordered: bool) -> Iterator[ConsumeStats]:
+    async def topics_of_group(self, group: str, *, only_ordered: bool) -> list[ConsumeStats]:
         """GET_BROKER_CONSUME_STATS: the topics of one group, each by itself; those without queues are left out."""
-        for config in self._consumed(group, self._offsets.topics_of(group)):
-            if only_ordered and not config.ordered:
-                continue
-            queues = range(config.write_queues)
-            lags = {self._queue(config.name, queue_id): self._lag(group, config.name, queue_id) for queue_id in queues}
-            if lags:
-                yield ConsumeStats(lags, self._counters.rate(GROUP_GET_NUMS, f"{config.name}@{group}"))
+        found = []
+        for config in list(self._consumed(group, self._offsets.topics_of(group))):
+            if config.write_queues > 0 and (config.ordered or not only_ordered):
+                queues = (self._queue(config.name, queue_id) for queue_id in range(config.write_queues))
+                found.append(ConsumeStats(await self._lags(group, queues), self._pull_rate(config.name, group)))
+        return found
+
+    async def _lags(self, group: str, queues: Iterable[MessageQueue]) -> dict[MessageQueue, OffsetLag]:
+        def lag(queue: MessageQueue) -> tuple[MessageQueue, OffsetLag]:
+            return queue, self._lag(group, queue.topic, queue.queue_id)
+
+        return dict(await self._slices.map(lag, queues))
+
+    def _pull_rate(self, topic: str, group: str) -> float:
+        return self._counters.rate(GROUP_GET_NUMS, f"{topic}@{group}")
 
     def _consumed(self, group: str, topics: Iterable[str]) -> Iterator[TopicConfig]:
         """Topics that there are; of a group with members only those that it still subscribes to."""
@@ -92,11 +100,13 @@ class Lag:
             last_timestamp=max(self._stored_ms(topic, queue_id, committed - 1), 0),
         )
 
-    def time_spans(self, topic: str, group: str) -> ConsumeTimeSpans:
+    async def time_spans(self, topic: str, group: str) -> ConsumeTimeSpans:
         """QUERY_CONSUME_TIME_SPAN; raises TopicNotExist. Times of what is not there are -1."""
         config = self._topics.existing(topic, f"topic[{topic}] not exist")
         now_ms = self._clock.now_ms()
-        spans = [self._time_span(topic, group, queue_id, now_ms) for queue_id in range(config.write_queues)]
+        spans = await self._slices.map(
+            lambda queue_id: self._time_span(topic, group, queue_id, now_ms), range(config.write_queues)
+        )
         return ConsumeTimeSpans(tuple(spans))
 
     def _time_span(self, topic: str, group: str, queue_id: int, now_ms: int) -> QueueTimeSpan:

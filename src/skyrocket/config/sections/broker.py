@@ -50,6 +50,14 @@ class BrokerConfig:
     # topics and groups
     auto_create_topic: bool = setting(True, key="autoCreateTopicEnable", help="a first message creates its topic")
     default_topic_queues: int = setting(8, key="defaultTopicQueueNums", min=1, help="queues of such a topic, at most")
+    max_topic_queues: int = setting(
+        4096,
+        ours=True,
+        key="maxTopicQueueNums",
+        min=1,
+        max=1_000_000,
+        help="queues to read or write that operators may give a topic, at most; wider topics stay as they are",
+    )
     auto_create_group: bool = setting(
         True, key="autoCreateSubscriptionGroup", help="a first heartbeat or pull creates its group"
     )
