@@ -5,11 +5,13 @@ import selectors
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, Self
 
-from skyrocket.protocol.frames import encode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.protocol.requests.header import Request
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.exchange import command_of
@@ -113,3 +115,43 @@ class Flood:
         written = connection.send(unsent)
         self.sent += written
         self._unsent[connection] = unsent[written:]
+
+
+class Askers:
+    """Asks on every connection and waits for the answer, again and again, until the block ends.
+
+    `answers` are the codes of all answers, by how often they came.
+    """
+
+    def __init__(self, sockets: Sequence[socket.socket], request: bytes) -> None:
+        self.answers: Counter[int] = Counter()
+        self._request = request
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(each,), name="asker") for each in sockets]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, connection: socket.socket) -> None:
+        while not self._stopping.is_set():
+            self.answers[ask(connection, self._request).code] += 1
+
+
+def ask(connection: socket.socket, request: bytes) -> RemotingCommand:
+    """One request and its answer."""
+    frames = FrameReader()
+    connection.settimeout(60.0)
+    connection.sendall(request)
+    while True:
+        data = connection.recv(_READ_SIZE)
+        if not data:
+            raise ConnectionResetError("the server closed the connection instead of an answer")
+        for answer in frames.receive(data):
+            return answer

@@ -157,6 +157,9 @@ if TYPE_CHECKING:
         RequestTimeout as RequestTimeout,
     )
     from skyrocket.client.core.errors import (
+        RouteTooWide as RouteTooWide,
+    )
+    from skyrocket.client.core.errors import (
         SendFailed as SendFailed,
     )
     from skyrocket.client.core.errors import (
@@ -240,7 +243,7 @@ _NAMES: Final = {
         "AlreadyStarted BrokerAbsent BrokerRefused ClientError CredentialsDiffer ForkedClient "
         "GroupInUse IllegalName IllegalSubscription NameServersDiffer NoNameServer NoRoute "
         "NotDeadLetter NotOffered NotRunning NotWritable PopNotOffered ReceiptExpired RequestTimeout "
-        "SendFailed SendTimeout TooManyInFlight WrongUse"
+        "RouteTooWide SendFailed SendTimeout TooManyInFlight WrongUse"
     ),
     "client.exactly_once": "Once Outbox OutboxRelay",
     "client.consumer.handlers": (

@@ -10,7 +10,7 @@ from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
 from skyrocket.protocol.bodies.statistics import TOPIC_STATS
-from skyrocket.protocol.errors import InvalidParameter
+from skyrocket.protocol.errors import InvalidParameter, SystemBusy
 from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
 from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
 from skyrocket.protocol.requests.admin_topics import GetTopicStatsInfo, UpdateAndCreateTopic
@@ -95,4 +95,16 @@ async def test_only_one_long_walk_has_a_slice_in_a_turn() -> None:
 
     first, second = await asyncio.gather(slices.map(visit, ["a", "b", "c"]), slices.map(visit, ["x", "y"]))
     assert (first, second) == (["A", "B", "C"], ["X", "Y"])
-    assert visited == ["a", "x", "b", "c", "y"]  # each begins at once; the rest of one after the rest of the other
+    assert visited == ["a", "b", "c", "x", "y"]
+
+
+async def test_when_too_many_walks_wait_the_next_one_is_told_to_come_later() -> None:
+    clock = FakeClock()
+    slices = Slices(clock)
+
+    def visit(_: int) -> None:
+        clock.advance(seconds=1)
+
+    outcomes = await asyncio.gather(*(slices.map(visit, range(2)) for _ in range(70)), return_exceptions=True)
+    assert [isinstance(outcome, SystemBusy) for outcome in outcomes] == [False] * 64 + [True] * 6
+    assert await slices.map(visit, range(2)) == [None, None]

@@ -20,6 +20,7 @@ from skyrocket.client import (
     ProducerSettings,
     PushConsumer,
     PushConsumerSettings,
+    RouteTooWide,
     SendFailed,
 )
 from skyrocket.client.core.errors import Attempt
@@ -75,6 +76,21 @@ async def test_a_topic_that_may_not_be_written(tmp_path: Path) -> None:
         )
         await admin.create_topic("Archive", 4)  # as the text says
         assert (await producer.send(Message("Archive", b"x"))).is_durable
+
+
+async def test_a_topic_with_more_queues_than_a_client_can_hold(tmp_path: Path) -> None:
+    wide = BrokerConfig(max_topic_queues=1_000_000)
+    async with (
+        cluster(tmp_path, config=wide) as given,
+        Admin(given.names) as admin,
+        Producer("Shop", given.names) as producer,
+    ):
+        await admin.create_topic("Wide", 100_001)
+        assert await said(RouteTooWide, producer.send(Message("Wide", b"x"))) == (
+            "the route of topic Wide has 100001 queues, and a client takes 100000 at most: somebody gave the topic "
+            "a wrong number of queues, or the name server is not yours; look at it with `mqadmin topicRoute` and "
+            "lower the numbers with `mqadmin updateTopic`"
+        )
 
 
 async def test_a_group_that_may_not_consume(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,7 +25,7 @@ from skyrocket.client.consumer.start_position import timestamp_ms
 from skyrocket.client.consumer.subscription import SqlFilter, differences, subscription_of
 from skyrocket.client.consumer.subscription_check import contradictions
 from skyrocket.client.core.client_id import client_id_of
-from skyrocket.client.core.errors import IllegalName, IllegalSubscription, WrongUse
+from skyrocket.client.core.errors import IllegalName, IllegalSubscription, RouteTooWide, WrongUse
 from skyrocket.client.core.message import Message, property_text
 from skyrocket.client.core.name_servers import lookup_url
 from skyrocket.client.core.names import check_creatable, check_group, check_sendable, check_topic, unwrap, wrap
@@ -166,6 +167,20 @@ def test_sends_need_a_master_and_reads_do_not() -> None:
         ("b", 0),
         ("slave", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"queues": (QueueData(broker_name="b", read_queues=4, write_queues=2**31 - 1, permission=6),)},
+        {"queues": tuple(QueueData(f"b{number}", 60_000, 1, 6) for number in range(2))},
+        {"order_topic_conf": "b:2147483647"},
+        {"mappings_by_broker": {"a": {"totalQueues": 2**31 - 1, "bname": "a"}}},
+    ],
+)
+def test_a_route_with_more_queues_than_a_client_can_hold_is_refused_before_they_are_made(rest: dict[str, Any]) -> None:
+    with pytest.raises(RouteTooWide, match=r"topic T has \d+ queues.*100000 at most.*updateTopic"):
+        route_of("T", replace(route_data(), **rest))
 
 
 def test_an_ordered_topic_names_its_queues_itself() -> None:

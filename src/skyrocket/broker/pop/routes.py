@@ -9,7 +9,7 @@ from skyrocket.clock import Clock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic_config import PERM_READ
 from skyrocket.protocol.bodies.route import TOPIC_ROUTE, TopicRoute
-from skyrocket.protocol.errors import RequestError, TopicNotExist
+from skyrocket.protocol.errors import RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
@@ -19,6 +19,7 @@ _logger = logging.getLogger(__name__)
 _FRESH_SECONDS: Final = 30.0
 _TIMEOUT_SECONDS: Final = 3.0
 _MAX_KNOWN: Final = 10_000
+_MAX_QUEUES: Final = 100_000  # of one topic on all brokers
 
 
 class QueueRoutes:
@@ -40,7 +41,7 @@ class QueueRoutes:
         self._known: dict[str, tuple[float, tuple[MessageQueue, ...]]] = {}
 
     async def of(self, topic: str) -> Sequence[MessageQueue] | None:
-        """The readable queues; None when nobody knows the topic."""
+        """The readable queues; None when nobody knows the topic; raises SystemFailure for too many."""
         if not self._name_servers:
             return self._own(topic)
         known = self._known.get(topic)
@@ -54,6 +55,9 @@ class QueueRoutes:
             return None
         if route is None:  # nobody answers: what was true half a minute ago is better than nothing
             return known[1] if known is not None else self._own(topic)
+        count = sum(max(data.read_queues, 0) for data in route.queues)
+        if count > _MAX_QUEUES:
+            raise SystemFailure(f"topic[{topic}] has {count} queues, and {_MAX_QUEUES} at most can be shared out")
         queues = _readable_queues(topic, route)
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()

@@ -1,13 +1,20 @@
 """What tools ask about a broker: how it is, how its topics fill, how far groups lag, what it has counted."""
 
 import asyncio
+from typing import Final, TypeVar
 
+from skyrocket.broker.core.slices import Slices
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.statistics.lag import Lag
 from skyrocket.broker.statistics.runtime_info import RuntimeInfo
+from skyrocket.protocol.bodies.json_body import JsonBody
 from skyrocket.protocol.bodies.statistics import (
+    BROKER_CONSUME_STATS,
+    CONSUME_STATS,
+    CONSUME_TIME_SPANS,
+    TOPIC_STATS,
     BrokerConsumeStats,
     BrokerStatsData,
     ConsumeStats,
@@ -23,6 +30,10 @@ from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
 
+B = TypeVar("B")
+
+_SHORT_QUEUES: Final = 256
+
 
 class StatisticsProcessor:
     """Reads what others count."""
@@ -34,6 +45,7 @@ class StatisticsProcessor:
         lag: Lag,
         tables: Tables,
         identity: BrokerIdentity,
+        slices: Slices,
     ) -> None:
         self._runtime_info = runtime_info
         self._counters = counters
@@ -41,6 +53,7 @@ class StatisticsProcessor:
         self._groups = tables.groups
         self._offsets = tables.offsets
         self._identity = identity
+        self._slices = slices
 
     def handlers(self) -> Handlers:
         return (
@@ -60,29 +73,40 @@ class StatisticsProcessor:
         """One counter over the last minute, hour and day."""
         return self._counters.view(header.stats_name, header.stats_key)
 
-    async def topic(self, _: Peer, header: GetTopicStatsInfo, __: Body) -> TopicStats:
+    async def topic(self, _: Peer, header: GetTopicStatsInfo, __: Body) -> TopicStats | bytes:
         """Where the queues of a topic begin and end."""
-        return await self._lag.topic(header.topic)
+        stats = await self._lag.topic(header.topic)
+        return await self._short(TOPIC_STATS, stats, len(stats.offsets))
 
-    async def group(self, _: Peer, header: GetConsumeStats, __: Body) -> ConsumeStats:
+    async def group(self, _: Peer, header: GetConsumeStats, __: Body) -> ConsumeStats | bytes:
         """How far a group lags; one that nobody knows has an empty table."""
         named = [header.topic or "", *(header.topic_list or "").split(";")]
         topics = [name for name in dict.fromkeys(named) if name.strip()]
-        return await self._lag.group(header.consumer_group, topics or self._offsets.topics_of(header.consumer_group))
+        stats = await self._lag.group(header.consumer_group, topics or self._offsets.topics_of(header.consumer_group))
+        return await self._short(CONSUME_STATS, stats, len(stats.offsets))
 
-    async def all_groups(self, _: Peer, header: GetBrokerConsumeStats, __: Body) -> BrokerConsumeStats:
+    async def all_groups(self, _: Peer, header: GetBrokerConsumeStats, __: Body) -> BrokerConsumeStats | bytes:
         """How far all groups lag; others are served between one group and the next."""
         by_group: list[dict[str, list[ConsumeStats]]] = []
-        lag = inflight = 0
+        lag = inflight = queues = 0
         for group in tuple(self._groups.groups):
             stats = await self._lag.topics_of_group(group, only_ordered=header.is_order)
             by_group.append({group: stats})
             for each in (queue for topic in stats for queue in topic.offsets.values()):
+                queues += 1
                 lag += each.broker_offset - each.consumer_offset
                 inflight += (each.pull_offset or 0) - each.consumer_offset
             await asyncio.sleep(0)
-        return BrokerConsumeStats(tuple(by_group), str(self._identity.address), lag, inflight)
+        found = BrokerConsumeStats(tuple(by_group), str(self._identity.address), lag, inflight)
+        return await self._short(BROKER_CONSUME_STATS, found, queues)
 
-    async def time_spans(self, _: Peer, header: QueryConsumeTimeSpan, __: Body) -> ConsumeTimeSpans:
+    async def time_spans(self, _: Peer, header: QueryConsumeTimeSpan, __: Body) -> ConsumeTimeSpans | bytes:
         """How old the messages of a topic's queues are, and those that a group has reached."""
-        return await self._lag.time_spans(header.topic, header.group)
+        found = await self._lag.time_spans(header.topic, header.group)
+        return await self._short(CONSUME_TIME_SPANS, found, len(found.spans))
+
+    async def _short(self, body: JsonBody[B], content: B, queues: int) -> B | bytes:
+        """The content itself, or its JSON if that is long work."""
+        if queues <= _SHORT_QUEUES:
+            return content
+        return await self._slices.in_thread(lambda: body.encode(content))

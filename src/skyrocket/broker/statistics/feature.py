@@ -27,7 +27,7 @@ class StatisticsFeature(Feature):
         self.sampling = Sampling(clock, store.statistics, parts.counters, self._forget_unused)
         self.runtime_info = RuntimeInfo(store, self.sampling, clock, parts.classes, parts.features)
         lag = Lag(store, tables, parts.counters, clock, identity.broker_name, parts.slices)
-        self._processor = StatisticsProcessor(self.runtime_info, parts.counters, lag, tables, identity)
+        self._processor = StatisticsProcessor(self.runtime_info, parts.counters, lag, tables, identity, parts.slices)
         self._metrics = MessageMetrics(store, tables, parts.counters, clock)
         self._common_labels = {
             "cluster": identity.cluster_name,

@@ -5,7 +5,8 @@ ClientError
 │   ├── IllegalName   NotRunning   AlreadyStarted   GroupInUse   IllegalSubscription   ForkedClient
 ├── NoNameServer      none configured, or none answers
 ├── NoRoute           the name servers know no queue of the topic
-│   └── NotWritable   they know some, but none that may be written to
+│   ├── NotWritable   they know some, but none that may be written to
+│   └── RouteTooWide  they name more queues than a client can hold
 ├── BrokerAbsent      a queue's broker has no address that would do
 ├── BrokerRefused     a broker answered with an error code
 │   ├── PopNotOffered it is too old to know pop
@@ -119,6 +120,20 @@ class NotWritable(NoRoute):
             f"topic {topic} cannot be written to: {state or 'its route is empty'}; writing needs a master, write "
             f"queues and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, or start the "
             "master",
+        )
+
+
+class RouteTooWide(NoRoute):
+    """A route with so many queues that keeping them would cost the client its memory."""
+
+    def __init__(self, topic: str, queues: int, most: int) -> None:
+        self.topic = topic
+        self.queues = queues
+        ClientError.__init__(
+            self,
+            f"the route of topic {topic} has {queues} queues, and a client takes {most} at most: somebody gave the "
+            "topic a wrong number of queues, or the name server is not yours; look at it with `mqadmin topicRoute` and "
+            "lower the numbers with `mqadmin updateTopic`",
         )
 
 

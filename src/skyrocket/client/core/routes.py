@@ -8,13 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from skyrocket.client.core.errors import RouteTooWide
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic_config import PERM_READ, PERM_WRITE
 from skyrocket.protocol.bodies.route import TopicRoute
 
 MASTER_ID: Final = 0
 LOGICAL_PREFIX: Final = "__syslo__"
+MAX_QUEUES: Final = 100_000  # of one route: a cluster of 24 brokers with as many each as a broker allows
 _GLOBAL_SCOPE: Final = "__global__"
+_INT_DIGITS: Final = 10  # Java's int
 _NO_LEADER: Final = "__syslo__none__"
 
 
@@ -31,7 +34,10 @@ class Route:
 
 
 def route_of(topic: str, data: TopicRoute) -> Route:
-    """A route with its queues."""
+    """A route with its queues; raises RouteTooWide before any is made."""
+    queues = queue_count(data)
+    if queues > MAX_QUEUES:
+        raise RouteTooWide(topic, queues, MAX_QUEUES)
     data = replace(
         data,
         queues=tuple(sorted(data.queues, key=lambda queue: queue.broker_name)),
@@ -49,13 +55,28 @@ def route_of(topic: str, data: TopicRoute) -> Route:
     )
 
 
+def queue_count(data: TopicRoute) -> int:
+    """How many queues a route names, whichever of its parts will count."""
+    mapped = (int(info.get("totalQueues") or 0) for info in (data.mappings_by_broker or {}).values())
+    return max(
+        sum(max(queues.read_queues, queues.write_queues, 0) for queues in data.queues),
+        sum(count for _, count in _ordered_counts(data.order_topic_conf or "")),
+        max(mapped, default=0),
+    )
+
+
 def ordered_queues(topic: str, text: str) -> Iterable[MessageQueue]:
     """The queues of `broker-a:4;broker-b:2`."""
+    for broker_name, count in _ordered_counts(text):
+        for queue_id in range(count):
+            yield MessageQueue(topic, broker_name, queue_id)
+
+
+def _ordered_counts(text: str) -> Iterable[tuple[str, int]]:
     for part in text.split(";"):
         broker_name, colon, count = part.partition(":")
-        if colon and count.strip().isdecimal():
-            for queue_id in range(int(count)):
-                yield MessageQueue(topic, broker_name, queue_id)
+        if colon and count.strip().isdecimal() and len(count.strip()) <= _INT_DIGITS:
+            yield broker_name, int(count)
 
 
 def writable_queues(topic: str, data: TopicRoute) -> Iterable[MessageQueue]:

@@ -15,6 +15,7 @@ from skyrocket.client.core.errors import (
     NoRoute,
     NotRunning,
     NotWritable,
+    RouteTooWide,
     SendFailed,
     SendTimeout,
 )
@@ -100,6 +101,8 @@ class Sender:
             return known
         try:
             route = await self._instance.route(topic, fresh=topic in self._instance.routes)
+        except RouteTooWide:
+            raise
         except NoRoute:
             template = await self._instance.template_route(topic, self._rules.template_queues)
             return self._publish(topic, template, is_guess=True)
