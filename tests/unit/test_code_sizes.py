@@ -27,7 +27,6 @@ KNOWN: set[str] = {
     "client/consumer/puller.py:Puller",
     "client/sending/retrying_sender.py:send",
     "protocol/command.py:RemotingCommand",
-    "store/commit_log.py:append",
     "store/message_store.py",
 }
 

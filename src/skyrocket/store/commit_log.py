@@ -23,7 +23,7 @@ from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcChe
 from skyrocket.store.allocator import FileAllocator, PreparedFile
 from skyrocket.store.disk import Disk
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
-from skyrocket.store.topic_queue import TopicQueue
+from skyrocket.store.record_tuples import ROW_BODY, ROW_PROPERTIES, DispatchItem, Row
 from skyrocket.store.transient_pool import TransientPool
 
 _HEAD_V4 = HEADS[0]
@@ -50,16 +50,6 @@ class PutMessage:
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
     store_host: bytes | None = None  # the broker's own when None
-
-
-# A record to append: queue, body, properties, flag, sysFlag, born timestamp, born host, reconsume times, prepared
-# transaction offset, store host (None: the broker's own), and by how many messages the queue's offset advances (1 but
-# for inner batches). A plain tuple: one is made for every message.
-Row = tuple[TopicQueue, bytes, bytes, int, int, int, bytes, int, int, bytes | None, int]
-
-# What queues and index need to know of a record: queue, physical offset, size, store timestamp, queue offset,
-# properties, sysFlag. A plain tuple: one is made for every message.
-DispatchItem = tuple[TopicQueue, int, int, int, int, bytes, int]
 
 
 class CommitLog:
@@ -161,26 +151,12 @@ class CommitLog:
         parts: list[bytes] = []
         error: OSError | StoreError | None = None
         with self.lock:
-            now = self._now_ms()
-            if now < self.last_store_timestamp:  # the clock was set back: store times never are
-                now = self.last_store_timestamp
-            self.last_store_timestamp = self.append_began_ms = now
+            self.append_began_ms = now = self._store_time()
             first = start = self.written_offset  # the parts collected go to first … start
             soft_end = self._soft_end
             own_host = self._store_host
-            for (
-                queue,
-                body,
-                properties,
-                flag,
-                sys_flag,
-                born_timestamp,
-                born_host,
-                reconsume_times,
-                prepared_offset,
-                store_host,
-                messages,
-            ) in rows:
+            for row in rows:
+                queue, body, properties, flag, sys_flag, born_at, born_host, retries, prepared, store_host, count = row
                 if store_host is None:
                     store_host = own_host
                 sys_flag &= _NOT_HOST_BITS
@@ -191,9 +167,9 @@ class CommitLog:
                 pack_head = _pack_head_v4
                 if len(born_host) != 8 or len(store_host) != 8:
                     sys_flag |= (len(born_host) == 20) << 4 | (len(store_host) == 20) << 5
-                    head = HEADS[sys_flag >> 4 & 3]
-                    pack_head = head.pack
-                    size += head.size - _HEAD_V4.size
+                    wide = HEADS[sys_flag >> 4 & 3]
+                    pack_head = wide.pack
+                    size += wide.size - _HEAD_V4.size
                 if start + size > soft_end:
                     if parts:
                         self._copy(first, start, parts)
@@ -207,30 +183,12 @@ class CommitLog:
                     queue_offset = 0
                 else:
                     queue_offset = queue.next_offset
-                    queue.next_offset = queue_offset + messages
-                parts += (
-                    pack_head(
-                        size,
-                        queue.record_magic,
-                        crc32(body) & 0x7FFFFFFF,
-                        queue.queue_id,
-                        flag,
-                        queue_offset,
-                        start,
-                        sys_flag,
-                        born_timestamp,
-                        born_host,
-                        now,
-                        store_host,
-                        reconsume_times,
-                        prepared_offset,
-                        body_length,
-                    ),
-                    body,
-                    topic_part,
-                    _pack_length(properties_length),
-                    properties,
-                )
+                    queue.next_offset = queue_offset + count
+                head = pack_head(
+                    size, queue.record_magic, crc32(body) & 0x7FFFFFFF, queue.queue_id, flag, queue_offset, start,
+                    sys_flag, born_at, born_host, now, store_host, retries, prepared, body_length,
+                )  # fmt: skip
+                parts += (head, body, topic_part, _pack_length(properties_length), properties)
                 if self._seal_records:
                     parts[-5:] = [_sealed(_join(parts[-5:]))]
                 items.append((queue, start, size, now, queue_offset, properties, sys_flag))
@@ -240,6 +198,11 @@ class CommitLog:
             self.pending += items
             self.append_began_ms = 0
         return items, error
+
+    def _store_time(self) -> int:
+        """The time of the records that are appended now. The clock may be set back: store times never go back."""
+        self.last_store_timestamp = max(self._now_ms(), self.last_store_timestamp)
+        return self.last_store_timestamp
 
     def _copy(self, first: int, end: int, parts: list[bytes]) -> None:
         """Put collected records into the map and let readers see them."""
@@ -255,7 +218,7 @@ class CommitLog:
         queue, _, _, _, _, _, born_host, _, _, store_host, _ = rows[0]  # a batch is of one client and for one queue
         head = HEADS[(len(born_host) == 20) | (len(store_host or self._store_host) == 20) << 1]
         total = len(rows) * (head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size)
-        total += sum([len(row[1]) + len(row[2]) for row in rows])
+        total += sum([len(row[ROW_BODY]) + len(row[ROW_PROPERTIES]) for row in rows])
         with self.lock:
             if self.written_offset + total > self._soft_end:
                 self._make_room(total)

@@ -16,9 +16,10 @@ from skyrocket.format.queue_entry import ENTRY
 from skyrocket.format.record import RecordHead, WalkEnd
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
-from skyrocket.store.commit_log import CommitLog, DispatchItem
+from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.index import Index
 from skyrocket.store.queue_table import QueueKey, QueueTable
+from skyrocket.store.record_tuples import QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -69,7 +70,7 @@ class Dispatcher:
                 if replicated:
                     self._continue_after(items)
                 done += len(items)
-                self.dispatched_offset = max(self.dispatched_offset, items[-1][1] + items[-1][2])
+                self.dispatched_offset = max(self.dispatched_offset, end_offset(items[-1]))
             if self._index is not None and self._index.overdue:
                 self._index.catch_up()
         return done
@@ -80,8 +81,8 @@ class Dispatcher:
             return []
         pending = self._log.pending
         items = pending[:_BATCH]
-        if items and items[-1][1] + items[-1][2] > limit:
-            items = [item for item in items if item[1] + item[2] <= limit]
+        if items and end_offset(items[-1]) > limit:
+            items = [item for item in items if end_offset(item) <= limit]
         del pending[: len(items)]
         return items
 
@@ -107,8 +108,8 @@ class Dispatcher:
 
     def _continue_after(self, items: Sequence[DispatchItem]) -> None:
         """A replica that becomes the master goes on with the offsets and times of what it received."""
-        self._log.last_store_timestamp = max(self._log.last_store_timestamp, items[-1][3])
-        for queue in {item[0] for item in items}:
+        self._log.last_store_timestamp = max(self._log.last_store_timestamp, items[-1][STORE_TIMESTAMP])
+        for queue in {item[QUEUE] for item in items}:
             queue.next_offset = max(queue.next_offset, queue.max_offset)
 
     def item(self, head: RecordHead) -> DispatchItem:
@@ -139,7 +140,7 @@ class Dispatcher:
             self._buffered_bytes = 0
         if self._index is not None:
             self._index.add(items)
-        self.dispatched_timestamp = items[-1][3]
+        self.dispatched_timestamp = items[-1][STORE_TIMESTAMP]
         for listener in self.listeners:
             try:
                 listener(items)

@@ -18,10 +18,10 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.format import index_layout as layout
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.index_layout import IndexHeader
-from skyrocket.store.commit_log import DispatchItem
 from skyrocket.store.disk import Disk
 from skyrocket.store.index_file import IndexFile
 from skyrocket.store.index_keys import key_hashes
+from skyrocket.store.record_tuples import PHYSICAL_OFFSET, SYS_FLAG, DispatchItem
 
 log = logging.getLogger(__name__)
 
@@ -175,11 +175,12 @@ class Index:
 
     def _build(self, items: Sequence[DispatchItem]) -> None:
         skip = self._skip_before
-        if skip >= 0 or any(item[6] & flags.TRANSACTION_MASK == flags.TRANSACTION_ROLLBACK for item in items):
+        if skip >= 0 or any(item[SYS_FLAG] & flags.TRANSACTION_MASK == flags.TRANSACTION_ROLLBACK for item in items):
             items = [
                 item
                 for item in items
-                if item[1] >= skip and item[6] & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK
+                if item[PHYSICAL_OFFSET] >= skip
+                and item[SYS_FLAG] & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK
             ]
             if not items:
                 return

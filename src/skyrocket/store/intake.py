@@ -19,10 +19,11 @@ from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
-from skyrocket.store.commit_log import CommitLog, DispatchItem, PutMessage, Row
+from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.dispatcher import light_queue_keys
 from skyrocket.store.flusher import Flusher
 from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE_OFFSET, STORE_TIMESTAMP, DispatchItem, Row, end_offset
 from skyrocket.store.results import BatchPutResult, Durability, PutResult, PutStatus
 from skyrocket.store.retention import Cleaner
 from skyrocket.store.statistics import Statistics
@@ -167,8 +168,15 @@ class Intake:
             self._flusher.wake()
         self.after_put()
         durability = self._reached
-        end = items[-1][1] + items[-1][2]
-        return BatchPutResult(PutStatus.PUT_OK, [item[1] for item in items], items[0][4], items[0][3], durability, end)
+        end = end_offset(items[-1])
+        return BatchPutResult(
+            PutStatus.PUT_OK,
+            [item[PHYSICAL_OFFSET] for item in items],
+            items[0][QUEUE_OFFSET],
+            items[0][STORE_TIMESTAMP],
+            durability,
+            end,
+        )
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes that a master sent; queues and index are then built from them here."""

@@ -23,7 +23,7 @@ from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
 from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
 from skyrocket.store.checkpoint_file import CheckpointFile
-from skyrocket.store.commit_log import CommitLog, DispatchItem, PutMessage, Row
+from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.directory import StoreDirectory
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, Listener
@@ -34,6 +34,7 @@ from skyrocket.store.layout import StorePaths
 from skyrocket.store.manifest import Manifest, load_manifest, queue_key, save_manifest
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.reader import EntryFilter, Reader, RecordFilter
+from skyrocket.store.record_tuples import DispatchItem, Row
 from skyrocket.store.recovery import Recovery, RecoveryReport
 from skyrocket.store.results import BatchPutResult, Boundary, Durability, GetResult, PutResult, PutStatus
 from skyrocket.store.retention import Cleaner, CleanReport

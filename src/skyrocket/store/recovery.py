@@ -24,13 +24,14 @@ from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format.checkpoint import Checkpoint
 from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
 from skyrocket.format.record_search import possible_records
-from skyrocket.store.commit_log import CommitLog, DispatchItem
+from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher
 from skyrocket.store.index import Index
 from skyrocket.store.manifest import Manifest
 from skyrocket.store.mapped_file_queue import MappedFile
 from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.seal import seal_of
 
 log = logging.getLogger(__name__)

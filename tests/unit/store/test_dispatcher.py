@@ -11,9 +11,10 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.java_hash import java_hash
 from skyrocket.model.delay_level import parse_delay_levels
 from skyrocket.model.topic import SCHEDULE_TOPIC
-from skyrocket.store.commit_log import DispatchItem, PutMessage
+from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
+from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.results import GetStatus, PutStatus
 from tests.unit.store.stores import TOPIC, Stores, bodies, fill_files, message, put, record
 

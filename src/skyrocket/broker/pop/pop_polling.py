@@ -24,7 +24,7 @@ from skyrocket.model.pop_retry import normal_topic
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.store.commit_log import DispatchItem
+from skyrocket.store.record_tuples import PROPERTIES, QUEUE, QUEUE_OFFSET, DispatchItem
 
 ANY_QUEUE: Final = -1
 _TICK_SECONDS: Final = 0.05
@@ -116,9 +116,9 @@ class HeldPops:
             return
         woken: set[tuple[str, int]] = set()  # the first takes what came together, or wakes the next
         for item in items:
-            topic, queue_id = item[0].topic, item[0].queue_id
+            topic, queue_id = item[QUEUE].topic, item[QUEUE].queue_id
             if topic.startswith(RETRY_PREFIX):
-                group = (find_property(item[5], b"ORIGIN_GROUP") or b"").decode("utf-8", "replace")
+                group = (find_property(item[PROPERTIES], b"ORIGIN_GROUP") or b"").decode("utf-8", "replace")
                 origin = normal_topic(topic, group)
                 if group and origin != topic and (topic, 0) not in woken and self.wake(origin, group, queue_id):
                     woken.add((topic, 0))
@@ -229,14 +229,14 @@ class HeldPops:
 
 
 def _is_for(wanted: MessageFilter, item: DispatchItem) -> bool:
-    if item[4] % _FORCE_EVERY == 0:
+    if item[QUEUE_OFFSET] % _FORCE_EVERY == 0:
         return True
     codes, has_properties = wanted
     if has_properties is not None:
-        return has_properties(item[5])
+        return has_properties(item[PROPERTIES])
     if codes is None:
         return True
-    tags = find_property(item[5], b"TAGS")
+    tags = find_property(item[PROPERTIES], b"TAGS")
     return (0 if tags is None else java_hash(tags.decode("utf-8", "replace"))) in codes
 
 

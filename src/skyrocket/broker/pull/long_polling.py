@@ -17,7 +17,7 @@ from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.store.commit_log import DispatchItem
+from skyrocket.store.record_tuples import PROPERTIES, QUEUE, QUEUE_OFFSET, DispatchItem
 
 CHECK_SECONDS = 5.0
 _TICK_SECONDS = 0.5  # how exactly time-outs are kept; RocketMQ: 5 s
@@ -61,7 +61,7 @@ class LongPolling:
             return
         news: dict[QueueKey, list[DispatchItem]] = {}
         for item in items:
-            key = (item[0].topic, item[0].queue_id)
+            key = (item[QUEUE].topic, item[QUEUE].queue_id)
             if key in self._held:
                 news.setdefault(key, []).append(item)
         for key, records in news.items():
@@ -111,12 +111,12 @@ def _is_due(now: float, queue_end: int, pull: HeldPull) -> bool:
 
 def _wants_any(records: Sequence[DispatchItem], pull: HeldPull) -> bool:
     """Whether one of the new records is for this pull."""
-    if records[-1][4] < pull.queue_offset:
+    if records[-1][QUEUE_OFFSET] < pull.queue_offset:
         return False
     codes, has_properties = pull.wanted
     if has_properties is not None:
-        return any(has_properties(record[5]) for record in records)
-    return codes is None or any(_tags_code(record[5]) in codes for record in records)
+        return any(has_properties(record[PROPERTIES]) for record in records)
+    return codes is None or any(_tags_code(record[PROPERTIES]) in codes for record in records)
 
 
 def _tags_code(properties: bytes) -> int:

@@ -46,8 +46,9 @@ from skyrocket.protocol.send_shapes import ShapedSend
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve_raw
-from skyrocket.store.commit_log import PutMessage, Row
+from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
+from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, Row, end_offset
 from skyrocket.store.results import PutStatus
 
 _logger = logging.getLogger(__name__)
@@ -381,12 +382,12 @@ class SendProcessor:
         prefix, head = self._answers.id_prefix, self._answers.single_head
         if self._waits or postponed:
             for number, ((later, unique_key), item) in enumerate(zip(senders, items, strict=False)):
-                message_id = f"{prefix}{item[1]:016X}"
-                queue_id, handle = postponed.get(number) or (item[0].queue_id, "")
-                stored = Stored(later, unique_key, queue_id, message_id, item[4], handle)
+                message_id = f"{prefix}{item[PHYSICAL_OFFSET]:016X}"
+                queue_id, handle = postponed.get(number) or (item[QUEUE].queue_id, "")
+                stored = Stored(later, unique_key, queue_id, message_id, item[QUEUE_OFFSET], handle)
                 if self._waits:
                     self._waiting.append(stored)
-                    self._waiting_end = item[1] + item[2]
+                    self._waiting_end = end_offset(item)
                 else:
                     self._answers.confirm(stored)
         else:

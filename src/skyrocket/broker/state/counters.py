@@ -21,7 +21,7 @@ from skyrocket.clock import Clock
 from skyrocket.format.properties import find_property
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
-from skyrocket.store.commit_log import DispatchItem
+from skyrocket.store.record_tuples import PROPERTIES, QUEUE, SIZE, DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
 
 _logger = logging.getLogger(__name__)
@@ -123,10 +123,10 @@ class Counters:
         with self._lock:
             puts = self._puts
             for record in records:
-                queue = record[0]
+                queue = record[QUEUE]
                 tally = puts[queue]
                 tally[0] += 1 if queue.simple else _messages_in(record)
-                tally[1] += record[2]
+                tally[1] += record[SIZE]
 
     def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int, milliseconds: float) -> None:
         """A pull found messages, and how long the store took to find them."""
@@ -313,5 +313,5 @@ def _no_pulls() -> list[float]:
 
 def _messages_in(record: DispatchItem) -> int:
     """A batch that is one record counts as the messages that it has."""
-    number = find_property(record[5], b"INNER_NUM")
+    number = find_property(record[PROPERTIES], b"INNER_NUM")
     return int(number) if number is not None and number.isdigit() else 1

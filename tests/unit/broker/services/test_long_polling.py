@@ -8,7 +8,7 @@ from skyrocket.format.java_hash import java_hash
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
-from skyrocket.store.commit_log import DispatchItem
+from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.testing.clock import FakeClock
 from tests.unit.broker.state.files import FakeChannel
 

@@ -7,8 +7,8 @@ import pytest
 from skyrocket.broker.state.counters import Counters
 from skyrocket.protocol.bodies.statistics import StatsItem
 from skyrocket.protocol.errors import SystemFailure
-from skyrocket.store.commit_log import DispatchItem
 from skyrocket.store.entry_files import EntryFiles
+from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.testing.clock import FakeClock
 
