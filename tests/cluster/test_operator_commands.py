@@ -146,7 +146,7 @@ def test_timers_are_listed_soonest_first_and_taken_back_by_id_or_handle(rocketmq
     assert "no message 00000000000000000000000000000000 waits" in unknown.errors
     wrong = skyrocket(rocketmq, "timers", "recall", "nonsense")
     assert wrong.code == 2
-    assert "is no recall handle" in wrong.errors
+    assert "is not a recall handle" in wrong.errors
 
 
 def test_what_pops_leave_with_the_timer_is_not_shown(rocketmq: LocalCluster) -> None:
@@ -173,7 +173,7 @@ def test_a_broker_that_takes_nothing_back_is_told_what_to_set(rocketmq: LocalClu
         rocketmq.advance(seconds=1)
         with pytest.raises(ClientError, match="set recallMessageEnable=true there"):
             admin.recall(receipt.message_id)
-        with pytest.raises(WrongUse, match="is no recall handle"):
+        with pytest.raises(WrongUse, match="is not a recall handle"):
             admin.recall("djEg")
 
 

@@ -430,7 +430,7 @@ def test_a_recall_handle_names_its_topic_and_broker() -> None:
     handle = "djEgVG9waWNUZXN0IGJyb2tlci1hIDE3MDAwMDAwMDAwMDAgN0YwMDAwMDEwMDAxMThCNEFBQzIwMDAwMDAwMTAwMDA="
     assert recalled_place(handle) == ("TopicTest", "broker-a")
     for wrong in ("", "nonsense", "djEgVG9waWM=", "ü"):
-        with pytest.raises(WrongUse, match="is no recall handle: take it from the receipt of a delayed message"):
+        with pytest.raises(WrongUse, match="is not a recall handle: take it from the receipt of a delayed message"):
             recalled_place(wrong)
 
 

@@ -23,6 +23,7 @@ from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import REAL_TOPIC
 from skyrocket.format.record import read_head
 from skyrocket.model.topic import is_system_topic
 from skyrocket.protocol.signing import Credentials, Signer
@@ -130,7 +131,7 @@ def topic_of_record(store: MessageStore, physical_offset: int) -> str | None:
     if head is None:
         return None
     topic = head.topic.decode("utf-8", "replace")
-    real = find_property(head.properties, b"REAL_TOPIC") if is_system_topic(topic) else None
+    real = find_property(head.properties, REAL_TOPIC) if is_system_topic(topic) else None
     return topic if real is None else real.decode("utf-8", "replace")
 
 

@@ -24,6 +24,7 @@ from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import REAL_QUEUE_ID, REAL_TOPIC
 from skyrocket.format.queue_entry import ENTRY, PREFILL_SIZE
 from skyrocket.model.topic import SCHEDULE_TOPIC
 from skyrocket.store.commit_log import PutMessage
@@ -326,7 +327,7 @@ class DelayLevels:
 
 def _real_place(properties: bytes) -> tuple[str, int]:
     """Where a delayed message belongs. RocketMQ: the properties that say so are delivered with it, and so is DELAY."""
-    topic, queue_id = find_property(properties, b"REAL_TOPIC"), find_property(properties, b"REAL_QID")
+    topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QUEUE_ID)
     if topic is None or queue_id is None or not queue_id.isdigit():
         raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {queue_id!r}")
     return topic.decode("utf-8", "replace"), int(queue_id)

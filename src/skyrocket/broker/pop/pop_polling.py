@@ -20,6 +20,7 @@ from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import ORIGIN_GROUP, TAGS
 from skyrocket.model.pop_retry import normal_topic
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.remoting.answers import LaterAnswer
@@ -118,7 +119,7 @@ class HeldPops:
         for item in items:
             topic, queue_id = item[QUEUE].topic, item[QUEUE].queue_id
             if topic.startswith(RETRY_PREFIX):
-                group = (find_property(item[PROPERTIES], b"ORIGIN_GROUP") or b"").decode("utf-8", "replace")
+                group = (find_property(item[PROPERTIES], ORIGIN_GROUP) or b"").decode("utf-8", "replace")
                 origin = normal_topic(topic, group)
                 if group and origin != topic and (topic, 0) not in woken and self.wake(origin, group, queue_id):
                     woken.add((topic, 0))
@@ -236,7 +237,7 @@ def _is_for(wanted: MessageFilter, item: DispatchItem) -> bool:
         return has_properties(item[PROPERTIES])
     if codes is None:
         return True
-    tags = find_property(item[PROPERTIES], b"TAGS")
+    tags = find_property(item[PROPERTIES], TAGS)
     return (0 if tags is None else java_hash(tags.decode("utf-8", "replace"))) in codes
 
 

@@ -22,6 +22,7 @@ from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.errors import CorruptRecord, MessageRefused
 from skyrocket.format.crc import CRC_PROPERTY
 from skyrocket.format.properties import without_property
+from skyrocket.format.property_bytes import POP_RECEIPT
 from skyrocket.format.record import QUEUE_OFFSET_AT, decode_record, encode_record, record_properties
 from skyrocket.format.revive_log import CheckPoint, CheckPointKey
 from skyrocket.model.pop_retry import RetryMark, retry_mark
@@ -257,7 +258,7 @@ def as_message_of(topic: str, record: memoryview, receipt: str) -> bytes | memor
     properties = without_property(record_properties(record), CRC_PROPERTY)
     try:
         message = replace(decode_record(record, check_crc=True), topic=topic)
-        return encode_record(message, with_replaced(properties, b"POP_CK", receipt.encode()))
+        return encode_record(message, with_replaced(properties, POP_RECEIPT, receipt.encode()))
     except (CorruptRecord, MessageRefused) as error:
         _logger.error("a message of a retry topic leaves as it is reason=%s", error)
         return record

@@ -29,6 +29,7 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
 from skyrocket.format.properties import MAX_BYTES, find_property
+from skyrocket.format.property_bytes import ORIGIN_GROUP
 from skyrocket.format.record import decode_record
 from skyrocket.format.revive_log import (
     ACK_TAG,
@@ -39,6 +40,7 @@ from skyrocket.format.revive_log import (
     decode_acknowledgement,
     decode_check_point,
 )
+from skyrocket.model import property_names as names
 from skyrocket.model.pop_retry import normal_topic, pop_retry_topic
 from skyrocket.protocol.errors import RequestError
 from skyrocket.store.commit_log import PutMessage
@@ -181,7 +183,7 @@ class ReviveService:
     def _note(self, queue: ReviveQueue, offset: int, record: memoryview) -> None:
         try:
             message = decode_record(record, check_crc=True)
-            deliver = message.properties.get("TIMER_DELIVER_MS", "")
+            deliver = message.properties.get(names.TIMER_DELIVER_MS, "")
             if deliver.isdigit():
                 queue.end_ms = max(queue.end_ms, int(deliver))
             tag = message.tags or ""
@@ -276,7 +278,7 @@ class ReviveService:
                 error,
             )
             return None
-        properties = with_replaced(message.properties, b"ORIGIN_GROUP", key.group.encode())
+        properties = with_replaced(message.properties, ORIGIN_GROUP, key.group.encode())
         if message.reconsume_times == 0 or find_property(properties, b"1ST_POP_TIME") is None:
             properties = with_replaced(properties, b"1ST_POP_TIME", b"%d" % key.pop_time)
         if len(properties) <= MAX_BYTES:  # better without these than not at all

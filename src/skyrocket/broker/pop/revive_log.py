@@ -13,6 +13,7 @@ from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.clock import Clock
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.revive_log import CHECK_POINT_TAG, Acknowledgement, CheckPoint
+from skyrocket.model import property_names as names
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
@@ -60,7 +61,7 @@ class ReviveLog:
         return self._store.put_group(messages)
 
     def _message(self, queue_id: int, body: bytes, tag: str, unique_key: str, deliver_ms: int) -> PutMessage:
-        properties = {"TIMER_DELIVER_MS": str(max(deliver_ms, 0)), "UNIQ_KEY": unique_key, "TAGS": tag}
+        properties = {names.TIMER_DELIVER_MS: str(max(deliver_ms, 0)), names.UNIQUE_KEY: unique_key, names.TAGS: tag}
         return PutMessage(
             self.topic,
             queue_id,

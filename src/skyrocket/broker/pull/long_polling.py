@@ -15,6 +15,7 @@ from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.clock import ServiceClock
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import TAGS
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
 from skyrocket.store.record_tuples import PROPERTIES, QUEUE, QUEUE_OFFSET, DispatchItem
@@ -120,5 +121,5 @@ def _wants_any(records: Sequence[DispatchItem], pull: HeldPull) -> bool:
 
 
 def _tags_code(properties: bytes) -> int:
-    tags = find_property(properties, b"TAGS")
+    tags = find_property(properties, TAGS)
     return 0 if tags is None else java_hash(tags.decode("utf-8", "replace"))

@@ -17,16 +17,19 @@ from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
 from skyrocket.protocol.requests.answer_template import AnswerTemplate
-from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage, PullMessageAnswer
+from skyrocket.protocol.requests.pulling import (
+    COMMIT_OFFSET,
+    SUSPEND,
+    WITH_SUBSCRIPTION,
+    LitePullMessage,
+    PullMessage,
+    PullMessageAnswer,
+)
 from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import RawHandler
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetResult, GetStatus
-
-COMMIT_OFFSET: Final = 0x1  # bits of a pull's sysFlag
-SUSPEND: Final = 0x2
-SUBSCRIPTION: Final = 0x4
 
 _HEADERS: Final[dict[int, type[PullMessage]]] = {
     RequestCode.PULL_MESSAGE: PullMessage,
@@ -143,7 +146,7 @@ class PullProcessor:
                     f"queueId[{header.queue_id}] is illegal, topic:[{topic.name}] "
                     f"topicConfig.readQueueNums:[{topic.read_queues}] consumer:[/{peer.remote_address}]"
                 )
-            if header.sys_flag & SUBSCRIPTION:
+            if header.sys_flag & WITH_SUBSCRIPTION:
                 subscription = self._subscriptions.of_request(header.topic, header.subscription, header.expression_type)
                 self._consumers.note_subscription(header.consumer_group, subscription)
                 wanted = self._subscriptions.filter_of(subscription, lenient=True)

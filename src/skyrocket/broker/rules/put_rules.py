@@ -15,6 +15,17 @@ from typing import Final, Protocol
 from skyrocket.errors import ConfigError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.property_bytes import (
+    DELAY_LEVEL,
+    KEYS,
+    PRIORITY,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TIMER_OUT_MS,
+    TIMER_REQUESTS,
+    TRANSACTION_PREPARED,
+    UNIQUE_KEY,
+)
 from skyrocket.model.delay_level import parse_delay_levels
 from skyrocket.model.message_type import MessageType, mismatch, type_of
 from skyrocket.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, is_system_topic
@@ -22,12 +33,6 @@ from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.errors import MessageIllegal, SystemFailure
 from skyrocket.store.commit_log import PutMessage
 
-DELAY: Final = b"DELAY"
-REAL_TOPIC: Final = b"REAL_TOPIC"
-REAL_QUEUE_ID: Final = b"REAL_QID"
-
-_PRIORITY: Final = b"_SYS_MSG_PRIORITY_"
-_TIMER_REQUESTS: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,10}")
 _INT_MAX: Final = 2**31 - 1
 
@@ -38,8 +43,8 @@ def is_special(properties: bytes) -> bool:
 
 
 def delay_level(properties: bytes) -> int:
-    """The level that a message asks for, 0 without one; raises SystemFailure for what is no number."""
-    text = find_property(properties, DELAY)
+    """The level that a message asks for, 0 without one; raises SystemFailure for a value that is not a number."""
+    text = find_property(properties, DELAY_LEVEL)
     if text is None:
         return 0
     if _NUMBER.fullmatch(text) is None or not -_INT_MAX - 1 <= (level := int(text)) <= _INT_MAX:
@@ -51,11 +56,11 @@ def delay_level(properties: bytes) -> int:
 
 def queue_by_priority(properties: bytes, queue_id: int, write_queues: int) -> tuple[int, bytes]:
     """The queue of a single message, and its properties: a priority chooses the queue, but not of special kinds."""
-    text = find_property(properties, _PRIORITY) or b""
+    text = find_property(properties, PRIORITY) or b""
     if _NUMBER.fullmatch(text) is None or not 0 <= (priority := int(text)) <= _INT_MAX:
         return queue_id, properties  # RocketMQ: what is no priority is stored and ignored
     if message_type(properties) is not MessageType.PRIORITY:
-        return queue_id, without_property(properties, _PRIORITY)
+        return queue_id, without_property(properties, PRIORITY)
     return min(priority, max(write_queues - 1, 0)), properties
 
 
@@ -65,12 +70,12 @@ def message_type(properties: bytes) -> MessageType:
 
 
 def _is_half(properties: bytes) -> bool:
-    return (find_property(properties, b"TRAN_MSG") or b"").lower() == b"true"
+    return (find_property(properties, TRANSACTION_PREPARED) or b"").lower() == b"true"
 
 
 def check_key(topic: TopicConfig, properties: bytes) -> None:
     """Raises MessageIllegal for a message without key in a topic that keeps the last message of each key."""
-    if is_compacted(topic) and not (find_property(properties, b"KEYS") or b"").strip():
+    if is_compacted(topic) and not (find_property(properties, KEYS) or b"").strip():
         raise MessageIllegal("Required message key is missing")
 
 
@@ -188,11 +193,11 @@ class PutRules:
     def _delay(self, message: PutMessage, level: int) -> None:
         properties = message.properties
         if b"TIMER_DEL" in properties:
-            for name in _TIMER_REQUESTS:
+            for name in TIMER_REQUESTS:
                 properties = without_property(properties, name)
         if level > len(self.delays_ms):
             level = len(self.delays_ms)
-            properties = with_replaced(properties, DELAY, b"%d" % level)
+            properties = with_replaced(properties, DELAY_LEVEL, b"%d" % level)
         properties = with_replaced(properties, REAL_TOPIC, message.topic.encode())
         message.properties = with_replaced(properties, REAL_QUEUE_ID, b"%d" % message.queue_id)
         message.topic = SCHEDULE_TOPIC
@@ -201,7 +206,7 @@ class PutRules:
 
 def _become_half(message: PutMessage) -> None:
     properties = message.properties
-    unique_key = find_property(properties, b"UNIQ_KEY")
+    unique_key = find_property(properties, UNIQUE_KEY)
     if unique_key is not None:
         properties = with_replaced(properties, b"__transactionId__", unique_key)
     properties = with_replaced(properties, REAL_TOPIC, message.topic.encode())
@@ -219,9 +224,9 @@ class _NoTimers:
     is_behind = False
 
     def park(self, message: PutMessage) -> None:
-        if message.topic == TIMER_TOPIC or find_property(message.properties, b"TIMER_OUT_MS") is not None:
+        if message.topic == TIMER_TOPIC or find_property(message.properties, TIMER_OUT_MS) is not None:
             return
-        for name in _TIMER_REQUESTS:
+        for name in TIMER_REQUESTS:
             text = find_property(message.properties, name)
             if text is not None:
                 self.step_for(name, text)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from skyrocket.filtering.sql92 import SqlError, compile_filter
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import RETRY_TOPIC
 from skyrocket.format.record import record_properties
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.subscription import ALL_TAGS, SubscriptionData
@@ -79,7 +80,7 @@ class Subscriptions:
             return wanted
 
         def test(properties: bytes) -> bool:
-            origin = (find_property(properties, b"RETRY_TOPIC") or b"").decode("utf-8", "replace")
+            origin = (find_property(properties, RETRY_TOPIC) or b"").decode("utf-8", "replace")
             subscription = by_topic.get(origin)
             if subscription is None or subscription.expression_type in _TAG_KINDS:
                 return True

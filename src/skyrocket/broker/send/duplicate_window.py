@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import SEND_PRODUCER_ID, SEND_SEQUENCE
 from skyrocket.format.record import RecordHead
 from skyrocket.format.record_search import possible_records
 from skyrocket.model.message import Host
@@ -24,13 +25,11 @@ from skyrocket.store.commit_log import CommitLog
 
 _logger = logging.getLogger(__name__)
 
-SEQUENCE: Final = b"SKY_MSG_SEQ"
-_PRODUCER_ID: Final = b"SKY_MSG_PID"
 _LONGEST_PRODUCER_ID: Final = 200
 _MOST_DIGITS: Final = 18
 TAIL_BYTES: Final = 64 << 20
 
-_MARKER: Final = re.compile(re.escape(SEQUENCE + b"\x01"))
+_MARKER: Final = re.compile(re.escape(SEND_SEQUENCE + b"\x01"))
 
 
 class ProducerQueue(NamedTuple):
@@ -64,8 +63,8 @@ def number_of(topic: str, queue_id: int, properties: bytes) -> Number | None:
 
     Retries of consumers carry the properties of the first message: their numbers mean nothing.
     """
-    sequence = find_property(properties, SEQUENCE)
-    producer_id = find_property(properties, _PRODUCER_ID)
+    sequence = find_property(properties, SEND_SEQUENCE)
+    producer_id = find_property(properties, SEND_PRODUCER_ID)
     if sequence is None or producer_id is None or topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         return None
     if not sequence.isdigit() or len(sequence) > _MOST_DIGITS or len(producer_id) > _LONGEST_PRODUCER_ID:
@@ -159,5 +158,5 @@ def _numbered_records(log: CommitLog, offset: int) -> Iterator[RecordHead]:
             first = next(possible_records(view, 0, len(view), offset), None)
             walked = None if first is None else log.walk(offset + first)
             if walked is not None:
-                yield from (head for head in walked[0] if SEQUENCE in head.properties)
+                yield from (head for head in walked[0] if SEND_SEQUENCE in head.properties)
         offset = following

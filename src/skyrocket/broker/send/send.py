@@ -21,12 +21,11 @@ from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_refusals import put_refusal
 from skyrocket.broker.rules.put_rules import PutRules, check_key, is_compacted, is_special, queue_by_priority
-from skyrocket.broker.send.duplicate_window import SEQUENCE, DuplicateWindow, Number, Receipt, number_of
+from skyrocket.broker.send.duplicate_window import DuplicateWindow, Number, Receipt, number_of
 from skyrocket.broker.send.send_answers import SendAnswers, Stored
 from skyrocket.broker.send.waiting_places import Destination, Postponed, WaitingPlaces
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
 from skyrocket.broker.state.tables import Tables
-from skyrocket.broker.timer.recall_handle import recall_handle
 from skyrocket.clock import Clock
 from skyrocket.config.sections import FlushDiskType
 from skyrocket.errors import DataError
@@ -35,6 +34,8 @@ from skyrocket.format.batch import BatchElement, decode_batch
 from skyrocket.format.message_id import UniqueKeyGenerator
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.property_bytes import SEND_SEQUENCE
+from skyrocket.format.recall_handle import recall_handle
 from skyrocket.format.record import pack_host
 from skyrocket.model.topic import DLQ_PREFIX, MAX_TOPIC_BYTES, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from skyrocket.model.topic_config import MULTI_TAG, TopicConfig
@@ -312,7 +313,7 @@ class SendProcessor:
             if is_special(properties):
                 self._rules.apply(message)
         number = None
-        if SEQUENCE in properties and not header.batch:
+        if SEND_SEQUENCE in properties and not header.batch:
             number = number_of(header.topic, queue_id, properties)
         return _Kept(LaterAnswer(request), message, elements, queue_id, unique_key, wait != b"false", number)
 

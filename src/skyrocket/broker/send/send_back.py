@@ -10,7 +10,7 @@ import logging
 import random
 from collections import Counter
 
-from skyrocket.broker.rules.put_rules import DELAY, PutRules, with_replaced
+from skyrocket.broker.rules.put_rules import PutRules, with_replaced
 from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.live_settings import LiveSettings
@@ -18,6 +18,7 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.errors import CorruptRecord
 from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import DELAY_LEVEL
 from skyrocket.format.record import unpack_host
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
@@ -106,7 +107,7 @@ class SendBackProcessor:
         properties = with_replaced(message.properties, b"RETRY_TOPIC", consumed_topic)
         properties = with_replaced(properties, b"ORIGIN_MESSAGE_ID", origin)
         properties = with_replaced(properties, b"WAIT", b"false")
-        message.properties = with_replaced(properties, DELAY, b"%d" % level)
+        message.properties = with_replaced(properties, DELAY_LEVEL, b"%d" % level)
         message.reconsume_times += 1
         if is_dead:
             message.topic = self._topics.ensure(DLQ_PREFIX + group.name, DEAD_LETTER_QUEUES).name

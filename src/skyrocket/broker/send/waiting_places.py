@@ -8,7 +8,7 @@ import re
 from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_rules import PutRules, is_special, real_place
-from skyrocket.broker.timer.recall_handle import handle_from, handle_head, recall_handle
+from skyrocket.format.recall_handle import handle_from, handle_head, recall_handle
 from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.queue_table import QueueKey

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 from skyrocket.broker.state.spans import HOUR_MS, MINUTE_MS, Item, Span
 from skyrocket.clock import Clock
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import INNER_NUM
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.store.record_tuples import PROPERTIES, QUEUE, SIZE, DispatchItem
@@ -313,5 +314,5 @@ def _no_pulls() -> list[float]:
 
 def _messages_in(record: DispatchItem) -> int:
     """A batch that is one record counts as the messages that it has."""
-    number = find_property(record[PROPERTIES], b"INNER_NUM")
+    number = find_property(record[PROPERTIES], INNER_NUM)
     return int(number) if number is not None and number.isdigit() else 1

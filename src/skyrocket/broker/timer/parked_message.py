@@ -7,16 +7,21 @@ from typing import Final, NamedTuple
 from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.errors import DataError
 from skyrocket.format.properties import MAX_BYTES, find_property, with_property, without_property
+from skyrocket.format.property_bytes import (
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TIMER_DELETE_UNIQUE_KEY,
+    TIMER_DEQUEUED_MS,
+    TIMER_ENQUEUED_MS,
+    TIMER_OUT_MS,
+    TIMER_ROLLS,
+    UNIQUE_KEY,
+)
 from skyrocket.format.record import record_properties
 from skyrocket.format.timer_log import TimerUnit
 from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.store.commit_log import PutMessage
 
-OUT_MS: Final = b"TIMER_OUT_MS"
-CANCELLED_KEY: Final = b"TIMER_DEL_UNIQKEY"
-_ENQUEUED_MS: Final = b"TIMER_ENQUEUE_MS"
-_DEQUEUED_MS: Final = b"TIMER_DEQUEUE_MS"
-_ROLLS: Final = b"TIMER_ROLL_TIMES"
 _MOST_DIGITS: Final = 15
 # As the rules write it behind what the sender and the broker have said.
 _USUAL_END: Final = re.compile(
@@ -44,30 +49,30 @@ def timer_request_of(record: memoryview) -> TimerRequest:
     """Raises DataError for a record that is no timer's."""
     properties = properties_of(record)
     usual = _USUAL_END.match(properties, properties.rfind(b"\x02TIMER_OUT_MS\x01"))
-    if usual is not None and CANCELLED_KEY not in properties:
+    if usual is not None and TIMER_DELETE_UNIQUE_KEY not in properties:
         return TimerRequest(int(usual[1]), usual[2], None)
-    text = find_property(properties, OUT_MS)
+    text = find_property(properties, TIMER_OUT_MS)
     if text is None or not text.isdigit() or len(text) > _MOST_DIGITS:
         raise DataError(f"its property TIMER_OUT_MS is {text!r}")
     return TimerRequest(
         int(text),
-        find_property(properties, b"REAL_TOPIC") or b"",
-        find_property(properties, CANCELLED_KEY) if CANCELLED_KEY in properties else None,
+        find_property(properties, REAL_TOPIC) or b"",
+        find_property(properties, TIMER_DELETE_UNIQUE_KEY) if TIMER_DELETE_UNIQUE_KEY in properties else None,
     )
 
 
 def cancels_in(record: memoryview) -> bytes:
     """The key that a cancel names, empty when it names none; raises DataError."""
-    return find_property(properties_of(record), CANCELLED_KEY) or b""
+    return find_property(properties_of(record), TIMER_DELETE_UNIQUE_KEY) or b""
 
 
 def is_cancelled(properties: bytes, cancelled: set[bytes]) -> bool:
     """Whether a message is meant by one of the cancels of its step: by its unique key, or by topic and key."""
-    key = find_property(properties, b"UNIQ_KEY")
+    key = find_property(properties, UNIQUE_KEY)
     if key is None:
         return False
     # RocketMQ 5.4: the key alone; 5.3.2 to 5.3.4: with the topic.
-    return key in cancelled or (find_property(properties, b"REAL_TOPIC") or b"") + b"+" + key in cancelled
+    return key in cancelled or (find_property(properties, REAL_TOPIC) or b"") + b"+" + key in cancelled
 
 
 def delivered(record: memoryview, unit: TimerUnit, now_ms: int) -> PutMessage:
@@ -75,11 +80,11 @@ def delivered(record: memoryview, unit: TimerUnit, now_ms: int) -> PutMessage:
     message, store_host = stored_copy(record)
     message.store_host = store_host
     before = message.properties
-    properties = _with(before, _ENQUEUED_MS, b"%d" % unit.write_time_ms)
-    properties = _with(properties, _DEQUEUED_MS, b"%d" % now_ms)
+    properties = _with(before, TIMER_ENQUEUED_MS, b"%d" % unit.write_time_ms)
+    properties = _with(properties, TIMER_DEQUEUED_MS, b"%d" % now_ms)
     if unit.rolls:
-        rolls = find_property(before, _ROLLS) or b"0"
-        properties = _with(properties, _ROLLS, b"%d" % (int(rolls) + 1 if rolls.isdigit() else 1))
+        rolls = find_property(before, TIMER_ROLLS) or b"0"
+        properties = _with(properties, TIMER_ROLLS, b"%d" % (int(rolls) + 1 if rolls.isdigit() else 1))
         message.topic, message.queue_id = TIMER_TOPIC, 0
     else:
         message.topic, message.queue_id = _real_place(before)
@@ -90,7 +95,7 @@ def delivered(record: memoryview, unit: TimerUnit, now_ms: int) -> PutMessage:
 
 def _real_place(properties: bytes) -> tuple[str, int]:
     """Where the message belongs. RocketMQ: the properties that say so are delivered with it."""
-    topic, queue_id = find_property(properties, b"REAL_TOPIC"), find_property(properties, b"REAL_QID")
+    topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QUEUE_ID)
     if topic is None or queue_id is None or not queue_id.isdigit():
         raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {queue_id!r}")
     return topic.decode("utf-8", "replace"), int(queue_id)

@@ -10,12 +10,21 @@ from typing import Final
 
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.broker.timer.recall_handle import RecallHandle, decode_handle
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
 from skyrocket.errors import DataError
 from skyrocket.format.properties import with_property
+from skyrocket.format.property_bytes import (
+    BORN_TIMESTAMP,
+    PRODUCER_GROUP,
+    TAGS,
+    TIMER_DELETE_UNIQUE_KEY,
+    TIMER_DELIVER_MS,
+    TRACE_CONTEXT,
+    UNIQUE_KEY,
+)
+from skyrocket.format.recall_handle import RecallHandle, decode_handle
 from skyrocket.format.record import pack_host
 from skyrocket.model.topic_config import PERM_WRITE
 from skyrocket.protocol.command import Body
@@ -112,13 +121,13 @@ class RecallProcessor:
         named = f"{handle.topic}+{key}" if self._limits.timer_cancel_with_topic else key
         properties = b""
         for name, value in (
-            (b"TAGS", "_RECALL_TAG_"),
-            (b"TIMER_DEL_UNIQKEY", named),
-            (b"UNIQ_KEY", key),
-            (b"TIMER_DELIVER_MS", handle.time),
-            (b"BORN_TIMESTAMP", str(now_ms)),
-            (b"TRACE_CONTEXT", ""),
-            (b"PGROUP", header.producer_group or ""),
+            (TAGS, "_RECALL_TAG_"),
+            (TIMER_DELETE_UNIQUE_KEY, named),
+            (UNIQUE_KEY, key),
+            (TIMER_DELIVER_MS, handle.time),
+            (BORN_TIMESTAMP, str(now_ms)),
+            (TRACE_CONTEXT, ""),
+            (PRODUCER_GROUP, header.producer_group or ""),
         ):
             properties = with_property(properties, name, value.encode())
         born_host = pack_host(packed_host(peer.remote_address))

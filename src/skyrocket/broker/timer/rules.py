@@ -12,17 +12,23 @@ import re
 from typing import Final
 
 from skyrocket.broker.rules.put_rules import real_place
-from skyrocket.broker.timer.parked_message import CANCELLED_KEY, OUT_MS
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.property_bytes import (
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TIMER_DELAY_SEC,
+    TIMER_DELETE_UNIQUE_KEY,
+    TIMER_DELIVER_MS,
+    TIMER_OUT_MS,
+    TIMER_REQUESTS,
+)
 from skyrocket.format.timer_wheel import parked_time_ms
 from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.protocol.errors import MessageIllegal, SystemFailure
 from skyrocket.store.commit_log import PutMessage
-
-REQUESTS: Final = (b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS", b"TIMER_DELIVER_MS")
 
 MANY_UNPARKED: Final = 1000  # timers that were sent and are not on the wheel yet
 _NO_LIMIT: Final = 2**31 - 1
@@ -57,10 +63,10 @@ class TimerRules:
     def park(self, message: PutMessage) -> None:
         """Let a message wait if it asks for it; raises MessageIllegal or SystemFailure."""
         properties = message.properties
-        has_waited = OUT_MS in properties and find_property(properties, OUT_MS) is not None
+        has_waited = TIMER_OUT_MS in properties and find_property(properties, TIMER_OUT_MS) is not None
         if message.topic == TIMER_TOPIC or has_waited:
             return
-        for asked in REQUESTS:
+        for asked in TIMER_REQUESTS:
             text = find_property(properties, asked) if asked in properties else None
             if text is not None:
                 break
@@ -68,13 +74,13 @@ class TimerRules:
             return
         out_ms = self.step_for(asked, text)
         if out_ms is None:
-            if find_property(properties, CANCELLED_KEY) is not None:
+            if find_property(properties, TIMER_DELETE_UNIQUE_KEY) is not None:
                 raise self._illegal()
             return
-        for name in (OUT_MS, b"REAL_TOPIC", b"REAL_QID"):
+        for name in (TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE_ID):
             if name in properties:
                 properties = without_property(properties, name)
-        properties = with_property(properties, OUT_MS, b"%d" % out_ms)
+        properties = with_property(properties, TIMER_OUT_MS, b"%d" % out_ms)
         message.properties = properties + real_place(message.topic, message.queue_id)
         message.topic, message.queue_id = TIMER_TOPIC, 0
 
@@ -95,9 +101,9 @@ class TimerRules:
     def _deliver_ms(self, asked: bytes, text: bytes, now_ms: int) -> int:
         if _NUMBER.fullmatch(text) is None:
             raise self._illegal()
-        if asked == b"TIMER_DELIVER_MS":
+        if asked == TIMER_DELIVER_MS:
             return int(text)
-        return now_ms + int(text) * (1000 if asked == b"TIMER_DELAY_SEC" else 1)
+        return now_ms + int(text) * (1000 if asked == TIMER_DELAY_SEC else 1)
 
     def _illegal(self) -> MessageIllegal:
         longest_ms = self._config.timer_max_delay_seconds * 1000

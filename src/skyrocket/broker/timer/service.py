@@ -31,6 +31,7 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import DataError, StoreError
 from skyrocket.format.record import QUEUE_OFFSET_AT, decode_record
 from skyrocket.format.timer_log import NO_POSITION, TimerUnit
+from skyrocket.model import property_names as names
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.timer.timer_files import Recovered, Snapshot, TimerFiles
 
@@ -301,9 +302,9 @@ class TimerService:
         queue_id = properties.get("REAL_QID", "0")
         return PendingTimer(
             timer_request_of(record).due_ms,
-            properties.get("REAL_TOPIC", ""),
+            properties.get(names.REAL_TOPIC, ""),
             int(queue_id) if queue_id.isdigit() else 0,
-            properties.get("UNIQ_KEY", ""),
+            properties.get(names.UNIQUE_KEY, ""),
             properties.get("KEYS", ""),
             unit.physical_offset,
             unit.rolls,

@@ -20,6 +20,7 @@ from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import REAL_TOPIC
 from skyrocket.format.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
@@ -256,7 +257,7 @@ class StepDelivery:
             if record is None:
                 raise DataError(f"the log has no record at {unit.physical_offset}")
             properties = properties_of(record)
-            topic = (find_property(properties, b"REAL_TOPIC") or b"").decode("utf-8", "replace")
+            topic = (find_property(properties, REAL_TOPIC) or b"").decode("utf-8", "replace")
             if unit.deletes and not unit.rolls:
                 return _Passed(step, left, unit, topic, _Fate.CANCEL)
             if step.cancelled and not unit.rolls and is_cancelled(properties, step.cancelled):

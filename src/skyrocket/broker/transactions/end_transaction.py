@@ -15,6 +15,7 @@ from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import PRODUCER_GROUP
 from skyrocket.model.topic import HALF_TOPIC
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import (
@@ -89,7 +90,7 @@ class EndTransactionProcessor:
         age_ms = self._clock.now_ms() - half.message.born_timestamp
         if not header.from_transaction_check and immunity_ms is not None and age_ms > immunity_ms:
             raise IllegalOperation
-        if find_property(half.message.properties, b"PGROUP") != header.producer_group.encode():
+        if find_property(half.message.properties, PRODUCER_GROUP) != header.producer_group.encode():
             raise SystemFailure("The producer group wrong")
         if half.queue_offset != header.tran_state_table_offset:
             raise SystemFailure("The transaction state table offset wrong")

@@ -11,12 +11,23 @@ Copies are what RocketMQ writes, but for the application's flag: RocketMQ's copi
 from dataclasses import dataclass, replace
 from typing import Final
 
-from skyrocket.broker.rules.put_rules import REAL_QUEUE_ID, REAL_TOPIC, with_replaced
+from skyrocket.broker.rules.put_rules import with_replaced
 from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import find_property, without_property
+from skyrocket.format.property_bytes import (
+    CHECK_IMMUNITY_SECONDS,
+    HALF_QUEUE_OFFSET,
+    KEYS,
+    PRODUCER_GROUP,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TRANSACTION_CHECK_TIMES,
+    UNIQUE_KEY,
+    WAIT_STORE_OK,
+)
 from skyrocket.format.record import (
     PHYSICAL_OFFSET_AT,
     QUEUE_OFFSET_AT,
@@ -31,10 +42,6 @@ from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.results import PutResult
 
 HALF_QUEUE: Final = 0
-
-_CHECKS: Final = b"TRANSACTION_CHECK_TIMES"
-_IMMUNITY: Final = b"CHECK_IMMUNITY_TIME_IN_SECONDS"
-_FIRST_OFFSET: Final = b"TRAN_PREPARED_QUEUE_OFFSET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +58,29 @@ class HalfMessage:
     @property
     def unique_key(self) -> bytes:
         """The same for all copies of a half; it is the transaction's id."""
-        return find_property(self.message.properties, b"UNIQ_KEY") or b""
+        return find_property(self.message.properties, UNIQUE_KEY) or b""
 
     @property
     def producer_group(self) -> str:
-        return _text(find_property(self.message.properties, b"PGROUP"))
+        return _text(find_property(self.message.properties, PRODUCER_GROUP))
 
     @property
     def keys(self) -> str:
-        return _text(find_property(self.message.properties, b"KEYS"))
+        return _text(find_property(self.message.properties, KEYS))
 
     @property
     def checks(self) -> int:
         """How often it was passed over, with or without a question; RocketMQ counts both."""
-        return _number(find_property(self.message.properties, _CHECKS)) or 0
+        return _number(find_property(self.message.properties, TRANSACTION_CHECK_TIMES)) or 0
 
     @property
     def first_queue_offset(self) -> int | None:
         """Where its first copy was; known of those with an immunity time that were passed over within it."""
-        return _number(find_property(self.message.properties, _FIRST_OFFSET))
+        return _number(find_property(self.message.properties, HALF_QUEUE_OFFSET))
 
     def immunity_ms(self, timeout_ms: int) -> int | None:
         """The time of its own in which nobody asks about it; None without one."""
-        text = find_property(self.message.properties, _IMMUNITY)
+        text = find_property(self.message.properties, CHECK_IMMUNITY_SECONDS)
         if text is None:
             return None
         seconds = _number(text)
@@ -83,18 +90,18 @@ class HalfMessage:
 
     def checked(self) -> PutMessage:
         """The copy about which the producer is asked."""
-        return self._changed(with_replaced(self.message.properties, _CHECKS, b"%d" % (self.checks + 1)))
+        return self._changed(with_replaced(self.message.properties, TRANSACTION_CHECK_TIMES, b"%d" % (self.checks + 1)))
 
     def passed_over(self) -> PutMessage:
         """The copy that waits on, because the immunity time is not over."""
         first = self.queue_offset if self.first_queue_offset is None else self.first_queue_offset
-        properties = with_replaced(self.message.properties, _CHECKS, b"%d" % (self.checks + 1))
-        properties = with_replaced(properties, b"WAIT", b"false")
-        return self._changed(with_replaced(properties, _FIRST_OFFSET, b"%d" % first))
+        properties = with_replaced(self.message.properties, TRANSACTION_CHECK_TIMES, b"%d" % (self.checks + 1))
+        properties = with_replaced(properties, WAIT_STORE_OK, b"false")
+        return self._changed(with_replaced(properties, HALF_QUEUE_OFFSET, b"%d" % first))
 
     def resumed(self) -> PutMessage:
         """The copy that is checked from the beginning again."""
-        return self._changed(with_replaced(self.message.properties, _CHECKS, b"0"))
+        return self._changed(with_replaced(self.message.properties, TRANSACTION_CHECK_TIMES, b"0"))
 
     def given_up(self) -> PutMessage:
         """The copy for operators."""
@@ -166,7 +173,7 @@ def question(
         offset_msg_id=offset_message_id(broker, placed.physical_offset),
         broker_name=name,
     )
-    return header, encode_record(message, with_replaced(copy.properties, b"WAIT", b"false"))
+    return header, encode_record(message, with_replaced(copy.properties, WAIT_STORE_OK, b"false"))
 
 
 def _number(text: bytes | None) -> int | None:

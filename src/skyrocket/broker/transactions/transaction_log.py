@@ -28,6 +28,7 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.queue_entry import ENTRY, PREFILL_SIZE
 from skyrocket.format.record import decode_record, pack_host
+from skyrocket.model import property_names as names
 from skyrocket.model.message import Host
 from skyrocket.model.topic import ENDED_TOPIC, GIVEN_UP_TOPIC, HALF_TOPIC
 from skyrocket.protocol.errors import SystemFailure
@@ -325,7 +326,7 @@ class TransactionLog:
         return any(
             flags.transaction_type(message.sys_flag) == flags.TRANSACTION_COMMIT
             and message.topic == half.real_topic
-            and message.properties.get("UNIQ_KEY") == key  # the index knows only its hash
+            and message.properties.get(names.UNIQUE_KEY) == key  # the index knows only its hash
             for message in found
         )
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
-from skyrocket.client.consumer.puller import PULL_CODES, WITH_SUBSCRIPTION
+from skyrocket.client.consumer.puller import PULL_CODES
 from skyrocket.client.consumer.start_position import max_offset, min_offset
 from skyrocket.client.core.errors import ClientError, NoRoute, WrongUse
 from skyrocket.client.core.instance import ClientInstance
@@ -24,14 +24,14 @@ from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, unwra
 from skyrocket.client.core.send_receipt import SendReceipt
 from skyrocket.client.sending.message_encoding import Outgoing
 from skyrocket.client.sending.retrying_sender import Sender, SendRules
-from skyrocket.client.sending.send_number import PRODUCER_ID, SEQUENCE
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.format.properties import encode_properties
 from skyrocket.model import property_names as names
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.property_names import SEND_PRODUCER_ID, SEND_SEQUENCE
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.requests.pulling import PullMessage
+from skyrocket.protocol.requests.pulling import WITH_SUBSCRIPTION, PullMessage
 from skyrocket.protocol.requests.query import ViewMessageById
 
 _BATCH: Final = 32
@@ -46,8 +46,8 @@ _ENDED: Final = (
     names.RECORD_CRC,
     RECONSUME_TIME,
     MAX_RECONSUME_TIMES,
-    PRODUCER_ID,
-    SEQUENCE,
+    SEND_PRODUCER_ID,
+    SEND_SEQUENCE,
     "MIN_OFFSET",
     "MAX_OFFSET",
 )

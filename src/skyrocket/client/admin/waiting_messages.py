@@ -4,7 +4,6 @@ Brokers list both in pages; only Skyrocket's do. A timer is taken back with Rock
 (`v1 topic broker time id` in base64) is made from what is known of it.
 """
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -13,6 +12,8 @@ from skyrocket.client.core.errors import BrokerRefused, ClientError, NotOffered,
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap, wrap
+from skyrocket.errors import DataError
+from skyrocket.format.recall_handle import RecallHandle, decode_handle
 from skyrocket.model import property_names as names
 from skyrocket.model.topic import RETRY_PREFIX, TIMER_TOPIC, is_system_topic
 from skyrocket.protocol.bodies.operators import OPEN_TRANSACTIONS, PENDING_TIMERS, OpenTransactionRow, PendingTimerRow
@@ -29,7 +30,6 @@ from skyrocket.remoting.exchange import Reply
 
 A = TypeVar("A", bound=Header)
 
-_HANDLE_VERSION: Final = "v1"
 _OUT_MS: Final = "TIMER_OUT_MS"
 _CANCELLED_KEY: Final = "TIMER_DEL_UNIQKEY"
 _MOST_COPIES: Final = 64  # a timer that waits for weeks is written anew every two days
@@ -201,9 +201,8 @@ class WaitingMessages:
         topic = wrap(self._instance.namespace, timer.topic)
         if topic.startswith(RETRY_PREFIX):
             raise WrongUse(f"message {timer.message_id} waits for a retry of its group: retries are not taken back")
-        parts = (_HANDLE_VERSION, topic, timer.broker_name, str(timer.due_ms + 1), timer.message_id)
-        handle = base64.urlsafe_b64encode(" ".join(parts).encode()).decode()
-        await self.recall_by_handle(topic, timer.broker_name, handle)
+        handle = RecallHandle(topic, timer.broker_name, str(timer.due_ms + 1), timer.message_id)
+        await self.recall_by_handle(topic, timer.broker_name, handle.encode())
 
     async def recall_by_handle(self, topic: str, broker_name: str, handle: str) -> str:
         """The same with the handle of a receipt; returns the message's id."""
@@ -253,9 +252,9 @@ class WaitingMessages:
 def recalled_place(recall_handle: str) -> tuple[str, str]:
     """The topic and the broker that has the message of a handle; raises WrongUse."""
     try:
-        parts = base64.urlsafe_b64decode(recall_handle).decode().split(" ")
-    except ValueError:
-        parts = []
-    if len(parts) < 5 or parts[0] != _HANDLE_VERSION:
-        raise WrongUse(f"{recall_handle!r} is no recall handle: take it from the receipt of a delayed message")
-    return parts[1], parts[2]
+        handle = decode_handle(recall_handle)
+    except DataError:
+        raise WrongUse(
+            f"{recall_handle!r} is not a recall handle: take it from the receipt of a delayed message"
+        ) from None
+    return handle.topic, handle.broker_name

@@ -26,14 +26,16 @@ from skyrocket.protocol.errors import (
     SubscriptionNotExist,
     SubscriptionNotLatest,
 )
-from skyrocket.protocol.requests.pulling import PullMessage, PullMessageAnswer
+from skyrocket.protocol.requests.pulling import (
+    COMMIT_OFFSET,
+    SUSPEND,
+    WITH_SUBSCRIPTION,
+    PullMessage,
+    PullMessageAnswer,
+)
 from skyrocket.remoting.errors import RemotingClosed, RemotingError
 
 _logger = logging.getLogger(__name__)
-
-COMMIT: Final = 1  # bits of a pull's sysFlag
-SUSPEND: Final = 2
-WITH_SUBSCRIPTION: Final = 4
 
 PULL_CODES: Final = frozenset(
     int(code)
@@ -163,7 +165,7 @@ class Puller:
         if self._commits and broker_id == MASTER_ID:
             committed = self._offsets.in_memory(queue) or 0
             if committed > 0:
-                sys_flag |= COMMIT
+                sys_flag |= COMMIT_OFFSET
         request = PullMessage(
             consumer_group=self._group,
             topic=queue.topic,

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from skyrocket.client.consumer.puller import PULL_CODES, WITH_SUBSCRIPTION
+from skyrocket.client.consumer.puller import PULL_CODES
 from skyrocket.client.core.errors import BrokerAbsent, ClientError, NoRoute, explained
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import decode_messages
@@ -35,7 +35,7 @@ from skyrocket.protocol.errors import (
     SubscriptionParseFailed,
     TopicNotExist,
 )
-from skyrocket.protocol.requests.pulling import PullMessage, PullMessageAnswer
+from skyrocket.protocol.requests.pulling import WITH_SUBSCRIPTION, PullMessage, PullMessageAnswer
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.exchange import Reply
 

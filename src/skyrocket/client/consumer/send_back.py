@@ -22,11 +22,11 @@ from skyrocket.client.core.message import (
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, wrap
 from skyrocket.client.sending.message_encoding import Outgoing
 from skyrocket.client.sending.retrying_sender import Sender, SendRules
-from skyrocket.client.sending.send_number import PRODUCER_ID, SEQUENCE
 from skyrocket.errors import SkyrocketError
 from skyrocket.format.properties import encode_properties
 from skyrocket.model import property_names as names
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.property_names import SEND_PRODUCER_ID, SEND_SEQUENCE
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.remoting.errors import RemotingError
 
@@ -41,8 +41,8 @@ _OF_EARLIER_SENDS: Final = (
     names.TIMER_DELAY_SEC,
     names.TIMER_DELAY_MS,
     names.TIMER_DELIVER_MS,
-    PRODUCER_ID,
-    SEQUENCE,
+    SEND_PRODUCER_ID,
+    SEND_SEQUENCE,
 )
 
 

@@ -6,7 +6,7 @@ tells, by the ids of its messages. So nothing is ever sent again by this produce
 
 from typing import Final, NamedTuple
 
-from skyrocket.client.consumer.puller import PULL_CODES, WITH_SUBSCRIPTION
+from skyrocket.client.consumer.puller import PULL_CODES
 from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at
 from skyrocket.client.core.errors import BrokerAbsent, ClientError, NoRoute, SendFailed
 from skyrocket.client.core.message import Message, ReceivedMessage, decode_messages
@@ -18,7 +18,7 @@ from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
-from skyrocket.protocol.requests.pulling import PullMessage
+from skyrocket.protocol.requests.pulling import WITH_SUBSCRIPTION, PullMessage
 from skyrocket.remoting.errors import ConnectFailed, RemotingError
 
 READER_GROUP: Final = "TOOLS_CONSUMER"  # exists on every broker

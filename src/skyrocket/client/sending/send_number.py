@@ -1,15 +1,14 @@
 """Numbered sends: a producer's id and a number in two properties, so that a broker knows a retry when it sees one.
 
 Our brokers answer a repeated number with the receipt of the first message, inside a window; all others store the
-properties and ignore them. The names contain `MSG` because brokers look closer at such messages anyway.
+properties and ignore them.
 """
 
 import itertools
 import uuid
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-PRODUCER_ID: Final = "SKY_MSG_PID"
-SEQUENCE: Final = "SKY_MSG_SEQ"
+from skyrocket.model.property_names import SEND_PRODUCER_ID, SEND_SEQUENCE
 
 
 class SendNumber(NamedTuple):
@@ -19,7 +18,7 @@ class SendNumber(NamedTuple):
     sequence: int
 
     def properties(self) -> dict[str, str]:
-        return {PRODUCER_ID: self.producer_id, SEQUENCE: str(self.sequence)}
+        return {SEND_PRODUCER_ID: self.producer_id, SEND_SEQUENCE: str(self.sequence)}
 
 
 class SendNumbers:

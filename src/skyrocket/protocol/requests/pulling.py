@@ -3,6 +3,10 @@
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Long, Request, answer, request, wire
 
+COMMIT_OFFSET = 0x1  # bits of a pull's sysFlag
+SUSPEND = 0x2
+WITH_SUBSCRIPTION = 0x4
+
 
 @answer
 class PullMessageAnswer(Header):

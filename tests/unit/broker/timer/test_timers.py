@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from skyrocket.broker.timer.recall_handle import RecallHandle, decode_handle
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import REST_SECONDS
 from skyrocket.broker.timer.step_delivery import GROUP_MESSAGES, RETRY_SECONDS
 from skyrocket.errors import CorruptFile, DataError
 from skyrocket.format.java_hash import java_hash
+from skyrocket.format.recall_handle import RecallHandle, decode_handle
 from skyrocket.format.record import decode_records
 from skyrocket.format.timer_wheel import WHEEL_SIZE
 from skyrocket.inspector.settings import inspection_settings

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from skyrocket.broker.rules.put_rules import PutRules
-from skyrocket.broker.timer.recall_handle import decode_handle, recall_handle
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.config_files import timer_metrics
 from skyrocket.format.properties import encode_properties
+from skyrocket.format.recall_handle import decode_handle, recall_handle
 from skyrocket.format.record import decode_records
 from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
 from skyrocket.model.message import StoredMessage

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from skyrocket.errors import DataError
 from skyrocket.format.properties import find_property
+from skyrocket.format.property_bytes import REAL_TOPIC, TIMER_OUT_MS
 from skyrocket.model.topic import RETRY_PREFIX
 
 _VERSION = "v1"
@@ -23,7 +24,7 @@ class RecallHandle(NamedTuple):
 
     topic: str
     broker_name: str
-    time: str  # milliseconds, as text: what is no number is told by another refusal
+    time: str  # milliseconds, as text: a value that is not a number gets another refusal
     unique_key: str
 
     def encode(self) -> str:
@@ -33,8 +34,8 @@ class RecallHandle(NamedTuple):
 
 def recall_handle(properties: bytes, broker_name: str, unique_key: str) -> str:
     """The handle of a message that was parked with these properties; RocketMQ: none for a retry, which is "" here."""
-    topic = (find_property(properties, b"REAL_TOPIC") or b"").decode("utf-8", "replace")
-    out_ms = find_property(properties, b"TIMER_OUT_MS") or b""
+    topic = (find_property(properties, REAL_TOPIC) or b"").decode("utf-8", "replace")
+    out_ms = find_property(properties, TIMER_OUT_MS) or b""
     if not topic or topic.startswith(RETRY_PREFIX) or not out_ms.isdigit():
         return ""
     return RecallHandle(topic, broker_name, str(int(out_ms) + 1), unique_key).encode()
