@@ -136,7 +136,7 @@ def list_of(kind: Kind[T]) -> Kind[list[T]]:
 
 
 def tuple_of(kind: Kind[T]) -> Kind[tuple[T, ...]]:
-    """The same as a tuple."""
+    """A list that is kept as a tuple."""
     elements = list_of(kind)
     return Kind(
         lambda value: tuple(elements.read(value)), lambda values, dialect: elements.write(list(values), dialect)

@@ -41,7 +41,7 @@ def whole(text: str, bits: int) -> int:
 def decimal(text: str) -> float:
     """Double.valueOf; hexadecimal forms are not known here."""
     if _JAVA_DOUBLE.fullmatch(text) is None:
-        raise EvaluationError(f"{text!r} is no number")
+        raise EvaluationError(f"{text!r} is not a number")
     return float(text.strip("".join(map(chr, range(33)))).rstrip("fFdD") if "nity" not in text else text.strip())
 
 

@@ -23,7 +23,7 @@ class CustomizedRetry:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def next_delay_ms(self, reconsume_times: int) -> int:
-        """How long a message rests that was consumed in vain so many times before."""
+        """How long a message waits before its next attempt, after this many failed ones."""
         # RocketMQ: the first two levels (1 s, 5 s) are left out.
         delays_ms = self.delays_ms or _STANDARD_DELAYS
         return delays_ms[min(max(reconsume_times, 0) + 2, len(delays_ms) - 1)]
@@ -39,7 +39,7 @@ class ExponentialRetry:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def next_delay_ms(self, reconsume_times: int) -> int:
-        """How long a message rests that was consumed in vain so many times before."""
+        """How long a message waits before its next attempt, after this many failed ones."""
         exponent = min(max(reconsume_times, 0), _LARGEST_EXPONENT)
         factor: int = self.multiplier**exponent
         return min(self.max_ms, self.initial_ms * factor)
@@ -55,7 +55,7 @@ class GroupRetryPolicy:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def next_delay_ms(self, reconsume_times: int) -> int:
-        """How long a message rests that was consumed in vain so many times before."""
+        """How long a message waits before its next attempt, after this many failed ones."""
         if self.kind == EXPONENTIAL:
             return (self.exponential or ExponentialRetry()).next_delay_ms(reconsume_times)
         return (self.customized or CustomizedRetry()).next_delay_ms(reconsume_times)

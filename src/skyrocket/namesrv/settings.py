@@ -45,7 +45,7 @@ class LiveSettings:
         if forbidden & pairs.keys():
             raise NoPermission("Can not update config in black list.")
         for warning in unknown_settings(pairs, [NameServerConfig], NAME_SERVER_KEYS):
-            _logger.warning("an update names a setting in vain reason=%s", warning)
+            _logger.warning("an update has a setting that takes no effect reason=%s", warning)
         changed = {key: value for key, value in pairs.items() if key in keys_of(NameServerConfig)}
         try:
             config = section_from(NameServerConfig, pairs_of(self.config) | changed)

@@ -150,7 +150,7 @@ class SubscriptionParseFailed(RequestError):
 
 
 class SubscriptionNotExist(RequestError):
-    """The broker has not heard of the subscription: the client beats its heart and tries again."""
+    """The broker has not heard of the subscription: the client sends a heartbeat and tries again."""
 
     code = ResponseCode.SUBSCRIPTION_NOT_EXIST
 

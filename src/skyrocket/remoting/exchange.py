@@ -28,7 +28,7 @@ def command_of(request: Request[Any], body: Body = b"") -> RemotingCommand:
 
 
 def oneway_command_of(request: Request[Any], body: Body = b"") -> RemotingCommand:
-    """The same, without wish for an answer."""
+    """The command for a request that wants no answer."""
     return RemotingCommand(request.code, flag=ONEWAY_FLAG, ext_fields=request.ext_fields(), body=body)
 
 

@@ -63,7 +63,7 @@ class Peer(Protocol):
         ...
 
     async def invoke(self, command: RemotingCommand, timeout_seconds: float = 3.0) -> RemotingCommand:
-        """The same with plain commands."""
+        """Ask with a command instead of a typed request."""
         ...
 
     def send_oneway(self, request: Request[Any], body: Body = b"") -> bool:

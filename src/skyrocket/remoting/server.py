@@ -180,7 +180,7 @@ class RemotingServer:
     # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def accepted(self, transport: asyncio.Transport, router: Router) -> None:
-        """A socket came: watch its first byte, or show it out."""
+        """A socket came: watch its first byte, or close it."""
         if len(self._connections) >= self._settings.max_connections or self._is_stopping:
             self.counters.refused += 1
             transport.abort()

@@ -34,7 +34,7 @@ class ColdDataLimits:
             try:
                 self._by_group[group] = int(value)
             except ValueError:
-                _logger.warning("a cold read limit is no number group=%s value=%r", group, value)
+                _logger.warning("a cold read limit is not a number group=%s value=%r", group, value)
 
     def remove(self, group: str) -> None:
         """Forget the limit of a group, if it has one."""

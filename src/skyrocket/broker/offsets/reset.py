@@ -136,7 +136,7 @@ class OffsetAdminProcessor:
         self._offsets.clone(source, header.dest_group, cloned)
 
     def _may_clone(self, source: str, topic: str, *, offline: bool) -> bool:
-        """Of a group with members, only what it still subscribes to; unless it shall be taken for offline."""
+        """Of a group with members, only what it still subscribes to; unless the caller treats it as offline."""
         if self._topics.find(topic) is None:
             return False
         online = self._consumers.find_group(source)

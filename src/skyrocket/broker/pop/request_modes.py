@@ -25,6 +25,6 @@ class RequestModeTable(SavedTable[RequestModes]):
         return self._content.modes.get(topic, {}).get(group)
 
     def set(self, mode: RequestMode) -> None:
-        """Decide."""
+        """Set how a group receives a topic."""
         self._content.modes.setdefault(mode.topic, {})[mode.group] = mode
         self.dirty = True

@@ -105,7 +105,7 @@ class LiveSettings:
         if self._forbidden() & pairs.keys():
             raise NoPermission("Can not update config in black list.")
         for warning in unknown_settings(pairs, _SECTIONS, BROKER_KEYS):
-            _logger.warning("an update names a setting in vain reason=%s", warning)
+            _logger.warning("an update has a setting that takes no effect reason=%s", warning)
         # A covered secret that comes back, because somebody sends what he was shown, is no change.
         values = {key: value for key, value in pairs.items() if key in self.keys() and value != SECRET_SHOWN}
         everything = self.pairs() | values

@@ -2,7 +2,7 @@
 
 TIMER_DELAY_SEC, else TIMER_DELAY_MS, else TIMER_DELIVER_MS       when, by the first of them that is there
 in the past              put as if it had not asked
-too far                  refused, and so is what is no number
+too far                  refused, and so is a value that is not a number
 the step is crowded      refused: at random from `timerCongestNumEachSlot` on, always at twice as many
 else                     goes to rmq_sys_wheel_timer; TIMER_OUT_MS, REAL_TOPIC and REAL_QID say for what
 """

@@ -272,7 +272,7 @@ class TimerService:
         return found
 
     def pending_page(self, place: TimerPlace, most: int) -> tuple[list[PendingTimer], TimerPlace | None]:
-        """At most so many from a place on, step by step, the newest of a step first; and the place of the next page.
+        """A page of them from a place on, step by step, the newest of a step first; and the place of the next page.
 
         Raises DataError for a place that was never told.
         """

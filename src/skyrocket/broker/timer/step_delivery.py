@@ -133,7 +133,7 @@ class StepDelivery:
         return self._read_chains() or self._read_cancels() or self._deliver_group(now_ms)
 
     def _read_chains(self) -> int:
-        """Find the units of the open steps; how many were found, or looked for in vain."""
+        """Find the units of the open steps; how many were looked for, found or not."""
         left = CHAIN_GROUP
         for step in self._open:
             if step.unread != NO_POSITION:

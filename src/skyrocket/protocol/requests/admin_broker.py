@@ -64,7 +64,7 @@ class GetColdDataFlowCtrInfo(Request[Header]):
 
 @request(RequestCode.SET_COMMITLOG_READ_MODE)
 class SetCommitLogReadMode(Request[Header]):
-    """How the system shall read ahead; text, because what is no number has its own refusal."""
+    """How far the system reads ahead; text, because a value that is not a number has its own refusal."""
 
     read_ahead_mode: str | None = wire("READ_AHEAD_MODE", default=None)
 

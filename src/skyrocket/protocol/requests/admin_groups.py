@@ -9,7 +9,7 @@ from skyrocket.protocol.requests.header import Header, Int, Request, answer, req
 
 @request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SUBSCRIPTION_GROUP, optional_body=True)
 class UpdateAndCreateSubscriptionGroup(Request[Header]):
-    """A group as it shall be."""
+    """A group to create or change."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=GROUP_CONFIG_LIST)

@@ -10,7 +10,7 @@ from skyrocket.protocol.requests.header import Header, Int, Request, answer, req
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC)
 class UpdateAndCreateTopic(Request[Header]):
-    """A topic as it shall be; attributes are changes: `+key=value,-key`."""
+    """A topic to create or change; attributes are changes: `+key=value,-key`."""
 
     topic: str
     default_topic: str

@@ -74,12 +74,12 @@ class SendReplyMessage(SendMessage):
 
 @request(RequestCode.SEND_REPLY_MESSAGE_V2, answer=SendMessageAnswer, names=_LETTERS, strict_numbers=True)
 class SendReplyMessageV2(SendMessage):
-    """The same with names of one letter."""
+    """SendMessage with field names of one letter."""
 
 
 @request(RequestCode.CONSUMER_SEND_MSG_BACK)
 class ConsumerSendMsgBack(Request[Header]):
-    """A message that was consumed in vain; delay level 0 lets the broker choose, < 0 means the dead-letter topic."""
+    """A message that a consumer failed on; delay level 0 lets the broker choose, < 0 means the dead-letter topic."""
 
     broker_name: str | None = wire("bname", default=None)
     offset: Long  # physical
