@@ -8,11 +8,11 @@ import pytest
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.client import NotOffered
 from skyrocket.config.sections import BrokerConfig
-from skyrocket.protocol.bodies.operators import OPEN_TRANSACTIONS, PENDING_TIMERS
+from skyrocket.protocol.bodies.waiting_messages import OPEN_TRANSACTIONS, PENDING_TIMERS
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError, SlaveNotAvailable, SystemFailure
 from skyrocket.protocol.requests.header import Header, Request
-from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
+from skyrocket.protocol.requests.waiting_messages import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.cluster.broker.access_fixture import (
     ADMIN_ACCOUNT,

@@ -10,10 +10,10 @@ from typing import Final
 from skyrocket.broker.timer.service import TimerPlace, TimerService
 from skyrocket.errors import DataError
 from skyrocket.model.topic import is_system_topic
-from skyrocket.protocol.bodies.operators import PendingTimerList, PendingTimerRow
+from skyrocket.protocol.bodies.waiting_messages import PendingTimerList, PendingTimerRow
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import InvalidParameter, SystemFailure
-from skyrocket.protocol.requests.operators import ListPendingTimers
+from skyrocket.protocol.requests.waiting_messages import ListPendingTimers
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
 

@@ -7,10 +7,10 @@ may be empty and not the last.
 from typing import Final
 
 from skyrocket.broker.transactions.transaction_log import Decision, PutRefused, TransactionLog
-from skyrocket.protocol.bodies.operators import OpenTransactionList, OpenTransactionRow
+from skyrocket.protocol.bodies.waiting_messages import OpenTransactionList, OpenTransactionRow
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import InvalidParameter, SlaveNotAvailable, SystemFailure
-from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions
+from skyrocket.protocol.requests.waiting_messages import EndOpenTransaction, ListOpenTransactions
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
 

@@ -16,16 +16,21 @@ from skyrocket.errors import DataError
 from skyrocket.format.recall_handle import RecallHandle, decode_handle
 from skyrocket.model import property_names as names
 from skyrocket.model.topic import RETRY_PREFIX, TIMER_TOPIC, is_system_topic
-from skyrocket.protocol.bodies.operators import OPEN_TRANSACTIONS, PENDING_TIMERS, OpenTransactionRow, PendingTimerRow
 from skyrocket.protocol.bodies.statistics import TIMER_METRICS
+from skyrocket.protocol.bodies.waiting_messages import (
+    OPEN_TRANSACTIONS,
+    PENDING_TIMERS,
+    OpenTransactionRow,
+    PendingTimerRow,
+)
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.admin_broker import GetTimerMetrics
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.requests.messaging import RecallMessage
-from skyrocket.protocol.requests.operators import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
 from skyrocket.protocol.requests.query import QueryMessage
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
+from skyrocket.protocol.requests.waiting_messages import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
 from skyrocket.remoting.exchange import Reply
 
 A = TypeVar("A", bound=Header)

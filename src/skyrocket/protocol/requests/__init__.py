@@ -14,13 +14,13 @@ from skyrocket.protocol.requests import (
     locks,
     messaging,
     offsets,
-    operators,
     pop,
     pulling,
     query,
     route,
     server_to_client,
     transaction,
+    waiting_messages,
 )
 from skyrocket.protocol.requests.header import REQUESTS, EmptyAnswer, Header, NoAnswerFields, Request
 
@@ -40,11 +40,11 @@ __all__ = [
     "locks",
     "messaging",
     "offsets",
-    "operators",
     "pop",
     "pulling",
     "query",
     "route",
     "server_to_client",
     "transaction",
+    "waiting_messages",
 ]

@@ -1,6 +1,6 @@
 """What operators ask Skyrocket's brokers beyond RocketMQ; Apache's answer that they do not know these codes."""
 
-from skyrocket.protocol.bodies.operators import OPEN_TRANSACTIONS, PENDING_TIMERS
+from skyrocket.protocol.bodies.waiting_messages import OPEN_TRANSACTIONS, PENDING_TIMERS
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Long, Request, request
 
