@@ -62,6 +62,8 @@ from tests.cluster.broker.broker_fixture import (
 from tests.cluster.namesrv import name_server_fixture
 from tests.waiting import until
 
+LONGER_THAN_A_TEST_MS = 600_000  # who is answered was woken: the time of the pull cannot be over
+
 
 class Member:
     """A client that is told of changes in its group."""
@@ -228,14 +230,12 @@ async def test_the_code_of_a_pull_says_where_its_offset_lies(tmp_path: Path) -> 
 async def test_a_waiting_pull_is_woken_by_its_message_at_once(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
         await given.send(b"0")
-        waiting = asyncio.create_task(given.pull(1, suspend_ms=20_000))
-        filtered = asyncio.create_task(given.pull(1, suspend_ms=20_000, expression="red"))
+        waiting = asyncio.create_task(given.pull(1, suspend_ms=LONGER_THAN_A_TEST_MS))
+        filtered = asyncio.create_task(given.pull(1, suspend_ms=LONGER_THAN_A_TEST_MS, expression="red"))
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        began = time.monotonic()
         await given.send(b"1", properties="TAGS\x01blue\x02")
         assert bodies(await waiting) == [b"1"]
-        assert time.monotonic() - began < 15
         await asyncio.sleep(0.05)
         assert not filtered.done()
         await given.send(b"2", properties="TAGS\x01red\x02")
@@ -367,12 +367,10 @@ async def test_a_restart_keeps_messages_topics_groups_and_offsets(tmp_path: Path
 async def test_stopping_answers_pulls_that_wait(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
         await given.send(b"0")
-        waiting = asyncio.create_task(given.pull(1, suspend_ms=20_000))
+        waiting = asyncio.create_task(given.pull(1, suspend_ms=LONGER_THAN_A_TEST_MS))
         await asyncio.sleep(0.1)
-        began = time.monotonic()
         await given.broker.stop()
         assert (await waiting).code == 19
-        assert time.monotonic() - began < 15
 
 
 async def test_a_broker_registers_new_topics_at_once_and_leaves_with_a_word(tmp_path: Path) -> None:

@@ -218,12 +218,10 @@ async def test_a_receive_that_waits_is_woken_wherever_the_message_comes() -> Non
         await mq.create_topic(TOPIC, queues=1)
         async with mq.producer() as producer, mq.simple_consumer(GROUP, subscription={TOPIC: "*"}) as consumer:
             for queue in await producer.queues(TOPIC):
-                waiting = asyncio.ensure_future(consumer.receive(wait_seconds=20))
+                waiting = asyncio.ensure_future(consumer.receive(wait_seconds=300))  # longer than a test may take
                 await asyncio.sleep(0.2)
-                began = time.monotonic()
                 await producer.send(Message(TOPIC, b"news"), queue=queue)
                 assert bodies(await waiting) == [b"news"]
-                assert time.monotonic() - began < 15
 
 
 async def test_a_receive_that_is_given_up_takes_nothing_with_it() -> None:

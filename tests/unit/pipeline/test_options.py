@@ -38,7 +38,10 @@ def test_a_name_that_resembles_nothing_lists_what_there_is() -> None:
 
 
 def test_what_spark_adds_by_itself_is_let_pass() -> None:
-    options(path="/x", checkpointLocation="/y")
+    given = options(path="/x", checkpointLocation="/y", subscribe="Orders")
+    assert given.required("subscribe", "") == "Orders"
+    with pytest.raises(OptionError, match='no option "checkpointDirectory"'):
+        options(path="/x", checkpointDirectory="/y")
 
 
 def test_numbers_flags_times_and_sizes_are_read() -> None:

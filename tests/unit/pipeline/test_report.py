@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -173,6 +174,8 @@ def test_a_session_that_fails_under_the_progress_bar_does_not_break_the_job() ->
         watcher.stop()
 
 
-def test_without_a_terminal_nobody_watches() -> None:
+def test_without_a_terminal_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    threads = threading.active_count()
     with stage_progress(None, "lag", terminal=False):  # type: ignore[arg-type]  # it is not even asked
-        pass
+        assert threading.active_count() == threads
+    assert capsys.readouterr() == ("", "")
