@@ -23,8 +23,8 @@ class Done(NamedTuple):
     errors: str
 
 
-def skyrocket(rocketmq: LocalCluster, *arguments: str) -> Done:
-    result = CliRunner().invoke(app, arguments, env={"NAMESRV_ADDR": rocketmq.name_server_address})
+def skyrocket(rocketmq: LocalCluster, *arguments: str, answer: str = "") -> Done:
+    result = CliRunner().invoke(app, arguments, env={"NAMESRV_ADDR": rocketmq.name_server_address}, input=answer)
     return Done(result.exit_code, result.stdout, result.stderr)
 
 
@@ -224,3 +224,65 @@ def test_a_reset_says_what_it_skips_and_repeats_and_then_does_it(rocketmq: Local
         nowhere = skyrocket(rocketmq, "reset", "--group", "Billing", "--topic", "Nowhere", "--to", "latest")
         assert nowhere.code == 1
         assert "no route for topic Nowhere" in nowhere.errors
+
+
+def test_a_reset_asks_before_it_skips_thousands_of_messages(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    rocketmq.create_group("Billing")
+    reset = ("reset", "--group", "Billing", "--topic", "Orders", "--to", "latest")
+    with rocketmq.producer() as producer, rocketmq.admin() as admin:
+        for _ in range(10):
+            producer.send_batch([Message("Orders", b"x") for _ in range(100)])
+        (queue,) = admin.queues("Orders")
+        admin.set_offset("Billing", queue, 1)
+        assert "999 messages would be skipped" in well(rocketmq, *reset, "--dry-run")
+        admin.set_offset("Billing", queue, 0)
+        for answer in ("", "n\n"):  # nobody is there; no
+            refused = skyrocket(rocketmq, *reset, answer=answer)
+            assert refused.code == 1
+            assert "Group Billing will never get 1,000 messages of topic Orders. Skip them?" in refused.errors
+            assert "nothing was changed; --yes skips without a question" in refused.errors
+            assert admin.committed("Billing", queue) == 0
+        assert skyrocket(rocketmq, *reset, answer="y\n").code == 0
+        assert admin.committed("Billing", queue) == 1000
+        admin.set_offset("Billing", queue, 0)
+        well(rocketmq, *reset, "--yes")
+        assert admin.committed("Billing", queue) == 1000
+
+
+def test_a_reset_can_be_read_by_programs(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=2)
+    rocketmq.create_group("Billing")
+    with rocketmq.producer() as producer, rocketmq.admin() as admin:
+        first, _ = sorted(admin.queues("Orders"), key=lambda queue: queue.queue_id)
+        for _ in range(3):
+            producer.send(Message("Orders", b"x"), queue=first)
+        admin.set_offset("Billing", first, 2)
+        reset = ("reset", "--group", "Billing", "--topic", "Orders", "--to", "earliest", "--json")
+        shown = [json.loads(line) for line in well(rocketmq, *reset, "--dry-run").splitlines()]
+        expected = {"broker": first.broker_name, "committed": 2, "target": 0, "first": 0, "end": 3, "skipped": 0}
+        assert shown[0] == {**expected, "queueId": 0, "consumedAgain": 2, "done": False}
+        assert shown[1]["committed"] is None
+        assert admin.committed("Billing", first) == 2
+        done = [json.loads(line) for line in well(rocketmq, *reset).splitlines()]
+        assert [line["done"] for line in done] == [True, True]
+        assert admin.committed("Billing", first) == 0
+
+
+def test_a_reset_of_a_group_that_nobody_knows_is_an_error(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    with rocketmq.admin() as admin:
+        (queue,) = admin.queues("Orders")
+        reset = ("reset", "--group", "Biling", "--topic", "Orders", "--to", "latest")
+        for options in ((), ("--dry-run",), ("--yes",)):
+            unknown = skyrocket(rocketmq, *reset, *options)
+            assert unknown.code == 1
+            assert "there is no group Biling: check its name" in unknown.errors
+            assert admin.committed("Biling", queue) is None
+
+
+def test_a_new_group_in_a_namespace_is_known_by_its_full_name(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("shop%Orders", queues=1)
+    rocketmq.create_group("shop%Billing")
+    reset = ("reset", "--namespace", "shop", "--group", "Billing", "--topic", "Orders", "--to", "latest")
+    assert "nothing committed, goes to 0" in well(rocketmq, *reset)

@@ -1,6 +1,7 @@
 """What the programs say at the start, and which address clients are told."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +83,13 @@ def test_a_program_says_what_is_wrong_with_its_options(tmp_path: Path, arguments
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert not (tmp_path / "s").exists()
+
+
+def test_standalone_with_its_name_servers_port_taken_names_the_option_for_another(tmp_path: Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = ("--namesrv-port", str(port), "--listen-port", "0")
+        done = output_of("standalone", *ports, "--store", str(tmp_path / "store"), home=tmp_path)
+    assert done.returncode == 1
+    assert f"port {port} is taken by another program" in done.stderr
+    assert "choose another port with --namesrv-port" in done.stderr

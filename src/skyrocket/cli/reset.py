@@ -1,17 +1,29 @@
 """`skyrocket reset`: let a group consume again from a moment on, or skip to it."""
 
+import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from skyrocket.cli.program.cluster import ask, client_command
 from skyrocket.cli.program.moments import StartKind, start_of
+from skyrocket.cli.program.options import JsonLinesOption
 from skyrocket.clock import SystemClock
-from skyrocket.errors import ConfigError
+from skyrocket.errors import ConfigError, SkyrocketError
 
 if TYPE_CHECKING:
-    from skyrocket.client import Admin, ClientSettings, MessageQueue, ResetPreview
+    from skyrocket.client import Admin, ClientSettings, MessageQueue, QueueMove, ResetPreview
+
+MANY: Final = 1000  # messages: to skip so many may be a slip of the hand
+
+
+class NoSuchGroup(SkyrocketError):
+    """Nothing was ever consumed under this name: most likely it is misspelt."""
+
+
+class NotConfirmed(SkyrocketError):
+    """The question was answered with no, or there was nobody to answer it."""
 
 
 @client_command("reset")
@@ -28,28 +40,77 @@ def reset(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "--preview", help="Only say what would be skipped or repeated.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help=f"Skip {MANY:,} messages and more without a question.")
+    ] = False,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """Move a group to a moment, whether it runs or not; says for each queue what is skipped or consumed again.
 
-    Exit code 0: done (or shown), 1: it failed, 2: wrong usage.
+    Exit code 0: done (or shown), 1: it failed, or there is no such group, or the question was not answered with yes,
+    2: wrong usage.
     """
+    from skyrocket.client.core.names import wrap
+
     moment = _moment(to)
 
-    async def moves(admin: "Admin") -> "tuple[ResetPreview, dict[MessageQueue, int]]":
+    async def look(admin: "Admin") -> "ResetPreview":
         preview = await admin.preview_reset(group, topic, moment)
-        return preview, {} if dry_run else await admin.reset_offsets(group, topic, moment)
+        is_new = all(move.committed is None for move in preview.moves)
+        if is_new and wrap(settings.namespace, group) not in await admin.groups():
+            raise NoSuchGroup(f"there is no group {group}: check its name, or create it with Admin.create_group")
+        return preview
 
-    preview, moved = ask(settings, moves)
+    async def move_group(admin: "Admin") -> "dict[MessageQueue, int]":
+        return await admin.reset_offsets(group, topic, moment)
+
+    preview = ask(settings, look)
+    if not dry_run and not yes and preview.skipped >= MANY:
+        _confirm(preview)
+    moved = {} if dry_run else ask(settings, move_group)
     for move in preview.moves:
-        before = "nothing committed" if move.committed is None else f"at {move.committed}"
-        typer.echo(
-            f"{move.queue.broker_name}:{move.queue.queue_id} {before}, goes to {moved.get(move.queue, move.target)}"
-            f" of {move.first} to {move.end}: {move.skipped} skipped, {move.repeated} consumed again"
-        )
+        target = moved.get(move.queue, move.target)
+        typer.echo(_json_line(move, target, is_done=not dry_run) if as_json else _text(move, target))
+    if as_json:
+        return
     if dry_run:
         typer.echo(f"{preview}; nothing was changed")
     else:
         typer.echo(f"group {group} in topic {topic}: {preview.skipped} skipped, {preview.repeated} consumed again")
+
+
+def _confirm(preview: "ResetPreview") -> None:
+    question = f"Group {preview.group} will never get {preview.skipped:,} messages of topic {preview.topic}. Skip them?"
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:  # nobody is there to answer
+        agreed = False
+    if not agreed:
+        raise NotConfirmed("nothing was changed; --yes skips without a question")
+
+
+def _text(move: "QueueMove", target: int) -> str:
+    before = "nothing committed" if move.committed is None else f"at {move.committed}"
+    return (
+        f"{move.queue.broker_name}:{move.queue.queue_id} {before}, goes to {target}"
+        f" of {move.first} to {move.end}: {move.skipped} skipped, {move.repeated} consumed again"
+    )
+
+
+def _json_line(move: "QueueMove", target: int, *, is_done: bool) -> str:
+    return json.dumps(
+        {
+            "broker": move.queue.broker_name,
+            "queueId": move.queue.queue_id,
+            "committed": move.committed,
+            "target": target,
+            "first": move.first,
+            "end": move.end,
+            "skipped": move.skipped,
+            "consumedAgain": move.repeated,
+            "done": is_done,
+        }
+    )
 
 
 def _moment(text: str) -> datetime | None:

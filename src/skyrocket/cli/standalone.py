@@ -62,7 +62,7 @@ async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[Br
     stopping = stop_on_signals()
     warn_of_address("standalone", config)
     async with name_server(names, sections[TlsConfig]) as server:
-        address = await server.start()
+        address = await server.start("--namesrv-port")
         local = str(Address("127.0.0.1" if address.host == "0.0.0.0" else address.host, address.port))
         if len(plans) > 1:
             tls = client_tls(sections[TlsConfig])

@@ -95,13 +95,16 @@ class NameServer:
     ) -> None:
         await self.stop()
 
-    async def start(self) -> Address:
-        """Listen; the address says which port was taken when 0 was asked for. Raises CannotListen."""
+    async def start(self, port_option: str = "--listen-port") -> Address:
+        """Listen; the address says which port was taken when 0 was asked for. Raises CannotListen.
+
+        `port_option` is what the user gives for another port.
+        """
         config = self.settings.config
         try:
             address = await self._server.listen(config.bind_address, config.listen_port)
         except OSError as error:
-            raise CannotListen(_next_step(config, error)) from error
+            raise CannotListen(_next_step(config, error, port_option)) from error
         if config.metrics_port:
             await self._listen_for_observers(config)
         self._services.start(self._scan)
@@ -170,13 +173,13 @@ class NameServer:
             pause = _KV_LOG_SECONDS
 
 
-def _next_step(config: NameServerConfig, error: OSError) -> str:
+def _next_step(config: NameServerConfig, error: OSError, port_option: str) -> str:
     place = f"{config.bind_address}:{config.listen_port}"
     if error.errno == errno.EADDRINUSE:
         return (
             f"port {config.listen_port} is taken by another program (perhaps a name server that runs already): "
-            f"stop it, or choose another port with --listen-port"
+            f"stop it, or choose another port with {port_option}"
         )
     if error.errno == errno.EACCES:
-        return f"port {config.listen_port} needs root: choose one above 1023 with --listen-port"
-    return f"cannot listen on {place}: {error.strerror}. Choose another address with --bind-address"
+        return f"port {config.listen_port} needs root: choose one above 1023 with {port_option}"
+    return f"cannot listen on {place}: {error.strerror}. Choose another with --set bindAddress=…"
