@@ -17,7 +17,7 @@ import pytest
 from skyrocket.client import Acl, Admin, SendReceipt
 from skyrocket.client.exactly_once.read_back import ReadBackProducer
 from skyrocket.client.sending.queue_selector import index_by_hash
-from skyrocket.client.sending.retrying_sender import Sender
+from skyrocket.client.sending.retrying_sender import RetryingSender
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.topic_sink import stored_ids
 from skyrocket.pipeline.topic_sink.input_columns import InputError
@@ -154,9 +154,9 @@ def test_copies_are_missing_where_there_are_more_rows_than_messages(
 def lost_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """The next answers do not arrive, although the broker has stored the batches."""
     left = 0
-    ask = Sender._ask
+    ask = RetryingSender._ask
 
-    async def ask_in_vain(self: Sender, address: str, *rest: Any) -> SendReceipt:
+    async def ask_in_vain(self: RetryingSender, address: str, *rest: Any) -> SendReceipt:
         nonlocal left
         receipt = await ask(self, address, *rest)
         if left:
@@ -168,7 +168,7 @@ def lost_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         nonlocal left
         left = count
 
-    monkeypatch.setattr(Sender, "_ask", ask_in_vain)
+    monkeypatch.setattr(RetryingSender, "_ask", ask_in_vain)
     return lose
 
 

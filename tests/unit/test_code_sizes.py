@@ -17,15 +17,6 @@ LONGEST_FILE = 500  # lines
 
 KNOWN: set[str] = {
     "broker/send/send.py:_keep_plain",
-    "client/admin/admin.py",
-    "client/consumer/assigned_queues.py:AssignedQueues",
-    "client/consumer/concurrent_consumption.py:ConcurrentConsumption",
-    "client/consumer/lite_pull_consumer.py",
-    "client/core/message.py:decode_messages",
-    "client/consumer/orderly_consumption.py:OrderlyConsumption",
-    "client/producer/producer.py",
-    "client/consumer/puller.py:Puller",
-    "client/sending/retrying_sender.py:send",
     "protocol/command.py:RemotingCommand",
     "store/message_store.py",
 }

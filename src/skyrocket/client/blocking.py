@@ -20,7 +20,8 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 from skyrocket.client.admin import admin as _admin
 from skyrocket.client.consumer import lite_pull_consumer as _lite
 from skyrocket.client.consumer import push_consumer as _push
-from skyrocket.client.consumer.lite_pull_consumer import LitePullSettings
+from skyrocket.client.consumer.handlers import HandlerWrapper
+from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.subscription import Filter
 from skyrocket.client.core.credentials import Acl
@@ -30,13 +31,12 @@ from skyrocket.client.core.send_receipt import SendReceipt
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.exactly_once import relay as _relay
 from skyrocket.client.exactly_once.databases import Source
-from skyrocket.client.exactly_once.once import Once
 from skyrocket.client.exactly_once.outbox import Outbox
 from skyrocket.client.pop import simple_consumer as _simple
 from skyrocket.client.pop.simple_consumer import SimpleConsumerSettings
 from skyrocket.client.producer import producer as _producer
 from skyrocket.client.producer import transaction as _transaction
-from skyrocket.client.producer.producer import ProducerSettings
+from skyrocket.client.producer.producer_settings import ProducerSettings
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.event_loop import loop_factory
 
@@ -272,7 +272,13 @@ class PushConsumer(_Running[_push.PushConsumer]):
 
     # By hand, because a decorator that keeps the function's type cannot be wrapped without losing it.
     def on(
-        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: bool = False, once: Once | None = None
+        self,
+        topic: str,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        batch: bool = False,
+        once: HandlerWrapper | None = None,
     ) -> Callable[[F], F]:
         """Decorator: this function consumes the topic."""
         decorate: Callable[[F], F] = self._inner.on(topic, tags=tags, sql=sql, batch=batch, once=once)

@@ -14,7 +14,8 @@ from skyrocket.client.core.members import TransactionCheck
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.server_requests import reset_table
 from skyrocket.client.core.settings import ClientSettings
-from skyrocket.client.producer.producer import Producer, ProducerSettings
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.producer.producer_settings import ProducerSettings
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import LanguageCode, RequestCode, ResponseCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand

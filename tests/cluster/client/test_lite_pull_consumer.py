@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer
+from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.subscription import SqlFilter
 from skyrocket.client.core.errors import BrokerRefused, IllegalSubscription, NotRunning, WrongUse
 from skyrocket.client.core.message import Message, ReceivedMessage
@@ -150,9 +151,9 @@ async def test_no_more_is_fetched_ahead_than_allowed(tmp_path: Path) -> None:
         settings = LitePullSettings(pull_threshold_for_all=40)
         async with LitePullConsumer(GROUP, given.names, settings) as consumer:
             await consumer.subscribe(TOPIC)
-            await until(lambda: consumer._ready_count >= 40)
+            await until(lambda: consumer._fetched.count >= 40)
             await asyncio.sleep(0.2)
-            assert 40 <= consumer._ready_count <= 50
+            assert 40 <= consumer._fetched.count <= 50
             await drained(consumer, 200)
 
 

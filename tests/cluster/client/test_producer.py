@@ -24,7 +24,8 @@ from skyrocket.client.core.hooks import SendContext, SendHook
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.send_receipt import SendReceipt, SendStatus
 from skyrocket.client.core.settings import ClientSettings
-from skyrocket.client.producer.producer import Producer, ProducerSettings
+from skyrocket.client.producer.producer import Producer
+from skyrocket.client.producer.producer_settings import ProducerSettings
 from skyrocket.client.sending.queue_selector import select_by_hash
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skyrocket.client import Message, Producer, ProducerSettings, SendReceipt, WrongUse
-from skyrocket.client.sending.retrying_sender import Sender
+from skyrocket.client.sending.retrying_sender import RetryingSender
 from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.remoting.errors import ConnectionLost
 from skyrocket.testing import LocalCluster
@@ -28,9 +28,9 @@ def same(first: SendReceipt, second: SendReceipt) -> bool:
 def lost_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """The next answers do not arrive, although the broker has sent them."""
     left = 0
-    ask = Sender._ask
+    ask = RetryingSender._ask
 
-    async def ask_in_vain(self: Sender, address: str, *rest: Any) -> SendReceipt:
+    async def ask_in_vain(self: RetryingSender, address: str, *rest: Any) -> SendReceipt:
         nonlocal left
         receipt = await ask(self, address, *rest)
         if left:
@@ -42,7 +42,7 @@ def lost_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         nonlocal left
         left = count
 
-    monkeypatch.setattr(Sender, "_ask", ask_in_vain)
+    monkeypatch.setattr(RetryingSender, "_ask", ask_in_vain)
     return lose
 
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.client.admin.waiting_messages import recalled_place
 from skyrocket.client.consumer.handlers import (
     ConsumeStatus,
     DeadLetter,
@@ -29,6 +28,7 @@ from skyrocket.client.core.errors import IllegalName, IllegalSubscription, Route
 from skyrocket.client.core.message import Message, property_text
 from skyrocket.client.core.name_servers import lookup_url
 from skyrocket.client.core.names import check_creatable, check_group, check_sendable, check_topic, unwrap, wrap
+from skyrocket.client.core.recall_handle import topic_and_broker
 from skyrocket.client.core.routes import BrokerTable, as_template, logical_queues, route_of
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.batches import split
@@ -428,10 +428,10 @@ async def test_outcomes_of_handlers_decide_over_the_message(is_async: bool) -> N
 
 def test_a_recall_handle_names_its_topic_and_broker() -> None:
     handle = "djEgVG9waWNUZXN0IGJyb2tlci1hIDE3MDAwMDAwMDAwMDAgN0YwMDAwMDEwMDAxMThCNEFBQzIwMDAwMDAwMTAwMDA="
-    assert recalled_place(handle) == ("TopicTest", "broker-a")
+    assert topic_and_broker(handle) == ("TopicTest", "broker-a")
     for wrong in ("", "nonsense", "djEgVG9waWM=", "ü"):
         with pytest.raises(WrongUse, match="is not a recall handle: take it from the receipt of a delayed message"):
-            recalled_place(wrong)
+            topic_and_broker(wrong)
 
 
 def test_rotation_begins_somewhere_at_random() -> None:

@@ -1,5 +1,6 @@
 """What applications import: present, documented, and cheap until it is used."""
 
+import ast
 import inspect
 import re
 import subprocess
@@ -50,3 +51,27 @@ def test_importing_the_package_loads_nothing_else() -> None:
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     assert not hasattr(skyrocket, "Kafka")
+
+
+def test_a_producer_is_imported_without_numpy_and_without_consumers() -> None:
+    program = (
+        "import sys; from skyrocket import Producer; "
+        "print([m for m in sys.modules if m == 'numpy' or m.startswith('skyrocket.client.consumer')])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_importing_the_errors_does_not_run_the_whole_client() -> None:
+    program = (
+        "import sys; import skyrocket.client.core.errors; "
+        "print([m for m in sys.modules if m.startswith('skyrocket.client.') and 'core' not in m])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_type_checkers_see_the_names_that_are_loaded_when_they_are_used() -> None:
+    tree = ast.parse(inspect.getsource(client))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and "not" not in ast.unparse(node.test))
+    seen = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == set(client.__all__)
+    assert all(hasattr(client, name) for name in seen)

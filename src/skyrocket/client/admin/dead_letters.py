@@ -22,8 +22,8 @@ from skyrocket.client.core.message import (
 )
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, unwrap
 from skyrocket.client.core.send_receipt import SendReceipt
-from skyrocket.client.sending.message_encoding import Outgoing
-from skyrocket.client.sending.retrying_sender import Sender, SendRules
+from skyrocket.client.sending.message_encoding import EncodedMessage
+from skyrocket.client.sending.retrying_sender import RetryingSender, SendRules
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.format.properties import encode_properties
 from skyrocket.model import property_names as names
@@ -156,7 +156,7 @@ class DeadLetters:
 
         Raises WrongUse when the group consumes in order: its brokers make each retry a dead letter at once.
         """
-        sender = Sender(self._instance, INNER_PRODUCER_GROUP, SendRules())
+        sender = RetryingSender(self._instance, INNER_PRODUCER_GROUP, SendRules())
         receipts: list[SendReceipt] = []
         for message in messages:
             receipts.append(await sender.send(self._again(message, to_topic=to_topic), self._timeout))
@@ -164,7 +164,7 @@ class DeadLetters:
                 await self._check_alive(receipts[0])
         return receipts
 
-    def _again(self, message: ReceivedMessage, *, to_topic: bool) -> Outgoing:
+    def _again(self, message: ReceivedMessage, *, to_topic: bool) -> EncodedMessage:
         properties = {name: value for name, value in message.properties.items() if name not in _ENDED}
         origin = properties.get(names.RETRY_TOPIC)
         if to_topic:
@@ -172,7 +172,7 @@ class DeadLetters:
                 raise ClientError(f"{message!r} does not say which topic it came from: leave it out of the choice")
             del properties[names.RETRY_TOPIC]
         topic = origin if to_topic and origin is not None else retry_topic(self._group)
-        return Outgoing(
+        return EncodedMessage(
             Message(topic, message.body),
             topic,
             message.body,

@@ -12,8 +12,7 @@ from skyrocket.client.core.errors import BrokerRefused, ClientError, NotOffered,
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap, wrap
-from skyrocket.errors import DataError
-from skyrocket.format.recall_handle import RecallHandle, decode_handle
+from skyrocket.format.recall_handle import RecallHandle
 from skyrocket.model import property_names as names
 from skyrocket.model.topic import RETRY_PREFIX, TIMER_TOPIC, is_system_topic
 from skyrocket.protocol.bodies.statistics import TIMER_METRICS
@@ -252,14 +251,3 @@ class WaitingMessages:
 
     def _shown(self, name: str) -> str:
         return unwrap(self._instance.namespace, name)
-
-
-def recalled_place(recall_handle: str) -> tuple[str, str]:
-    """The topic and the broker that has the message of a handle; raises WrongUse."""
-    try:
-        handle = decode_handle(recall_handle)
-    except DataError:
-        raise WrongUse(
-            f"{recall_handle!r} is not a recall handle: take it from the receipt of a delayed message"
-        ) from None
-    return handle.topic, handle.broker_name

@@ -19,12 +19,10 @@ from skyrocket.client.consumer.process_queue import PULL_IDLE, FlowLimits, Proce
 from skyrocket.client.consumer.puller import Puller, PullOwner, PullRules
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.queue_locks import LockKeeper
-from skyrocket.client.consumer.start_position import MessageModel, start_offset, timestamp_ms
+from skyrocket.client.consumer.start_position import MessageModel, since_ms, start_offset
 from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
-from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.tasks import TaskSet
 
@@ -32,7 +30,6 @@ _logger = logging.getLogger(__name__)
 
 _LEAVE_IN_ORDER: Final = 0.5
 _RESET_WAIT: Final = 10.0
-_HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
 
 
 class AssignedQueues:
@@ -47,7 +44,6 @@ class AssignedQueues:
         offsets: OffsetStore,
         in_order: OrderlyConsumption | None,
         tasks: TaskSet,
-        restore: Callable[[ReceivedMessage], None],
         queues_left: Callable[[], None],
     ) -> None:
         self.in_hand: dict[MessageQueue, ProcessQueue] = {}
@@ -62,7 +58,6 @@ class AssignedQueues:
         self._offsets = offsets
         self._in_order = in_order
         self._tasks = tasks
-        self._restore = restore
         self._queues_left = queues_left
         self._is_clustering = settings.message_model is MessageModel.CLUSTERING
         self._needs_lock = in_order is not None and self._is_clustering
@@ -74,7 +69,12 @@ class AssignedQueues:
             None if settings.orderly else settings.consume_concurrently_max_span,
         )
         self._rules = PullRules(
-            settings.pull_batch_size, settings.pull_batch_bytes, settings.pull_interval, limits=limits
+            settings.pull_batch_size,
+            settings.pull_batch_bytes,
+            settings.pull_interval,
+            limits=limits,
+            commits=self._is_clustering,
+            needs_lock=self._needs_lock,
         )
 
     def of_topic(self, topic: str) -> set[MessageQueue]:
@@ -111,10 +111,9 @@ class AssignedQueues:
     async def _begin(self, queue: MessageQueue) -> bool:
         self._offsets.forget(queue)
         settings = self._settings
-        moment = settings.consume_timestamp
-        since_ms = self._started_ms - _HALF_AN_HOUR_MS if moment is None else timestamp_ms(moment)
+        from_ms = since_ms(settings.consume_timestamp, self._started_ms)
         try:
-            offset = await start_offset(self._instance, queue, self._offsets, settings.consume_from, since_ms)
+            offset = await start_offset(self._instance, queue, self._offsets, settings.consume_from, from_ms)
         except (ClientError, RemotingError) as error:
             _logger.warning("a queue cannot be begun yet queue=%s reason=%s", queue, error)
             return False
@@ -125,18 +124,7 @@ class AssignedQueues:
         now = self._instance.clock.monotonic()
         process_queue = self.in_hand[queue] = ProcessQueue(queue, now)
         process_queue.is_locked, process_queue.locked_at = True, now
-        puller = Puller(
-            self._instance,
-            self._group,
-            self._owner,
-            process_queue,
-            offset,
-            self._rules,
-            self._offsets,
-            commits=self._is_clustering,
-            needs_lock=self._needs_lock,
-            restore=self._restore if self._instance.namespace or queue.topic.startswith(RETRY_PREFIX) else None,
-        )
+        puller = Puller(self._instance, self._group, self._owner, process_queue, offset, self._rules, self._offsets)
         if self._in_order is not None:
             self._in_order.add(process_queue)
         self._pullers[queue] = self._tasks.start(puller.run(), f"pull {queue}")

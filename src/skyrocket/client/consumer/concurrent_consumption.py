@@ -13,6 +13,7 @@ from typing import Final
 from skyrocket.client.consumer.handlers import Handler, Outcome, current_group
 from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.process_queue import ProcessQueue
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.send_back import SendBack
 from skyrocket.client.core.hooks import ConsumeContext, ConsumeHook, run_hooks
 from skyrocket.client.core.message import ReceivedMessage
@@ -44,10 +45,7 @@ class ConcurrentConsumption:
         handler_of: Callable[[str], Handler | None],
         offsets: OffsetStore,
         send_back: SendBack | None,
-        *,
-        workers: int,
-        batch_size: int,
-        timeout: float,
+        settings: PushConsumerSettings,
         monotonic: Callable[[], float],
         hooks: Sequence[ConsumeHook] = (),
     ) -> None:
@@ -55,13 +53,13 @@ class ConcurrentConsumption:
         self._handler_of = handler_of
         self._offsets = offsets
         self._send_back = send_back  # None when broadcasting: what fails is lost
-        self._batch_size = batch_size
-        self._timeout = timeout
+        self._batch_size = settings.consume_message_batch_max_size
+        self._timeout = settings.consume_timeout
         self._monotonic = monotonic
         self._hooks = hooks
         self._pending: deque[tuple[ProcessQueue, list[ReceivedMessage]]] = deque()
         self._idle: deque[_Worker] = deque()
-        self._workers = [_Worker() for _ in range(workers)]
+        self._workers = [_Worker() for _ in range(settings.max_concurrency)]
         self._tasks = TaskSet()
         self._timers: set[asyncio.TimerHandle] = set()
         self._is_stopping = False

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from skyrocket.client.core.message import ReceivedMessage
 
@@ -29,6 +29,12 @@ current_message: contextvars.ContextVar[ReceivedMessage] = contextvars.ContextVa
 current_group: contextvars.ContextVar[str] = contextvars.ContextVar("skyrocket_current_group")
 
 TO_DEAD_LETTERS: Final = -1
+
+
+class HandlerWrapper(Protocol):
+    """What `once=` takes: `exactly_once.Once` makes a handler of message and connection one of the message alone."""
+
+    def wrap(self, handler: Callable[[ReceivedMessage, Any], Any]) -> Callable[[ReceivedMessage], Any]: ...
 
 
 class ConsumeStatus(Enum):

@@ -10,29 +10,26 @@ fetched ahead in the background. There are no retries and no dead letters: what 
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
 
-from skyrocket.client.consumer.allocation import AllocationStrategy, Averagely
-from skyrocket.client.consumer.filter_check import check_filters
-from skyrocket.client.consumer.offset_store import LocalOffsets, OffsetStore, RemoteOffsets, default_directory
+from skyrocket.client.consumer.fetched_messages import FetchedMessages
+from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
+from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
 from skyrocket.client.consumer.puller import Puller, PullRules
 from skyrocket.client.consumer.rebalance import Rebalancer
 from skyrocket.client.consumer.running_info import running_info
 from skyrocket.client.consumer.start_position import (
-    ConsumeFromWhere,
     MessageModel,
     max_offset,
     min_offset,
     offset_at,
+    since_ms,
     start_offset,
-    timestamp_ms,
 )
 from skyrocket.client.consumer.subscription import Filter, subscription_of
+from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import AlreadyStarted, ClientError, IllegalSubscription, NoRoute, WrongUse
 from skyrocket.client.core.instance import ClientInstance
@@ -50,31 +47,6 @@ from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.tasks import TaskSet
 
 _logger = logging.getLogger(__name__)
-
-_HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
-_BEGIN_AGAIN: Final = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class LitePullSettings:
-    """Defaults are RocketMQ's; times are in seconds."""
-
-    message_model: MessageModel = MessageModel.CLUSTERING
-    consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    consume_timestamp: datetime | str | None = None
-    new_group_from_zero: bool = True
-    strategy: AllocationStrategy = field(default_factory=Averagely)
-    auto_commit: bool = True
-    auto_commit_interval: float = 5.0
-    poll_timeout: float = 5.0
-    pull_batch_size: int = 10
-    pull_threshold_for_all: int = 10_000
-    pull_threshold_for_queue: int = 1000
-    pull_threshold_size_for_queue: int = 100  # MiB
-    consume_max_span: int = 2000
-    broker_suspend_max: float = 20.0
-    pull_timeout: float = 30.0
-    persist_interval: float = 5.0
 
 
 class _Held:
@@ -111,9 +83,7 @@ class LitePullConsumer(Startable):
         self._assigned = False
         self._held: dict[MessageQueue, _Held] = {}
         self._paused: set[MessageQueue] = set()
-        self._ready: deque[tuple[_Held, list[ReceivedMessage]]] = deque()
-        self._ready_count = 0
-        self._arrival = asyncio.Event()
+        self._fetched = FetchedMessages()
         self._sharing = asyncio.Lock()
         self._tasks = TaskSet()
         self._repeated: list[asyncio.Task[None]] = []
@@ -138,10 +108,9 @@ class LitePullConsumer(Startable):
         clustering = settings.message_model is MessageModel.CLUSTERING
         self._instance = instance = await ClientInstance.acquire(self._client, stable_id=not clustering)
         try:
-            if clustering:
-                self._offsets = RemoteOffsets(instance, self.group, new_group_from_zero=settings.new_group_from_zero)
-            else:
-                self._offsets = LocalOffsets(default_directory(), instance.client_id, self.group)
+            self._offsets = offset_store(
+                instance, self.group, clustering=clustering, new_group_from_zero=settings.new_group_from_zero
+            )
             instance.join_consumer(self)
         except BaseException:
             await instance.release()
@@ -159,6 +128,8 @@ class LitePullConsumer(Startable):
             suspend=settings.broker_suspend_max,
             timeout=settings.pull_timeout,
             limits=limits,
+            brings_subscription=True,
+            notes_progress=False,  # here only the application says what is consumed
         )
         self._rebalancer = Rebalancer(
             instance, self.group, settings.message_model, settings.strategy, lambda: self._subscriptions, self._apply
@@ -171,7 +142,7 @@ class LitePullConsumer(Startable):
         if self._state is not State.RUNNING:
             return
         self._state = State.STOPPED
-        self._arrival.set()
+        self._fetched.wake()
         for task in self._repeated:
             task.cancel()
         await asyncio.gather(*self._repeated, return_exceptions=True)
@@ -271,37 +242,21 @@ class LitePullConsumer(Startable):
     async def _try_begin(self, queue: MessageQueue) -> bool:
         try:
             await self._begin(queue)
+            return True
         except (ClientError, RemotingError) as error:
             _logger.warning("a queue cannot be begun yet queue=%s reason=%s", queue, error)
             return False
-        return True
 
     async def _begin(self, queue: MessageQueue) -> None:
-        settings = self.settings
-        moment = settings.consume_timestamp
-        since_ms = self._started_ms - _HALF_AN_HOUR_MS if moment is None else timestamp_ms(moment)
-        known = self._offsets.in_memory(queue)
-        offset = known
+        from_ms = since_ms(self.settings.consume_timestamp, self._started_ms)
+        offset = self._offsets.in_memory(queue)
         if offset is None:
-            offset = await start_offset(self._instance, queue, self._offsets, settings.consume_from, since_ms)
+            offset = await start_offset(self._instance, queue, self._offsets, self.settings.consume_from, from_ms)
         self._begin_at(queue, offset)
 
     def _begin_at(self, queue: MessageQueue, offset: int) -> None:
         process_queue = ProcessQueue(queue, self._instance.clock.monotonic())
-        puller = Puller(
-            self._instance,
-            self.group,
-            self,
-            process_queue,
-            offset,
-            self._rules,
-            self._offsets,
-            commits=False,
-            brings_subscription=True,
-            notes_progress=False,  # here only the application says what is consumed
-            needs_lock=False,
-            restore=self._restore if self._namespace else None,
-        )
+        puller = Puller(self._instance, self.group, self, process_queue, offset, self._rules, self._offsets)
         task = self._tasks.start(puller.run(), f"pull {queue}")
         self._held[queue] = _Held(process_queue, puller, task)
 
@@ -319,9 +274,7 @@ class LitePullConsumer(Startable):
     def _drop(self, held: _Held) -> None:
         held.task.cancel()
         held.process_queue.drop()
-        kept = [(each, messages) for each, messages in self._ready if each is not held]
-        self._ready = deque(kept)
-        self._ready_count = sum(len(messages) for _, messages in kept)
+        self._fetched.drop(held.process_queue)
 
     # ── polling ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -334,28 +287,19 @@ class LitePullConsumer(Startable):
         self._commit_when_due()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        while not self._ready:
-            self._arrival.clear()
+        while not self._fetched.count:
             left = deadline - loop.time()
             if left <= 0:
                 await asyncio.sleep(0)
                 return []
-            try:
-                await asyncio.wait_for(self._arrival.wait(), left)
-            except TimeoutError:
-                return []
-            if self._state is not State.RUNNING:
+            if not await self._fetched.wait(left) or self._state is not State.RUNNING:
                 return []
         return self._taken(max_messages)
 
     def _taken(self, most: int | None) -> list[ReceivedMessage]:
-        held, messages = self._ready.popleft()
-        if most is not None and len(messages) > most:
-            self._ready.appendleft((held, messages[most:]))
-            messages = messages[:most]
-        was_full = self._ready_count >= self.settings.pull_threshold_for_all
-        self._ready_count -= len(messages)
-        held.consumed = held.process_queue.finish(messages)
+        was_full = self._is_full()
+        process_queue, messages = self._fetched.take(most)
+        self._held[process_queue.queue].consumed = process_queue.finish(messages)
         if was_full:
             for other in self._held.values():
                 other.process_queue.wake()
@@ -414,8 +358,8 @@ class LitePullConsumer(Startable):
         held = self._held.get(self._full(queue))
         if held is None:
             raise self._not_ours(queue)
-        waiting = (messages[0].queue_offset for each, messages in self._ready if each is held)
-        return next(waiting, held.puller.next_offset)
+        waiting = self._fetched.first_offset(held.process_queue)
+        return held.puller.next_offset if waiting is None else waiting
 
     def _not_ours(self, queue: MessageQueue) -> WrongUse:
         return WrongUse(f"{queue} is not assigned to {self}: it has {len(self._held)} other queues")
@@ -470,7 +414,10 @@ class LitePullConsumer(Startable):
     # ── what pullers ask and report ──────────────────────────────────────────────────────────────────────────────────
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        return queue in self._paused or self._ready_count >= self.settings.pull_threshold_for_all
+        return queue in self._paused or self._is_full()
+
+    def _is_full(self) -> bool:
+        return self._fetched.count >= self.settings.pull_threshold_for_all
 
     def subscription(self, topic: str) -> SubscriptionData | None:
         return self._subscriptions.get(topic)
@@ -481,9 +428,7 @@ class LitePullConsumer(Startable):
             return
         new = process_queue.put(messages)
         if new:
-            self._ready.append((held, new))
-            self._ready_count += len(new)
-            self._arrival.set()
+            self._fetched.put(process_queue, new)
 
     async def offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
         queue = process_queue.queue
@@ -492,6 +437,9 @@ class LitePullConsumer(Startable):
         if held is not None and held.process_queue is process_queue:
             held.puller.next_offset = offset
             self._offsets.update(queue, offset, increase_only=False)
+
+    def topic_restorer(self, queue: MessageQueue) -> Callable[[ReceivedMessage], None] | None:
+        return self._restore if self._namespace else None
 
     def _restore(self, message: ReceivedMessage) -> None:
         message.topic = unwrap(self._namespace, message.topic)
@@ -538,9 +486,8 @@ class LitePullConsumer(Startable):
             "PROP_CONSUME_TYPE": "CONSUME_ACTIVELY",
         }
         queues = [held.process_queue for held in self._held.values()]
-        return running_info(
-            queues, self._offsets.in_memory, self._subscriptions.values(), properties, self._instance.clock
-        )
+        subscriptions, clock = self._subscriptions.values(), self._instance.clock
+        return running_info(queues, self._offsets.in_memory, subscriptions, properties, clock)
 
     async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:
         raise SystemFailure(f"group {self.group} polls its messages: it has no handler to call")

@@ -174,3 +174,12 @@ class LocalOffsets(_Memory):
 def default_directory() -> Path:
     """RocketMQ's place for such files."""
     return Path(os.environ.get("ROCKETMQ_CLIENT_OFFSETS", "~/.rocketmq_offsets")).expanduser()
+
+
+def offset_store(
+    instance: ClientInstance, group: str, *, clustering: bool, new_group_from_zero: bool, directory: Path | None = None
+) -> OffsetStore:
+    """Where a group's offsets are kept: with brokers if its members share the messages, else in files of its own."""
+    if clustering:
+        return RemoteOffsets(instance, group, new_group_from_zero=new_group_from_zero)
+    return LocalOffsets(directory or default_directory(), instance.client_id, group)

@@ -9,7 +9,9 @@ from skyrocket.client.consumer.concurrent_consumption import ConcurrentConsumpti
 from skyrocket.client.consumer.handlers import TO_DEAD_LETTERS, ConsumeStatus, Outcome, current_group
 from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.process_queue import ProcessQueue
+from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.send_back import SendBack
+from skyrocket.client.consumer.start_position import MessageModel
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.remoting.tasks import TaskSet
 
@@ -29,24 +31,18 @@ class OrderlyConsumption:
         calls: ConcurrentConsumption,
         offsets: OffsetStore,
         send_back: SendBack | None,
-        *,
-        needs_lock: bool,
-        auto_commit: bool,
-        at_once: int,
-        batch_size: int,
-        suspend_seconds: float,
-        max_times: int,
+        settings: PushConsumerSettings,
         monotonic: Callable[[], float],
     ) -> None:
         self._calls = calls  # handlers and hooks are called the same way
         self._offsets = offsets
         self._send_back = send_back
-        self._needs_lock = needs_lock
-        self._auto_commit = auto_commit
-        self._slots = asyncio.Semaphore(at_once)
-        self._batch_size = batch_size
-        self._suspend_seconds = suspend_seconds
-        self._max_times = max_times
+        self._needs_lock = settings.message_model is MessageModel.CLUSTERING
+        self._auto_commit = settings.auto_commit
+        self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self._batch_size = settings.consume_message_batch_max_size
+        self._suspend_seconds = settings.suspend_current_queue
+        self._max_times = settings.max_reconsume_times
         self._monotonic = monotonic
         self._tasks = TaskSet()
         self._of_queue: dict[ProcessQueue, asyncio.Task[None]] = {}

@@ -1,4 +1,4 @@
-"""One queue of a push consumer: pull, wait at the broker for messages, hand them over, pull again.
+"""One queue of a consumer: pull, wait at the broker for messages, hand them over, pull again.
 
 A long poll is an await. When too much is in hand the loop waits until some of it is finished.
 """
@@ -62,6 +62,10 @@ class PullRules:
     timeout: float = 30.0
     exception_delay: float = 1.0
     limits: FlowLimits = FlowLimits()
+    commits: bool = False  # pulls tell the broker how far the queue is consumed
+    brings_subscription: bool = False  # the broker need not know the group
+    notes_progress: bool = True  # what was passed over counts as consumed when nothing is in hand
+    needs_lock: bool = False
 
 
 class PullOwner(Protocol):
@@ -70,6 +74,10 @@ class PullOwner(Protocol):
     def is_paused(self, queue: MessageQueue) -> bool: ...
 
     def subscription(self, topic: str) -> SubscriptionData | None: ...
+
+    def topic_restorer(self, queue: MessageQueue) -> Callable[[ReceivedMessage], None] | None:
+        """What gives messages of a queue the topic they were sent to; None where they have it already."""
+        ...
 
     def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None: ...
 
@@ -88,12 +96,6 @@ class Puller:
         offset: int,
         rules: PullRules,
         offsets: OffsetStore,
-        *,
-        commits: bool,
-        brings_subscription: bool = False,
-        notes_progress: bool = True,
-        needs_lock: bool,
-        restore: Callable[[ReceivedMessage], None] | None,
     ) -> None:
         self._instance = instance
         self._group = group
@@ -103,11 +105,7 @@ class Puller:
         self.next_offset = offset
         self._rules = rules
         self._offsets = offsets
-        self._commits = commits
-        self._brings_subscription = brings_subscription  # the broker need not know the group
-        self._notes_progress = notes_progress  # what was passed over counts as consumed when nothing is in hand
-        self._needs_lock = needs_lock
-        self._restore = restore  # gives a message the topic it was sent to
+        self._restore = owner.topic_restorer(process_queue.queue)
         self._broker_id = MASTER_ID
 
     async def run(self) -> None:
@@ -123,7 +121,7 @@ class Puller:
             if process_queue.overflow(rules.limits) is not None:
                 await process_queue.changed(_SUSPENDED_SECONDS)
                 continue
-            if self._needs_lock and not process_queue.is_locked:
+            if rules.needs_lock and not process_queue.is_locked:
                 await asyncio.sleep(_WITHOUT_LOCK_SECONDS)
                 continue
             subscription = owner.subscription(self._queue.topic)
@@ -160,9 +158,9 @@ class Puller:
     async def _pull(self, address: str, broker_id: int, subscription: SubscriptionData) -> None:
         rules, queue = self._rules, self._queue
         sys_flag, committed = SUSPEND, 0
-        if self._brings_subscription:
+        if rules.brings_subscription:
             sys_flag |= WITH_SUBSCRIPTION
-        if self._commits and broker_id == MASTER_ID:
+        if rules.commits and broker_id == MASTER_ID:
             committed = self._offsets.in_memory(queue) or 0
             if committed > 0:
                 sys_flag |= COMMIT_OFFSET
@@ -175,7 +173,7 @@ class Puller:
             sys_flag=sys_flag,
             commit_offset=committed,
             suspend_timeout_millis=round(rules.suspend * 1000),
-            subscription=subscription.expression if self._brings_subscription else None,
+            subscription=subscription.expression if rules.brings_subscription else None,
             sub_version=subscription.version,
             expression_type=subscription.expression_type,
             max_msg_bytes=rules.batch_bytes,
@@ -218,5 +216,5 @@ class Puller:
     def _nothing(self, header: PullMessageAnswer) -> None:
         self.next_offset = header.next_begin_offset
         self._process_queue.passed(self.next_offset)
-        if self._notes_progress and not self._process_queue.count:
+        if self._rules.notes_progress and not self._process_queue.count:
             self._offsets.update(self._queue, self.next_offset, increase_only=True)

@@ -22,9 +22,8 @@ from typing import Any, TypeVar
 
 from skyrocket.client.consumer.assigned_queues import AssignedQueues
 from skyrocket.client.consumer.concurrent_consumption import ConcurrentConsumption
-from skyrocket.client.consumer.filter_check import check_filters
-from skyrocket.client.consumer.handlers import Handler, current_group
-from skyrocket.client.consumer.offset_store import LocalOffsets, OffsetStore, RemoteOffsets, default_directory
+from skyrocket.client.consumer.handlers import Handler, HandlerWrapper, current_group
+from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
 from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
@@ -34,7 +33,7 @@ from skyrocket.client.consumer.running_info import running_info
 from skyrocket.client.consumer.send_back import SendBack
 from skyrocket.client.consumer.start_position import MessageModel, offset_at
 from skyrocket.client.consumer.subscription import Filter, SqlFilter, subscription_of
-from skyrocket.client.consumer.subscription_check import SubscriptionCheck
+from skyrocket.client.consumer.subscription_check import SubscriptionCheck, check_filters
 from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import AlreadyStarted, IllegalSubscription, NoRoute, WrongUse
 from skyrocket.client.core.hooks import ConsumeHook
@@ -43,7 +42,6 @@ from skyrocket.client.core.lifecycle import Startable, State, not_running
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_group, check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.core.settings import ClientSettings, settings_of
-from skyrocket.client.exactly_once.once import Once
 from skyrocket.client.tracing.trace import CONSUME, Tracer, tracer_of
 from skyrocket.clock import SystemClock
 from skyrocket.model import property_names
@@ -107,7 +105,13 @@ class PushConsumer(Startable):
     # ── subscriptions ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on(
-        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: bool = False, once: Once | None = None
+        self,
+        topic: str,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        batch: bool = False,
+        once: HandlerWrapper | None = None,
     ) -> Callable[[F], F]:
         """Decorator: this function consumes the topic."""
 
@@ -124,7 +128,7 @@ class PushConsumer(Startable):
         wanted: Filter = "*",
         *,
         batch: bool = False,
-        once: Once | None = None,
+        once: HandlerWrapper | None = None,
     ) -> None:
         """Let a function consume a topic; `batch` gives it lists of `consume_message_batch_max_size` messages.
 
@@ -197,10 +201,13 @@ class PushConsumer(Startable):
             self._subscriptions[retry_topic(self.group)] = subscription_of(
                 retry_topic(self.group), "*", self._started_ms
             )
-            self._offsets = RemoteOffsets(instance, self.group, new_group_from_zero=settings.new_group_from_zero)
-        else:
-            directory = settings.local_offsets or default_directory()
-            self._offsets = LocalOffsets(directory, instance.client_id, self.group)
+        self._offsets = offset_store(
+            instance,
+            self.group,
+            clustering=self.is_clustering,
+            new_group_from_zero=settings.new_group_from_zero,
+            directory=settings.local_offsets,
+        )
         self._tracer = tracer_of(instance, self._client.trace, self.group, CONSUME)
         monotonic = instance.clock.monotonic
         send_back = SendBack(instance, self.group, settings.max_reconsume_times) if self.is_clustering else None
@@ -209,25 +216,12 @@ class PushConsumer(Startable):
             self._handlers.get,
             self._offsets,
             send_back,
-            workers=settings.max_concurrency,
-            batch_size=settings.consume_message_batch_max_size,
-            timeout=settings.consume_timeout,
-            monotonic=monotonic,
-            hooks=self._hooks if self._tracer is None else (*self._hooks, self._tracer),
+            settings,
+            monotonic,
+            self._hooks if self._tracer is None else (*self._hooks, self._tracer),
         )
         if settings.orderly:
-            self._in_order = OrderlyConsumption(
-                self._calls,
-                self._offsets,
-                send_back,
-                needs_lock=self.is_clustering,
-                auto_commit=settings.auto_commit,
-                at_once=settings.max_concurrency,
-                batch_size=settings.consume_message_batch_max_size,
-                suspend_seconds=settings.suspend_current_queue,
-                max_times=settings.max_reconsume_times,
-                monotonic=monotonic,
-            )
+            self._in_order = OrderlyConsumption(self._calls, self._offsets, send_back, settings, monotonic)
         self._queues = AssignedQueues(
             instance,
             self.group,
@@ -236,7 +230,6 @@ class PushConsumer(Startable):
             self._offsets,
             self._in_order,
             self._tasks,
-            self._restore,
             self.rebalance_soon,
         )
         self._rebalancer = Rebalancer(
@@ -360,6 +353,9 @@ class PushConsumer(Startable):
         """The broker does not have our offset (any more): go on where it says, with nothing in hand."""
         _logger.warning("an offset was corrected by the broker queue=%s offset=%d", process_queue.queue, offset)
         await self._queues.go_on_at(process_queue, offset, is_running=lambda: self._state is State.RUNNING)
+
+    def topic_restorer(self, queue: MessageQueue) -> Callable[[ReceivedMessage], None] | None:
+        return self._restore if self._namespace or queue.topic.startswith(RETRY_PREFIX) else None
 
     def _restore(self, message: ReceivedMessage) -> None:
         """Messages of the retry topic appear under the topic they were sent to."""

@@ -20,8 +20,8 @@ from skyrocket.client.core.message import (
     ReceivedMessage,
 )
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, wrap
-from skyrocket.client.sending.message_encoding import Outgoing
-from skyrocket.client.sending.retrying_sender import Sender, SendRules
+from skyrocket.client.sending.message_encoding import EncodedMessage
+from skyrocket.client.sending.retrying_sender import RetryingSender, SendRules
 from skyrocket.errors import SkyrocketError
 from skyrocket.format.properties import encode_properties
 from skyrocket.model import property_names as names
@@ -53,7 +53,7 @@ class SendBack:
         self._instance = instance
         self._group = group
         self._max_times = DEFAULT_MAX_TIMES if max_times < 0 else max_times
-        self._sender = Sender(instance, INNER_PRODUCER_GROUP, SendRules())
+        self._sender = RetryingSender(instance, INNER_PRODUCER_GROUP, SendRules())
         self._attempts = FailedAttempts(f"{socket.gethostname()} {instance.client_id}")
 
     async def send(self, message: ReceivedMessage, delay_level: int, cause: Exception | None = None) -> bool:
@@ -131,7 +131,7 @@ class SendBack:
     async def _send_anew(self, message: ReceivedMessage, properties: dict[str, str], most_times: int) -> bool:
         topic = retry_topic(self._group)
         try:
-            out = Outgoing(
+            out = EncodedMessage(
                 Message(topic, message.body),
                 topic,
                 message.body,

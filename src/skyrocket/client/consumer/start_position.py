@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import Enum
+from typing import Final
 
 from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.core.errors import WrongUse
@@ -10,7 +11,8 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.requests.offsets import GetMaxOffset, GetMinOffset, SearchOffsetByTimestamp
 
-_TIMEOUT = 6.0
+_TIMEOUT: Final = 6.0
+_HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
 
 
 class ConsumeFromWhere(Enum):
@@ -28,6 +30,11 @@ class MessageModel(Enum):
     BROADCASTING = "BROADCASTING"
 
 
+def since_ms(consume_timestamp: datetime | str | None, started_ms: int) -> int:
+    """From when on CONSUME_FROM_TIMESTAMP consumes: half an hour before the consumer started unless it says so."""
+    return started_ms - _HALF_AN_HOUR_MS if consume_timestamp is None else timestamp_ms(consume_timestamp)
+
+
 def timestamp_ms(moment: datetime | str) -> int:
     """A moment, also in RocketMQ's form `yyyyMMddHHmmss` (local time); raises WrongUse."""
     if isinstance(moment, str):
@@ -39,7 +46,7 @@ def timestamp_ms(moment: datetime | str) -> int:
 
 
 async def start_offset(
-    instance: ClientInstance, queue: MessageQueue, store: OffsetStore, where: ConsumeFromWhere, since_ms: int
+    instance: ClientInstance, queue: MessageQueue, store: OffsetStore, where: ConsumeFromWhere, from_ms: int
 ) -> int:
     """The stored offset, else what `where` says; raises ClientError or RemotingError when nobody can tell."""
     stored = await store.stored(queue)
@@ -50,7 +57,7 @@ async def start_offset(
         return 0  # corrected by the broker when the queue begins later
     if where is ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET:
         return 0 if is_retry else await max_offset(instance, queue)
-    return await max_offset(instance, queue) if is_retry else await offset_at(instance, queue, since_ms)
+    return await max_offset(instance, queue) if is_retry else await offset_at(instance, queue, from_ms)
 
 
 async def max_offset(instance: ClientInstance, queue: MessageQueue) -> int:

@@ -1,21 +1,36 @@
-"""Members of one group that want different things: seen by comparing with what a broker has heard of the group.
+"""Subscriptions that cannot work: SQL filters that brokers cannot read, and members of a group that differ.
+
+Filters are checked by a broker before they are used: a pull with a bad one would only fail again and again.
 
 A broker keeps the newest subscription of a group. When members differ, each heartbeat overwrites the others', and
 messages are lost for whoever is not the last. Nobody tells the application, so this does.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from skyrocket.client.consumer.subscription import differences
+from skyrocket.client.consumer.subscription import SQL92, differences
 from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, ConsumerConnections
-from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
 from skyrocket.protocol.requests.admin_groups import GetConsumerConnectionList
+from skyrocket.protocol.requests.clients import CheckClientConfig
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)
+
+
+async def check_filters(instance: ClientInstance, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
+    """Raises BrokerRefused for what a broker cannot evaluate; topics without a route are left out."""
+    for subscription in subscriptions:
+        if subscription.expression_type != SQL92 or subscription.topic not in instance.routes:
+            continue
+        body = CLIENT_CONFIG_CHECK.encode(
+            ClientConfigCheck(instance.client_id, group, subscription, instance.namespace or None)
+        )
+        address = await instance.any_broker_of(subscription.topic)
+        await instance.ask(address, CheckClientConfig(), body, doing=f"the filter {subscription.expression!r}")
 
 
 class SubscriptionCheck:

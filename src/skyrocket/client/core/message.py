@@ -301,8 +301,7 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
         body_at = at + head.size
         topic_at = body_at + length
         if magic == MAGIC_V1:
-            topic_from = topic_at + 1
-            topic_size = data[topic_at]
+            topic_from, topic_size = topic_at + 1, data[topic_at]
         elif magic == MAGIC_V2:
             topic_from = topic_at + 2
             topic_size = int.from_bytes(data[topic_at:topic_from], "big")
@@ -313,13 +312,10 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
         message.topic = message.stored_topic = data[topic_from:topic_end].decode("utf-8", "replace")
         message.broker_name = broker_name
         message.queue_id = stored_queue if queue_id is None else queue_id
-        message.queue_offset = queue_offset
-        message.physical_offset = physical_offset
+        message.queue_offset, message.physical_offset = queue_offset, physical_offset
         message.size = size
-        message.flag = flag
-        message.sys_flag = sys_flag
-        message.born_timestamp = born
-        message.store_timestamp = stored
+        message.flag, message.sys_flag = flag, sys_flag
+        message.born_timestamp, message.store_timestamp = born, stored
         message.reconsume_times = times
         message.prepared_transaction_offset = prepared
         message.body_crc = crc
@@ -327,8 +323,7 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
         message._body = data[body_at:topic_at]
         message._property_bytes = data[topic_end + PROPERTIES_LENGTH.size : at + size]
         message._properties = None
-        message._born_host = born_host
-        message._store_host = store_host
+        message._born_host, message._store_host = born_host, store_host
         if sys_flag & flags.INNER_BATCH and sys_flag & flags.NEED_UNWRAP:
             found += _members(message)
         else:

@@ -13,7 +13,7 @@ from skyrocket.client.core.message import Message, ReceivedMessage, decode_messa
 from skyrocket.client.core.names import wrap
 from skyrocket.client.core.send_receipt import SendReceipt
 from skyrocket.client.producer.producer import Producer
-from skyrocket.client.sending.message_encoding import SEND_BATCH, Outgoing
+from skyrocket.client.sending.message_encoding import SEND_BATCH, EncodedMessage
 from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import ResponseCode
@@ -50,7 +50,7 @@ class ReadBackProducer(Producer):
     async def send_encoded(self, queue: MessageQueue, body: bytes, *, timeout: float) -> SendReceipt:
         """One attempt with the body of a batch (format/batch.py); the receipt's offset is the first message's."""
         topic = self._topic(queue.topic)
-        out = Outgoing(Message(queue.topic, body), topic, body, _BATCH_PROPERTIES, "", code=SEND_BATCH)
+        out = EncodedMessage(Message(queue.topic, body), topic, body, _BATCH_PROPERTIES, "", code=SEND_BATCH)
         return await self._sender.send(out, timeout, queue._replace(topic=topic))
 
     async def send_alone(
@@ -60,7 +60,7 @@ class ReadBackProducer(Producer):
         topic = self._topic(queue.topic)
         text = "".join(f"{name}\x01{value}\x02" for name, value in number.properties().items())
         text = f"UNIQ_KEY\x01{unique_key}\x02WAIT\x01true\x02{properties}{text}"
-        out = Outgoing(Message(queue.topic, body), topic, body, text, unique_key, is_numbered=True)
+        out = EncodedMessage(Message(queue.topic, body), topic, body, text, unique_key, is_numbered=True)
         return await self._sender.send(out, timeout, queue._replace(topic=topic))
 
     async def end_of(self, queue: MessageQueue) -> int:

@@ -18,7 +18,7 @@ from skyrocket.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeI
 from skyrocket.remoting.errors import RemotingError
 
 
-class Receipts:
+class Acknowledgements:
     """For one consumer group."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:

@@ -25,26 +25,26 @@ _ANSWER_SECONDS: Final = 5.0
 _AFTER_FAILURE: Final = 0.5
 
 
-class PopPlace(NamedTuple):
+class TopicAtBroker(NamedTuple):
     """A topic at a broker, all queues of it."""
 
     topic: str
     broker_name: str
 
 
-class PopNews:
+class PopNotifications:
     """For one consumer group; `master_of` gives the address of a place."""
 
     def __init__(
-        self, instance: ClientInstance, group: str, master_of: Callable[[PopPlace], Awaitable[str]], tasks: TaskSet
+        self, instance: ClientInstance, group: str, master_of: Callable[[TopicAtBroker], Awaitable[str]], tasks: TaskSet
     ) -> None:
         self._instance = instance
         self._group = group
         self._master_of = master_of
         self._tasks = tasks
-        self._asked: dict[PopPlace, asyncio.Task[bool]] = {}
+        self._asked: dict[TopicAtBroker, asyncio.Task[bool]] = {}
 
-    async def wait(self, places: Sequence[PopPlace], seconds: float) -> list[PopPlace]:
+    async def wait(self, places: Sequence[TopicAtBroker], seconds: float) -> list[TopicAtBroker]:
         """Places that have messages, as soon as there are any; none when the time is over or brokers do not know."""
         for place in places:
             if place not in self._asked:
@@ -57,7 +57,7 @@ class PopNews:
                 del self._asked[place]
         return [place for place in answered if not waiting[place].cancelled() and waiting[place].result()]
 
-    async def _ask(self, place: PopPlace) -> bool:
+    async def _ask(self, place: TopicAtBroker) -> bool:
         request = Notification(
             consumer_group=self._group,
             topic=place.topic,
@@ -72,7 +72,7 @@ class PopNews:
                 address, request, timeout_seconds=_HOLD_SECONDS + _ANSWER_SECONDS
             )
         except (RequestError, ClientError, RemotingError) as error:
-            _logger.info("a broker gives no news of messages place=%s reason=%s", place, explained(error))
+            _logger.info("a broker sends no notifications of messages place=%s reason=%s", place, explained(error))
             await asyncio.sleep(_AFTER_FAILURE)
             return False
         if reply.header.polling_full:

@@ -10,7 +10,7 @@ progress.
 
     receive ─▶ one short pop at every place in turn, beginning at another place each time ─▶ messages
                  │ nothing anywhere
-                 └─▶ wait for news of all places (pop_news) ─▶ pop where there are some
+                 └─▶ wait for notifications of all brokers (pop_notifications) ─▶ pop where there are some
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from skyrocket.client.consumer.filter_check import check_filters
 from skyrocket.client.consumer.send_back import DEFAULT_MAX_TIMES, SendBack
 from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.consumer.subscription import Filter, subscription_of
+from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import (
     AlreadyStarted,
@@ -40,8 +40,8 @@ from skyrocket.client.core.lifecycle import Startable, State, not_running
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_group, check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.core.settings import ClientSettings, settings_of
-from skyrocket.client.pop.acknowledgements import Receipts
-from skyrocket.client.pop.pop_notifications import ANY_QUEUE, PopNews, PopPlace
+from skyrocket.client.pop.acknowledgements import Acknowledgements
+from skyrocket.client.pop.pop_notifications import ANY_QUEUE, PopNotifications, TopicAtBroker
 from skyrocket.client.pop.popped_message import PoppedMessage, popped_messages
 from skyrocket.client.tracing.trace import CONSUME, Tracer, tracer_of
 from skyrocket.errors import DataError, SkyrocketError
@@ -89,7 +89,7 @@ class SimpleConsumerSettings:
             raise WrongUse("a pop begins at the first or the last message: reset the group with Admin.reset_offsets")
 
 
-class _Wish(NamedTuple):
+class _PopLimits(NamedTuple):
     """How messages are asked for."""
 
     most: int
@@ -126,8 +126,8 @@ class SimpleConsumer(Startable):
         self._started_ms = 0
         self._tracer: Tracer | None = None
         self._instance: ClientInstance
-        self._news: PopNews
-        self._receipts: Receipts
+        self._notifications: PopNotifications
+        self._acknowledgements: Acknowledgements
         self._send_back: SendBack
 
     def __repr__(self) -> str:
@@ -142,8 +142,8 @@ class SimpleConsumer(Startable):
         self._instance = instance = await ClientInstance.acquire(self._client)
         now_ms = self._started_ms = instance.clock.now_ms()
         self._subscriptions = {topic: subscription_of(topic, wanted, now_ms) for topic, wanted in self._wanted.items()}
-        self._news = PopNews(instance, self.group, self._address, self._tasks)
-        self._receipts = Receipts(instance, self.group)
+        self._notifications = PopNotifications(instance, self.group, self._address, self._tasks)
+        self._acknowledgements = Acknowledgements(instance, self.group)
         self._send_back = SendBack(instance, self.group, self.settings.max_reconsume_times)
         try:
             instance.join_consumer(self)
@@ -204,27 +204,27 @@ class SimpleConsumer(Startable):
                 f"invisible_seconds is {invisible_seconds} and wait_seconds {wait_seconds}: the first must be at least "
                 "a millisecond, the second not negative"
             )
-        wish = _Wish(max_messages, invisible_seconds)
+        limits = _PopLimits(max_messages, invisible_seconds)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_seconds
-        ready: Sequence[PopPlace] = ()
+        ready: Sequence[TopicAtBroker] = ()
         pause = _FIRST_PAUSE
         while True:
             places = await self._places()
-            messages = await self._look_around(ready or self._from_another_place(places), wish)
+            messages = await self._look_around(ready or self._from_another_place(places), limits)
             left = deadline - loop.time()
             if messages or left <= 0 or self._state is not State.RUNNING:
                 return messages
             if ready:
                 await asyncio.sleep(min(pause, left))
                 pause = min(2 * pause, _LONGEST_PAUSE)
-            ready = await self._news.wait(places, max(deadline - loop.time(), 0.0))
+            ready = await self._notifications.wait(places, max(deadline - loop.time(), 0.0))
             if self._state is not State.RUNNING:
                 return []
 
-    async def _places(self) -> list[PopPlace]:
+    async def _places(self) -> list[TopicAtBroker]:
         """Every topic at every broker that has it and a master."""
-        places: list[PopPlace] = []
+        places: list[TopicAtBroker] = []
         problem: ClientError | None = None
         for topic in self._subscriptions:
             try:
@@ -233,7 +233,7 @@ class SimpleConsumer(Startable):
                 problem = error
                 continue
             names = sorted({self._instance.leader(queue) for queue in route.read_queues})
-            places += [PopPlace(topic, name) for name in names if self._instance.brokers.master(name) is not None]
+            places += [TopicAtBroker(topic, name) for name in names if self._instance.brokers.master(name) is not None]
             if names and not places:
                 problem = BrokerAbsent(names[0], topic)
         if not places:
@@ -241,24 +241,24 @@ class SimpleConsumer(Startable):
             raise problem or NoRoute(topics, str(self._instance.names), "no broker lets it be read")
         return places
 
-    def _from_another_place(self, places: list[PopPlace]) -> list[PopPlace]:
+    def _from_another_place(self, places: list[TopicAtBroker]) -> list[TopicAtBroker]:
         """So that none has to wait until all others are empty."""
         self._turn += 1
         start = self._turn % len(places)
         return places[start:] + places[:start]
 
-    async def _look_around(self, places: Sequence[PopPlace], wish: _Wish) -> list[PoppedMessage]:
+    async def _look_around(self, places: Sequence[TopicAtBroker], limits: _PopLimits) -> list[PoppedMessage]:
         """What places have at once. An error is raised when nobody could be asked."""
         found: list[PoppedMessage] = []
         failures: list[ClientError | RemotingError | DataError] = []
         for place in places:
             try:
-                found += await self._pop(place, wish._replace(most=wish.most - len(found)))
+                found += await self._pop(place, limits._replace(most=limits.most - len(found)))
             except (ClientError, RemotingError, DataError) as error:
                 failures.append(error)
                 if self._state is State.RUNNING:
                     _logger.warning("nothing could be popped place=%s reason=%s", place, error)
-            if len(found) >= wish.most:
+            if len(found) >= limits.most:
                 break
         if len(failures) == len(places) and self._state is State.RUNNING:
             raise failures[0]
@@ -266,16 +266,16 @@ class SimpleConsumer(Startable):
             self._tracer.polled(found)
         return found
 
-    async def _pop(self, place: PopPlace, wish: _Wish) -> list[PoppedMessage]:
+    async def _pop(self, place: TopicAtBroker, limits: _PopLimits) -> list[PoppedMessage]:
         subscription = self._subscriptions[place.topic]
         from_first = self.settings.consume_from is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
         request = PopMessage(
             consumer_group=self.group,
             topic=place.topic,
             queue_id=ANY_QUEUE,
-            max_msg_nums=wish.most,
+            max_msg_nums=limits.most,
             poll_time=0,
-            invisible_time=round(wish.invisible_seconds * 1000),
+            invisible_time=round(limits.invisible_seconds * 1000),
             born_time=0,  # the broker takes its own time: clocks need not agree
             init_mode=_FROM_MIN if from_first else _FROM_MAX,
             exp_type=subscription.expression_type,
@@ -295,7 +295,7 @@ class SimpleConsumer(Startable):
             raise BrokerRefused(address, error, f"a pop of {place.topic}") from error
         if reply.code != ResponseCode.SUCCESS:
             return []
-        visible_at = began + wish.invisible_seconds
+        visible_at = began + limits.invisible_seconds
         messages = popped_messages(reply.body, reply.header, place.topic, self.group, place.broker_name, visible_at)
         for message in messages:
             message.topic = unwrap(self._namespace, message.topic)
@@ -310,14 +310,14 @@ class SimpleConsumer(Startable):
         if not foreign and not hopeless:
             return messages
         try:
-            await self._receipts.acknowledge(foreign)
+            await self._acknowledgements.acknowledge(foreign)
             for message in hopeless:
                 await self._bury(message, None)
         except SkyrocketError as error:  # they come again, and then this is done again
             _logger.warning("messages that are not handed out could not be put away reason=%s", error)
         return [each for each in messages if each not in foreign and each not in hopeless]
 
-    async def _address(self, place: PopPlace) -> str:
+    async def _address(self, place: TopicAtBroker) -> str:
         return await self._instance.master_of(MessageQueue(place.topic, place.broker_name, 0))
 
     # ── what becomes of messages ─────────────────────────────────────────────────────────────────────────────────────
@@ -329,7 +329,7 @@ class SimpleConsumer(Startable):
         BrokerAbsent or RemotingError when a broker did not take it: then it may be tried again.
         """
         self._check_running()
-        await self._receipts.acknowledge(messages)
+        await self._acknowledgements.acknowledge(messages)
 
     async def change_invisible(self, message: PoppedMessage, seconds: float) -> None:
         """Hide it until so many seconds from now: longer while work goes on, 0 to have it come again at once.
@@ -339,7 +339,7 @@ class SimpleConsumer(Startable):
         self._check_running()
         if seconds < 0:
             raise WrongUse(f"a message cannot be hidden for {seconds} seconds: give 0 or more")
-        await self._receipts.hide(message, seconds)
+        await self._acknowledgements.hide(message, seconds)
 
     async def to_dead_letters(self, message: PoppedMessage, cause: Exception | None = None) -> None:
         """Move it to %DLQ%group, with `cause` in its properties. Raises ReceiptExpired or NotDeadLetter."""
@@ -347,12 +347,12 @@ class SimpleConsumer(Startable):
         await self._bury(message, cause)
 
     async def _bury(self, message: PoppedMessage, cause: Exception | None) -> None:
-        self._receipts.check(message)
+        self._acknowledgements.check(message)
         await self._await_retry_topic()
         self._send_back.note(message, cause)
         if not await self._send_back.give_up(message, cause):
             raise NotDeadLetter(message.message_id, self.group)
-        await self._receipts.acknowledge([message])
+        await self._acknowledgements.acknowledge([message])
 
     async def _await_retry_topic(self) -> None:
         """Dead letters go that way when they shall say why; a new group's is made by its first heartbeat."""

@@ -12,7 +12,7 @@ from skyrocket.client.core.message import Message
 from skyrocket.client.core.send_receipt import SendReceipt
 from skyrocket.client.producer.batches import batch, check_batchable, encoded_element
 from skyrocket.client.producer.in_flight import InFlight
-from skyrocket.client.sending.message_encoding import EncodingRules, Outgoing
+from skyrocket.client.sending.message_encoding import EncodedMessage, EncodingRules
 from skyrocket.clock import Clock
 from skyrocket.remoting.tasks import TaskSet
 
@@ -86,7 +86,7 @@ class Accumulator:
 
     def __init__(
         self,
-        send: Callable[[Outgoing], Awaitable[SendReceipt]],
+        send: Callable[[EncodedMessage], Awaitable[SendReceipt]],
         rules: EncodingRules,
         clock: Clock,
         *,

@@ -5,7 +5,7 @@ from struct import Struct
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.message import INSTANCE_ID, Message, property_text
-from skyrocket.client.sending.message_encoding import SEND_BATCH, EncodingRules, Outgoing, checked_body
+from skyrocket.client.sending.message_encoding import SEND_BATCH, EncodedMessage, EncodingRules, checked_body
 from skyrocket.errors import MessageRefused
 from skyrocket.model import property_names as names
 from skyrocket.model.topic import RETRY_PREFIX
@@ -39,12 +39,12 @@ def encoded_element(message: Message, rules: EncodingRules, now_ms: int) -> tupl
     ), unique_key
 
 
-def batch(first: Message, topic: str, elements: Iterable[bytes], unique_keys: list[str], now_ms: int) -> Outgoing:
+def batch(first: Message, topic: str, elements: Iterable[bytes], unique_keys: list[str], now_ms: int) -> EncodedMessage:
     """The request of a batch."""
     key = UNIQUE_KEYS.next(now_ms)
     wait = "true" if first.wait_store_ok else "false"
     properties = f"{names.UNIQUE_KEY}\x01{key}\x02{names.WAIT_STORE_OK}\x01{wait}\x02"
-    return Outgoing(first, topic, b"".join(elements), properties, key, code=SEND_BATCH, unique_keys=unique_keys)
+    return EncodedMessage(first, topic, b"".join(elements), properties, key, code=SEND_BATCH, unique_keys=unique_keys)
 
 
 def split(sizes: Sequence[int], most: int) -> list[range]:

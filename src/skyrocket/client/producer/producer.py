@@ -12,10 +12,8 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from skyrocket.client.admin.waiting_messages import recalled_place
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import AlreadyStarted, BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
@@ -33,28 +31,29 @@ from skyrocket.client.core.message import (
     ReceivedMessage,
     property_text,
 )
-from skyrocket.client.core.names import TEMPLATE_TOPIC, check_group, unwrap, wrap
+from skyrocket.client.core.names import check_group, unwrap, wrap
+from skyrocket.client.core.recall_handle import topic_and_broker
 from skyrocket.client.core.routes import Route
 from skyrocket.client.core.send_receipt import SendReceipt
 from skyrocket.client.core.settings import ClientSettings, settings_of
 from skyrocket.client.producer.accumulator import Accumulator, PendingSend, member_receipt
 from skyrocket.client.producer.batches import batch, check_together, encoded_element, split
 from skyrocket.client.producer.in_flight import InFlight
+from skyrocket.client.producer.producer_settings import ProducerSettings
 from skyrocket.client.sending.message_encoding import (
     SEND,
     SEND_REPLY,
+    EncodedMessage,
     EncodingRules,
-    Outgoing,
     checked_topic,
+    encoded,
     is_plain,
-    outgoing,
 )
 from skyrocket.client.sending.queue_selector import QueueSelector, index_by_hash
-from skyrocket.client.sending.retrying_sender import RETRYABLE_CODES, Sender, SendRules
+from skyrocket.client.sending.retrying_sender import RetryingSender, SendRules
 from skyrocket.client.sending.send_number import SendNumber, SendNumbers
-from skyrocket.client.sending.topic_publish_info import Publishing
+from skyrocket.client.sending.topic_publish_info import TopicPublishInfo
 from skyrocket.client.tracing.trace import PRODUCE, Tracer, tracer_of
-from skyrocket.format.compression import CompressionType
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.messaging import RecallMessage
@@ -63,40 +62,6 @@ from skyrocket.remoting.errors import ConnectFailed, RemotingError
 _logger = logging.getLogger(__name__)
 
 _ONEWAYS_PER_TURN: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerSettings:
-    """How a producer sends; times are in seconds."""
-
-    send_timeout: float = 3.0  # for the whole of a send: route, all attempts
-    timeout_per_attempt: float | None = None
-    retries: int = 2
-    retry_another_broker_when_not_store_ok: bool = False
-    retryable_codes: frozenset[int] = RETRYABLE_CODES
-    send_latency_fault_enable: bool = False  # brokers that were slow or failed rest for a while
-    minimum_latency: bool = False  # prefer the broker that answers fastest
-    compress_over: int = 4096
-    compress_type: CompressionType = CompressionType.ZLIB
-    compress_level: int = 5
-    max_message_size: int = 4 << 20
-    max_batch_bytes: int = 1_000_000  # longer batches are split
-    max_in_flight: int = 1024
-    max_in_flight_bytes: int = 100 << 20
-    auto_batch: bool = False
-    auto_batch_bytes: int = 32 << 10
-    auto_batch_delay: float = 0.01
-    auto_batch_total_bytes: int = 32 << 20
-    template_topic: str = TEMPLATE_TOPIC  # topics that do not exist are made like this one, if brokers allow it
-    template_queues: int = 4
-    drain_timeout: float = 10.0  # how long `stop` waits for sends under way
-    idempotent: bool = False  # number each message, so that our brokers store it once however often `send` tries
-
-    def __post_init__(self) -> None:
-        if self.send_timeout <= 0 or self.max_in_flight < 1 or self.retries < 0:
-            raise WrongUse("send_timeout and max_in_flight must be positive, retries must not be negative")
-        if self.idempotent and self.auto_batch:
-            raise WrongUse("idempotent and auto_batch exclude each other: messages of a batch have no numbers")
 
 
 class Producer(Startable):
@@ -133,7 +98,7 @@ class Producer(Startable):
         self._numbers = SendNumbers()
         self._tracer: Tracer | None = None
         self._instance: ClientInstance
-        self._sender: Sender
+        self._sender: RetryingSender
         self._accumulator: Accumulator
 
     def __repr__(self) -> str:
@@ -159,7 +124,7 @@ class Producer(Startable):
         )
         self._tracer = tracer_of(self._instance, self._client.trace, self.group, PRODUCE)
         hooks = self._hooks if self._tracer is None else (*self._hooks, self._tracer)
-        self._sender = Sender(self._instance, self.group, rules, hooks)
+        self._sender = RetryingSender(self._instance, self.group, rules, hooks)
         self._accumulator = Accumulator(
             lambda out: self._sender.send(out, settings.send_timeout),
             self._rules,
@@ -229,7 +194,7 @@ class Producer(Startable):
                 return await self._accumulator.add(message, topic)
         if self._sender.is_plain and queue is None and selector is None and is_plain(message, self._rules):
             return await self._send_plainly(message, topic, timeout)
-        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms())
+        out = encoded(message, topic, self._rules, self._instance.clock.now_ms())
         size = len(out.body)
         if not self._flight.try_enter(size):
             await self._flight.enter(size, timeout)
@@ -252,13 +217,13 @@ class Producer(Startable):
             properties = property_text(message, unique_key)
             asked = sender.ask_shortly(topic, body, properties, now_ms, timeout)
             if asked is None:
-                return await sender.send(Outgoing(message, topic, body, properties, unique_key), timeout)
+                return await sender.send(EncodedMessage(message, topic, body, properties, unique_key), timeout)
             began = clock.monotonic()
             queue, answer = asked
             try:
                 return sender.receipt(await answer, unique_key, queue, 1)
             except (RequestError, RemotingError) as error:
-                out = Outgoing(message, topic, body, properties, unique_key)
+                out = EncodedMessage(message, topic, body, properties, unique_key)
                 return await sender.go_on(out, timeout, queue, clock.monotonic() - began, error)
         finally:
             self._flight.leave(size)
@@ -279,13 +244,11 @@ class Producer(Startable):
         All attempts go to one queue, as no other broker could tell a repetition. With a `unique_key` and no queue,
         selector or sharding key the key decides, so that a later call with the same key finds the same queue.
         """
-        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
-        if self._state is not State.RUNNING:
-            raise self._not_running()
+        topic = self._usable(message.topic)
         if self._preparing:
             message = prepared(self._preparing, self.group, message)
         seconds = self.settings.send_timeout if timeout is None else timeout
-        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms(), number.properties(), unique_key)
+        out = encoded(message, topic, self._rules, self._instance.clock.now_ms(), number.properties(), unique_key)
         out.is_numbered = True
         size = len(out.body)
         await self._flight.enter(size, seconds)
@@ -301,7 +264,9 @@ class Producer(Startable):
         finally:
             self._flight.leave(size)
 
-    async def _send_where_reachable(self, out: Outgoing, seconds: float, publishing: Publishing) -> SendReceipt:
+    async def _send_where_reachable(
+        self, out: EncodedMessage, seconds: float, publishing: TopicPublishInfo
+    ) -> SendReceipt:
         """To one queue; to one of another broker only if the first was never reached, so that it cannot have it."""
         began = self._instance.clock.monotonic()
         chosen = publishing.queues[publishing.next()]
@@ -319,12 +284,10 @@ class Producer(Startable):
         self, message: Message, extra: dict[str, str], timeout: float, *, sys_flag: int = 0, code: int = SEND
     ) -> SendReceipt:
         """A message with properties that applications may not set themselves."""
-        if self._state is not State.RUNNING:
-            raise self._not_running()
-        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
+        topic = self._usable(message.topic)
         if self._preparing:
             message = prepared(self._preparing, self.group, message)
-        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms(), extra)
+        out = encoded(message, topic, self._rules, self._instance.clock.now_ms(), extra)
         out.sys_flag |= sys_flag
         out.code = code
         size = len(out.body)
@@ -339,10 +302,8 @@ class Producer(Startable):
 
     async def request(self, message: Message, *, timeout: float = 3.0) -> ReceivedMessage:
         """Send a message and wait for the reply of whoever consumes it; raises SendFailed or RequestTimeout."""
-        if self._state is not State.RUNNING:
-            raise self._not_running()
+        topic = self._usable(message.topic)
         began = self._instance.clock.monotonic()
-        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
         await self._sender.publishing(topic)
         if topic in self._instance.routes:
             await self._instance.introduce(topic)  # the reply comes over a connection that has named this client
@@ -382,10 +343,8 @@ class Producer(Startable):
 
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Take back a message that waits for its time, with the handle of its receipt; returns the message's id."""
-        if self._state is not State.RUNNING:
-            raise self._not_running()
-        full = self._topic(topic)
-        _, broker_name = recalled_place(recall_handle)
+        full = self._usable(topic)
+        _, broker_name = topic_and_broker(recall_handle)
         request = RecallMessage(
             topic=full, recall_handle=recall_handle, producer_group=self.group, broker_name=broker_name
         )
@@ -406,14 +365,12 @@ class Producer(Startable):
         argument: Any = None,
     ) -> None:
         """Send and never know: no answer, no retry. Raises SendFailed when it could not even leave."""
-        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
-        if self._state is not State.RUNNING:
-            raise self._not_running()
+        topic = self._usable(message.topic)
         if self._preparing:
             message = prepared(self._preparing, self.group, message)
         if queue is not None or selector is not None or message.sharding_key is not None:
             queue = await self._chosen(message, topic, queue, selector, argument)
-        out = outgoing(message, topic, self._rules, self._instance.clock.now_ms())
+        out = encoded(message, topic, self._rules, self._instance.clock.now_ms())
         await self._sender.send_oneway(out, self.settings.send_timeout, queue)
         self._oneways += 1
         if self._oneways % _ONEWAYS_PER_TURN == 0:
@@ -428,10 +385,8 @@ class Producer(Startable):
         """
         if not messages:
             return []
-        if self._state is not State.RUNNING:
-            raise self._not_running()
+        topic = self._usable(messages[0].topic)
         check_together(messages)
-        topic = self._known_topics.get(messages[0].topic) or self._topic(messages[0].topic)
         now_ms = self._instance.clock.now_ms()
         if self._preparing:
             messages = [prepared(self._preparing, self.group, message) for message in messages]
@@ -446,7 +401,7 @@ class Producer(Startable):
             receipts += await self._send_part(out, timeout or self.settings.send_timeout, wanted)
         return receipts
 
-    async def _send_part(self, out: Outgoing, timeout: float, queue: MessageQueue | None) -> list[SendReceipt]:
+    async def _send_part(self, out: EncodedMessage, timeout: float, queue: MessageQueue | None) -> list[SendReceipt]:
         size = len(out.body)
         await self._flight.enter(size, timeout)
         try:
@@ -461,9 +416,7 @@ class Producer(Startable):
 
         Waits only when `auto_batch_total_bytes` are under way. The quickest way to send many small messages.
         """
-        topic = self._known_topics.get(message.topic) or self._topic(message.topic)
-        if self._state is not State.RUNNING:
-            raise self._not_running()
+        topic = self._usable(message.topic)
         if self._accumulator.is_full:
             await self._accumulator.room()
         if self._preparing:
@@ -478,9 +431,7 @@ class Producer(Startable):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages of a topic can go to; raises NoRoute or NoNameServer."""
-        if self._state is not State.RUNNING:
-            raise self._not_running()
-        publishing = await self._sender.publishing(self._topic(topic))
+        publishing = await self._sender.publishing(self._usable(topic))
         return [queue._replace(topic=topic) for queue in publishing.queues]
 
     # ── what the client asks of its members ──────────────────────────────────────────────────────────────────────────
@@ -509,6 +460,13 @@ class Producer(Startable):
     def _topic(self, topic: str) -> str:
         """The topic's full name, checked once."""
         full = self._known_topics[topic] = wrap(self._namespace, checked_topic(topic))
+        return full
+
+    def _usable(self, topic: str) -> str:
+        """The topic's full name, for a producer that runs; `send`, which is called most, does it in place."""
+        full = self._known_topics.get(topic) or self._topic(topic)
+        if self._state is not State.RUNNING:
+            raise self._not_running()
         return full
 
     def _not_running(self) -> WrongUse:

@@ -28,7 +28,7 @@ class EncodingRules:
 
 
 @dataclass(slots=True)
-class Outgoing:
+class EncodedMessage:
     """Ready to be put into a request; `unique_keys` has one key for each message of a batch."""
 
     message: Message
@@ -46,21 +46,21 @@ class Outgoing:
     is_numbered: bool = False  # a broker that knows about it stores it once, however often it is sent
 
 
-def outgoing(
+def encoded(
     message: Message,
     topic: str,
     rules: EncodingRules,
     now_ms: int,
     extra: dict[str, str] | None = None,
     unique_key: str | None = None,
-) -> Outgoing:
+) -> EncodedMessage:
     """Check and encode; `topic` is the message's with its namespace. Raises MessageRefused."""
     body = checked_body(message, rules.max_message_size)
     unique_key = unique_key or UNIQUE_KEYS.next(now_ms)
     if rules.namespace:
         extra = {**(extra or {}), INSTANCE_ID: rules.namespace}
     properties = property_text(message, unique_key, extra)
-    made = Outgoing(message, topic, body, properties, unique_key, message.flag)
+    made = EncodedMessage(message, topic, body, properties, unique_key, message.flag)
     if len(body) >= rules.compress_over:
         # RocketMQ: also when it does not get smaller.
         made.body = compress(body, rules.compress_type, rules.compress_level)

@@ -25,8 +25,8 @@ from skyrocket.client.core.names import unwrap
 from skyrocket.client.core.routes import Route, writing_state
 from skyrocket.client.core.send_receipt import STATUS_OF_CODE, SendReceipt, SendStatus
 from skyrocket.client.sending.broker_faults import BrokerFaults
-from skyrocket.client.sending.message_encoding import SEND, Outgoing
-from skyrocket.client.sending.topic_publish_info import Publishing
+from skyrocket.client.sending.message_encoding import SEND, EncodedMessage
+from skyrocket.client.sending.topic_publish_info import TopicPublishInfo
 from skyrocket.format.sys_flag import TRANSACTION_PREPARED
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import ResponseCode
@@ -66,12 +66,12 @@ class SendRules:
     retryable_codes: frozenset[int] = RETRYABLE_CODES
 
 
-class Sender:
+class RetryingSender:
     """The sends of one group over one client."""
 
     def __init__(self, instance: ClientInstance, group: str, rules: SendRules, hooks: Sequence[SendHook] = ()) -> None:
         self.faults = BrokerFaults()
-        self.topics: dict[str, Publishing] = {}
+        self.topics: dict[str, TopicPublishInfo] = {}
         self._instance = instance
         self._remoting = instance.remoting
         self._complete = instance.complete
@@ -94,7 +94,7 @@ class Sender:
 
     # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def publishing(self, topic: str) -> Publishing:
+    async def publishing(self, topic: str) -> TopicPublishInfo:
         """The queues of a topic; raises NoRoute or NoNameServer."""
         known = self.topics.get(topic)
         if known is not None:
@@ -108,7 +108,7 @@ class Sender:
             return self._publish(topic, template, is_guess=True)
         return self._publish(topic, route)
 
-    def _publish(self, topic: str, route: Route, *, is_guess: bool = False) -> Publishing:
+    def _publish(self, topic: str, route: Route, *, is_guess: bool = False) -> TopicPublishInfo:
         if not route.write_queues:
             self.topics.pop(topic, None)
             shown = unwrap(self._instance.namespace, topic)
@@ -116,7 +116,7 @@ class Sender:
         known = self.topics.get(topic)
         if known is not None and known.queues == route.write_queues and known.is_guess == is_guess:
             return known
-        made = self.topics[topic] = Publishing(
+        made = self.topics[topic] = TopicPublishInfo(
             self._group,
             topic,
             route.write_queues,
@@ -158,7 +158,7 @@ class Sender:
         return queue, connection.ask_encoded(opaque, SEND, frame, seconds)
 
     async def go_on(
-        self, out: Outgoing, timeout: float, queue: MessageQueue, seconds: float, error: Exception
+        self, out: EncodedMessage, timeout: float, queue: MessageQueue, seconds: float, error: Exception
     ) -> SendReceipt:
         """The other attempts, after `ask_shortly` came to an error."""
         address = self._master(queue.broker_name) or ""
@@ -174,7 +174,7 @@ class Sender:
         return await self.send(out, timeout, first=first)
 
     async def send(
-        self, out: Outgoing, timeout: float, queue: MessageQueue | None = None, *, first: Attempt | None = None
+        self, out: EncodedMessage, timeout: float, queue: MessageQueue | None = None, *, first: Attempt | None = None
     ) -> SendReceipt:
         """Until a broker confirms it; raises SendFailed, or what a look for the route raises.
 
@@ -197,11 +197,7 @@ class Sender:
         for number in range(len(attempts) + 1, rules.retries + 2):
             publishing = self.topics.get(out.topic)
             if publishing is None:
-                try:
-                    left = max(deadline - clock.monotonic(), 0.01)
-                    publishing = await asyncio.wait_for(self.publishing(out.topic), left)
-                except TimeoutError:
-                    raise SendTimeout(out.topic, attempts, timeout, "no name server told its route in time") from None
+                publishing = await self._publishing_in_time(out.topic, deadline, timeout, attempts)
             now = clock.monotonic()
             if number > 1 and now >= deadline:
                 break
@@ -209,8 +205,6 @@ class Sender:
                 if out.is_numbered and attempts and publishing.index_of(queue) is None:
                     break  # its broker has left: what the attempts met tells whether it may have the message
                 index = self._index_of(publishing, queue)
-            elif self._chooses_plainly:
-                index = publishing.next() if failed_broker is None else publishing.other_than(failed_broker)
             else:
                 index = self._choose(publishing, now, failed_broker)
             chosen = publishing.queues[index]
@@ -224,10 +218,8 @@ class Sender:
                 if rules.timeout_per_attempt is not None and number <= rules.retries:
                     seconds = min(seconds, rules.timeout_per_attempt)
                 command = publishing.command(index, out, clock.now_ms())
-                if self._hooks:
-                    receipt = await self._hooked(address, command, seconds, out, chosen, number)
-                else:
-                    receipt = await self._ask(address, command, seconds, out, chosen, number)
+                ask = self._hooked if self._hooks else self._ask
+                receipt = await ask(address, command, seconds, out, chosen, number)
             except (RequestError, RemotingError, BrokerAbsent) as error:
                 ended = clock.monotonic()
                 attempts.append(Attempt(chosen.broker_name, address, ended - now, error))
@@ -248,8 +240,23 @@ class Sender:
             return weak
         raise self._failure(out, attempts, began, deadline)
 
+    async def _publishing_in_time(
+        self, topic: str, deadline: float, timeout: float, attempts: list[Attempt]
+    ) -> TopicPublishInfo:
+        left = max(deadline - self._clock.monotonic(), 0.01)
+        try:
+            return await asyncio.wait_for(self.publishing(topic), left)
+        except TimeoutError:
+            raise SendTimeout(topic, attempts, timeout, "no name server told its route in time") from None
+
     async def _ask(
-        self, address: str, command: RemotingCommand, seconds: float, out: Outgoing, queue: MessageQueue, number: int
+        self,
+        address: str,
+        command: RemotingCommand,
+        seconds: float,
+        out: EncodedMessage,
+        queue: MessageQueue,
+        number: int,
     ) -> SendReceipt:
         if self._vip:
             address = vip(address)
@@ -292,7 +299,13 @@ class Sender:
         )
 
     async def _hooked(
-        self, address: str, command: RemotingCommand, seconds: float, out: Outgoing, queue: MessageQueue, number: int
+        self,
+        address: str,
+        command: RemotingCommand,
+        seconds: float,
+        out: EncodedMessage,
+        queue: MessageQueue,
+        number: int,
     ) -> SendReceipt:
         context = SendContext(
             self._group, out.message, queue, address, out.unique_key, len(out.unique_keys) or 1, out.members
@@ -311,7 +324,7 @@ class Sender:
             run_hooks((hook.after_send for hook in reversed(self._hooks)), context)
         return context.receipt
 
-    async def send_oneway(self, out: Outgoing, timeout: float, queue: MessageQueue | None = None) -> None:
+    async def send_oneway(self, out: EncodedMessage, timeout: float, queue: MessageQueue | None = None) -> None:
         """Hand it to the connection; nobody says whether it arrived. Raises SendFailed when it could not leave."""
         began = self._clock.monotonic()
         publishing = self.topics.get(out.topic) or await self.publishing(out.topic)
@@ -327,7 +340,7 @@ class Sender:
 
     # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _index_of(self, publishing: Publishing, queue: MessageQueue) -> int:
+    def _index_of(self, publishing: TopicPublishInfo, queue: MessageQueue) -> int:
         index = publishing.index_of(queue)
         if index is None:
             raise NoRoute(
@@ -337,7 +350,9 @@ class Sender:
             )
         return index
 
-    def _choose(self, publishing: Publishing, now: float, failed_broker: str | None) -> int:
+    def _choose(self, publishing: TopicPublishInfo, now: float, failed_broker: str | None) -> int:
+        if self._chooses_plainly:
+            return publishing.other_than(failed_broker)
         if self._rules.minimum_latency:
             return publishing.quickest(self.faults, now, failed_broker)
         return publishing.avoiding(self.faults, now, failed_broker)
@@ -353,7 +368,7 @@ class Sender:
             return int(error.code) in self._rules.retryable_codes
         return not isinstance(error, TooManyCalls)
 
-    def _failure(self, out: Outgoing, attempts: list[Attempt], began: float, deadline: float) -> SendFailed:
+    def _failure(self, out: EncodedMessage, attempts: list[Attempt], began: float, deadline: float) -> SendFailed:
         now = self._clock.monotonic()
         timed_out = now >= deadline or bool(attempts and isinstance(attempts[-1].error, CallTimeout))
         kind = SendTimeout if timed_out else SendFailed

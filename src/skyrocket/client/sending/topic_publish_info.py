@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from skyrocket.client.sending.message_encoding import SEND, SEND_BATCH, Outgoing
+from skyrocket.client.sending.message_encoding import SEND, SEND_BATCH, EncodedMessage
 from skyrocket.client.sending.queue_selector import Rotation
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import LanguageCode
@@ -10,7 +10,7 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.send_template import SendTemplate
 
 
-class Publishing(Rotation):
+class TopicPublishInfo(Rotation):
     """Queues with their requests' fields; replaced when the route changes."""
 
     __slots__ = ("_fields", "_numbers", "_templates", "is_guess", "topic")
@@ -62,7 +62,7 @@ class Publishing(Rotation):
             made = self._templates[index] = SendTemplate(example)
         return made
 
-    def command(self, index: int, out: Outgoing, now_ms: int, flag: int = 0) -> RemotingCommand:
+    def command(self, index: int, out: EncodedMessage, now_ms: int, flag: int = 0) -> RemotingCommand:
         """The request that brings a message to the queue at an index."""
         fields = self._fields[index].copy()
         fields["g"] = str(now_ms)

@@ -19,8 +19,8 @@ from skyrocket.client.core.members import TransactionCheck
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.names import wrap
 from skyrocket.client.core.routes import Route
-from skyrocket.client.sending.message_encoding import EncodingRules, outgoing
-from skyrocket.client.sending.retrying_sender import Sender, SendRules
+from skyrocket.client.sending.message_encoding import EncodingRules, encoded
+from skyrocket.client.sending.retrying_sender import RetryingSender, SendRules
 from skyrocket.errors import SkyrocketError
 from skyrocket.format.trace import TraceEvent, encode_event
 from skyrocket.remoting.tasks import TaskSet
@@ -73,7 +73,7 @@ class TraceDispatcher:
         self.dropped = 0
         self._instance = instance
         self._stored_topic = wrap(instance.namespace, topic)
-        self._sender = Sender(instance, self.group, SendRules())
+        self._sender = RetryingSender(instance, self.group, SendRules())
         self._waiting: deque[tuple[TraceEvent, ...]] = deque()
         self._wake = asyncio.Event()
         self._is_closing = False
@@ -130,7 +130,7 @@ class TraceDispatcher:
 
     async def _send(self, message: Message, count: int) -> None:
         try:
-            out = outgoing(message, self._stored_topic, _RULES, self._instance.clock.now_ms())
+            out = encoded(message, self._stored_topic, _RULES, self._instance.clock.now_ms())
             await self._sender.send(out, _SEND_SECONDS)
         except SkyrocketError as error:
             self._lose(count, error)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.client.exactly_once.read_back import READER_GROUP
-from skyrocket.client.producer.producer import ProducerSettings
+from skyrocket.client.producer.producer_settings import ProducerSettings
 from skyrocket.pipeline.options import Options
 from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS, Cluster, cluster_of
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from skyrocket.client.consumer.filter_check import check_filters
 from skyrocket.client.consumer.queue_ranges import QueueRange, RangeRules, first_at_or_after
 from skyrocket.client.consumer.start_position import max_offset, min_offset
 from skyrocket.client.consumer.subscription import SQL92
+from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import BrokerAbsent, BrokerRefused, ClientError, NoRoute
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue

@@ -1,0 +1,102 @@
+"""Stored messages: found by id or key, with their traces."""
+
+import asyncio
+from typing import Final, TypeVar
+
+from skyrocket.client.admin.admin_calls import AdminCalls
+from skyrocket.client.core.errors import BrokerRefused, ClientError, WrongUse
+from skyrocket.client.core.message import ReceivedMessage, decode_messages
+from skyrocket.client.core.names import unwrap
+from skyrocket.client.tracing.trace import TRACE_TOPIC, events_of
+from skyrocket.errors import DataError
+from skyrocket.format.message_id import host_text, parse_offset_message_id
+from skyrocket.format.trace import TraceEvent
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.requests.header import Header
+from skyrocket.protocol.requests.query import QueryMessage, ViewMessageById
+from skyrocket.remoting.errors import RemotingError
+from skyrocket.remoting.exchange import Reply
+
+A = TypeVar("A", bound=Header)
+
+_QUERY_WINDOW_MS: Final = 3 * 24 * 3600 * 1000
+
+
+class MessageAdmin(AdminCalls):
+    """Queries for stored messages."""
+
+    async def message(self, topic: str, message_id: str) -> ReceivedMessage:
+        """By its offset id or its unique key; raises ClientError when there is none."""
+        try:
+            place = parse_offset_message_id(message_id)
+        except DataError as error:
+            raise WrongUse(str(error)) from None
+        by_key = await self.query_by_unique_key(topic, message_id)
+        if by_key:
+            return by_key[0]
+        request = ViewMessageById(offset=place.physical_offset, topic=self._full(topic))
+        try:
+            reply = await self._ask(host_text(place.store_host), request, doing=f"looking for {message_id}")
+        except (BrokerRefused, RemotingError) as error:
+            raise ClientError(f"no message {message_id} in topic {topic}: {error}") from error
+        if not reply.body:
+            raise ClientError(f"no message {message_id} in topic {topic}: nothing begins at its offset")
+        return self._messages(reply)[0]
+
+    async def query_by_key(
+        self, topic: str, key: str, *, most: int = 32, begin_ms: int = 0, end_ms: int = (1 << 63) - 1
+    ) -> list[ReceivedMessage]:
+        """Messages with a business key, oldest first."""
+        found = await self._query(topic, key, most, begin_ms, end_ms, unique=False)
+        return [message for message in found if key in message.keys]
+
+    async def query_by_unique_key(self, topic: str, unique_key: str, *, most: int = 32) -> list[ReceivedMessage]:
+        """Messages with a client's id: more than one when a send was repeated."""
+        now_ms = self._instance_of().clock.now_ms()
+        found = await self._query(topic, unique_key, most, now_ms - _QUERY_WINDOW_MS, (1 << 63) - 1, unique=True)
+        return [message for message in found if message.message_id == unique_key]
+
+    async def trace(
+        self,
+        message_id: str,
+        *,
+        topic: str = TRACE_TOPIC,
+        most: int = 64,
+        begin_ms: int = 0,
+        end_ms: int = (1 << 63) - 1,
+    ) -> list[TraceEvent]:
+        """What clients have told about a message, in time's order; raises NoRoute without a trace topic."""
+        found = await self.query_by_key(topic, message_id, most=most, begin_ms=begin_ms, end_ms=end_ms)
+        return events_of(message_id, found)
+
+    async def _query(
+        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int, *, unique: bool
+    ) -> list[ReceivedMessage]:
+        full = self._full(topic)
+        request = QueryMessage(
+            unique_key_query=unique,
+            topic=full,
+            key=key,
+            max_num=most,
+            begin_timestamp=begin_ms,
+            end_timestamp=end_ms,
+            index_type="U" if unique else "K",
+        )
+        answers = await asyncio.gather(*(self._query_one(address, request) for address in await self._masters_of(full)))
+        found = [message for answer in answers for message in answer if message.stored_topic == full]
+        return sorted(found, key=lambda message: message.store_timestamp)
+
+    async def _query_one(self, address: str, request: QueryMessage) -> list[ReceivedMessage]:
+        try:
+            return self._messages(await self._ask(address, request, doing=f"looking for {request.key}"))
+        except BrokerRefused as error:
+            if error.code in (ResponseCode.QUERY_NOT_FOUND, ResponseCode.NO_MESSAGE):
+                return []
+            raise
+
+    def _messages(self, reply: Reply[A]) -> list[ReceivedMessage]:
+        messages = decode_messages(reply.body, "")
+        for message in messages:
+            message.broker_name = self._instance.brokers.name_of(message.store_host) or ""
+            message.topic = unwrap(self._namespace, message.topic)
+        return messages
