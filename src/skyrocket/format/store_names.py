@@ -13,6 +13,9 @@ TIMER_LOG = "timerlog"
 TIMER_WHEEL = "timerwheel"
 TIMER_CHECKPOINT = "timercheck"  # in `config`
 MANIFEST = "skyrocket.manifest"  # ours; RocketMQ leaves it alone
+CUT_LOG = "skyrocket.cut"  # ours: what recovery cut off the log
+CONVERTED = "skyrocket.converted"  # ours: RocksDB directories after a conversion
+REPAIRED = "skyrocket.repaired"  # ours: what a repair replaced
 
 NAME_DIGITS = 20
 

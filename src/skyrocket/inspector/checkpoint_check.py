@@ -31,7 +31,7 @@ def check_checkpoint(store: StoreFiles, extent: LogExtent, findings: Findings) -
             what = f"the {name} time {time} is later than the last record's {extent.last_store_timestamp}"
             # A power cut can take records whose queue entries had been flushed before them, but no flushed records.
             wrong(what, 8 * at, Severity.WARNING if at and store.unclean else Severity.ERROR)
-    offsets = (checkpoint.master_flushed_offset, checkpoint.confirm_offset)
-    for at, (name, offset) in enumerate(zip(("master flushed", "confirm"), offsets, strict=True)):
+    offsets = (checkpoint.master_flushed_offset, checkpoint.confirm_offset, checkpoint.logics_physical_offset)
+    for at, (name, offset) in enumerate(zip(("master flushed", "confirm", "queue"), offsets, strict=True)):
         if offset > extent.end:
             wrong(f"the {name} offset {offset} lies behind the end of the log ({extent.end})", 24 + 8 * at)

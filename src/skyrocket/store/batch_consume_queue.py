@@ -4,10 +4,15 @@ Entries are not numbered by queue offset: each says its base offset and its numb
 binary search.
 """
 
+import logging
+
 import numpy as np
 
 from skyrocket.format.queue_entry import BATCH_ENTRY, BATCH_ENTRY_DTYPE, BATCH_ENTRY_SIZE, BatchQueueEntry
+from skyrocket.store.numbering import Doubts, is_possible
 from skyrocket.store.topic_queue import TopicQueue
+
+log = logging.getLogger(__name__)
 
 _SCAN_BYTES = 1424 * BATCH_ENTRY_SIZE
 _RECOVERED_FILES = 3
@@ -32,23 +37,79 @@ class BatchConsumeQueue(TopicQueue):
         if physical_offset + size <= self.max_physical_offset:
             self._compare(physical_offset, size, queue_offset, messages)
             return
+        entry = BATCH_ENTRY.pack(physical_offset, size, tags_code, timestamp, queue_offset, messages, -1, 0)
+        doubts = self.doubts
+        if doubts is not None and doubts.entries:
+            self._settle(doubts, queue_offset)
+        if doubts is not None and queue_offset != self.max_offset:
+            doubts.add(entry, queue_offset)  # the next record tells whether its offset can be right
+            return
+        self._put(entry, queue_offset)
+
+    def _put(self, entry: bytes, queue_offset: int) -> None:
+        fields = BATCH_ENTRY.unpack(entry)
+        if fields[4] != queue_offset:
+            log.error(
+                "the base offset of a record is damaged, going by its neighbours topic=%s queue=%d record=%d "
+                "queue_offset=%d instead_of=%d",
+                self.topic,
+                self.queue_id,
+                fields[0],
+                queue_offset,
+                fields[4],
+            )
+            entry = BATCH_ENTRY.pack(*fields[:4], queue_offset, *fields[5:])
         if not self.entries.starts and not self.entries.tail[1]:
             self.min_offset = queue_offset
-        entry = BATCH_ENTRY.pack(physical_offset, size, tags_code, timestamp, queue_offset, messages, -1, 0)
         self.entries.tail[1].extend(entry)
-        self.max_offset = queue_offset + messages
-        self.max_physical_offset = physical_offset + size
+        self.max_offset = queue_offset + fields[5]
+        self.max_physical_offset = fields[0] + fields[1]
+
+    def _settle(self, doubts: Doubts, next_offset: int | None) -> None:
+        """Place the record whose base does not follow the entries before it; the record behind it confirms the base."""
+        (claimed,) = doubts.claimed
+        (entry,) = doubts.take()
+        physical_offset, _, _, _, _, messages, *_ = BATCH_ENTRY.unpack(entry)
+        possible = is_possible(claimed // max(messages, 1), physical_offset)
+        if possible and next_offset == claimed + messages:
+            self._put(entry, claimed)
+        elif self.entries.end > self.entries.first_byte:
+            self._put(entry, self.max_offset)
+        elif next_offset is not None:
+            self._put(entry, max(next_offset - messages, 0))
+        else:
+            self._put(entry, claimed if possible else 0)
+
+    def settle_doubts(self) -> None:
+        if self.doubts is not None and self.doubts.entries:
+            self._settle(self.doubts, None)
 
     def _compare(self, physical_offset: int, size: int, queue_offset: int, messages: int) -> None:
-        """An entry that was built before must be what the log says; otherwise all of them are built anew."""
-        place = self.locate(queue_offset)
-        entry = self.entry_at(place) if place is not None else None
-        if (
-            entry is None
-            or (entry.physical_offset, entry.size) != (physical_offset, size)
-            or (entry.base_offset, entry.messages) != (queue_offset, messages)
-        ):
+        """A record that was here before must have its entry, in order; otherwise all of them are built anew."""
+        place = self._first_at(physical_offset)
+        entry = self.entry_at(place) if place < self.end_entry else None
+        if entry is None or (entry.physical_offset, entry.size) != (physical_offset, size):
             self.damaged = True
+        elif (entry.base_offset, entry.messages) != (queue_offset, messages):
+            self.damaged |= not self._follows_at(place) or not self._follows_at(place + 1)
+
+    def _follows_at(self, place: int) -> bool:
+        """Whether an entry begins where the one before it ends."""
+        if not self.first_entry < place < self.end_entry:
+            return False
+        before = self.entry_at(place - 1)
+        return before.base_offset + before.messages == self.entry_at(place).base_offset
+
+    def _first_at(self, physical_offset: int) -> int:
+        """The place of the first entry whose record begins at or behind an offset of the log."""
+        low, high = self.first_entry, self.end_entry
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry_at(middle).physical_offset < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def entry_at(self, number: int) -> BatchQueueEntry:
         """The entry at a place, counted from the queue's beginning."""
@@ -110,13 +171,7 @@ class BatchConsumeQueue(TopicQueue):
         self.max_physical_offset = last.physical_offset + last.size
 
     def correct_min_offset(self, log_start: int) -> None:
-        low, high = self.first_entry, self.end_entry
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry_at(middle).physical_offset < log_start:
-                low = middle + 1
-            else:
-                high = middle
+        low = self._first_at(log_start)
         if not (self.ascends_at(low) and self.ascends_at(low - 1)):
             self.damaged = True  # the search was misled: stay where we are
             return

@@ -32,12 +32,22 @@ class CheckpointFile:
             newer = {name: value for name, value in values.items() if value > getattr(self.current, name)}
             self.current = self.current._replace(**newer)
 
-    def set_flushed(self, offset: int) -> None:
-        """Say where the log ends after recovery; when that is less than before, the file says so at once."""
+    def set_flushed(self, offset: int, last_timestamp: int) -> None:
+        """Say where the log ends after recovery; when that is less than before, the file says so at once.
+
+        No time is left that is later than the last record's: whoever reads the file would miss the records up to it.
+        `last_timestamp` is 0 when recovery has seen no record.
+        """
         with self._lock:
-            goes_back = offset < self.current.flushed_offset
-            self.current = self.current._replace(flushed_offset=offset)
-        if goes_back:
+            before = self.current
+            after = before._replace(flushed_offset=offset)
+            if offset < before.flushed_offset or last_timestamp:
+                latest = last_timestamp if last_timestamp or not offset else max(before[:3])
+                times = {name: min(getattr(before, name), latest) for name in before._fields[:3]}
+                offsets = {name: min(getattr(before, name), offset) for name in before._fields[3:-1]}
+                after = after._replace(**times, **offsets)
+            self.current = after
+        if any(new < old for new, old in zip(after, before, strict=True)):
             self.flush()
 
     def flush(self) -> None:

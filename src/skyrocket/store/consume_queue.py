@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format.queue_entry import ENTRY, ENTRY_DTYPE, ENTRY_SIZE, PREFILL_ENTRY, PREFILL_SIZE, QueueEntry
+from skyrocket.store.numbering import Doubts, agreed_numbers, likely_numbers
 from skyrocket.store.topic_queue import TopicQueue
 
 log = logging.getLogger(__name__)
 
 _SCAN_BYTES = 3276 * ENTRY_SIZE  # about 64 KiB
 _RECOVERED_FILES = 3
+_MENDED_SHOWN = 10
 
 
 class ConsumeQueue(TopicQueue):
@@ -26,6 +28,18 @@ class ConsumeQueue(TopicQueue):
         self, physical_offset: int, size: int, tags_code: int, queue_offset: int, timestamp: int, messages: int
     ) -> None:
         entry = ENTRY.pack(physical_offset, size, tags_code)
+        if queue_offset < self.max_offset and queue_offset * ENTRY_SIZE >= self.entries.first_byte:
+            stored = self.entries.read(queue_offset * ENTRY_SIZE, ENTRY_SIZE)
+            if stored == entry or _means_the_same(stored, entry):
+                self.confirmed_offset = max(self.confirmed_offset, queue_offset + 1)
+                return
+        if self.doubts is None or queue_offset == self.max_offset:
+            self._place(entry, queue_offset)
+        else:
+            self._doubt(self.doubts, entry, queue_offset)
+
+    def _place(self, entry: bytes, queue_offset: int) -> None:
+        """Let an entry have a number: replace the one that is there, or append it."""
         if queue_offset < self.max_offset:
             self._mend(queue_offset, entry)
             return
@@ -33,18 +47,96 @@ class ConsumeQueue(TopicQueue):
             self._skip_to(queue_offset)
         self.entries.tail[1].extend(entry)
         self.max_offset = self.confirmed_offset = queue_offset + 1
-        self.max_physical_offset = physical_offset + size
+        self.max_physical_offset = _end_of(entry)
 
     def _mend(self, queue_offset: int, entry: bytes) -> None:
-        """Compare an entry that was built before with what the log says; the log is right."""
+        """Replace an entry that is not what the log says; the log is right."""
         if queue_offset * ENTRY_SIZE < self.entries.first_byte:
             self.damaged = True  # retention never deletes the entry of a record that is still there: a file was lost
             return
         self.confirmed_offset = max(self.confirmed_offset, queue_offset + 1)
-        stored = self.entries.read(queue_offset * ENTRY_SIZE, ENTRY_SIZE)
-        if stored != entry and not _means_the_same(stored, entry):
+        self.mended += 1
+        if self.mended <= _MENDED_SHOWN:
             log.warning("queue entry mended topic=%s queue=%d offset=%d", self.topic, self.queue_id, queue_offset)
-            self.entries.overwrite(queue_offset * ENTRY_SIZE, entry)
+        self.entries.overwrite(queue_offset * ENTRY_SIZE, entry)
+
+    # -- records whose number does not fit -----------------------------------------------------------------
+
+    def _doubt(self, doubts: Doubts, entry: bytes, queue_offset: int) -> None:
+        """Recovery: believe the queue, the neighbours, or the next records, before one number that does not fit."""
+        physical_offset, size, _ = ENTRY.unpack(entry)
+        place = self._first_at(physical_offset, self._first_number) if self.max_offset else None
+        if place is not None and place < self.max_offset and self.entry_place(place) == (physical_offset, size):
+            self._overrule(queue_offset, place, physical_offset)
+            self.confirmed_offset = max(self.confirmed_offset, place + 1)
+            return
+        if self._is_between_neighbours(queue_offset, physical_offset):
+            self._place(entry, queue_offset)
+            return
+        if place == self._first_number and queue_offset >= place and self.entries.starts:
+            return  # older than all entries: of a topic that was deleted and made again
+        if not doubts.entries:
+            doubts.expected = place
+        doubts.add(entry, queue_offset)
+        numbers = agreed_numbers(doubts.expected, doubts.claimed, physical_offset)
+        if numbers is not None:
+            self._settle(doubts, numbers)
+
+    def settle_doubts(self) -> None:
+        if self.doubts is None or not self.doubts.entries:
+            return
+        doubts = self.doubts
+        physical_offset = ENTRY.unpack(doubts.entries[-1])[0]
+        if doubts.expected is not None and self._is_taken(doubts.expected):
+            for claimed in doubts.claimed:
+                log.error(
+                    "a record is in no queue: its queue offset cannot be right topic=%s queue=%d claimed=%d near=%d",
+                    self.topic,
+                    self.queue_id,
+                    claimed,
+                    physical_offset,
+                )
+            doubts.take()
+            return
+        self._settle(doubts, likely_numbers(doubts.expected, doubts.claimed, physical_offset))
+
+    def _settle(self, doubts: Doubts, numbers: list[int]) -> None:
+        claimed = list(doubts.claimed)
+        for entry, number, claim in zip(doubts.take(), numbers, claimed, strict=True):
+            if number != claim:
+                self._overrule(claim, number, ENTRY.unpack(entry)[0])
+            if number == 0 and self.max_offset and not self.entries.first_byte:
+                self.min_offset = 0
+                self._cut(0)  # the topic was made again: what came before is not its own
+            self._place(entry, number)
+
+    def _overrule(self, claimed: int, number: int, physical_offset: int) -> None:
+        log.error(
+            "the queue offset in a record is damaged, going by its neighbours topic=%s queue=%d record=%d "
+            "queue_offset=%d instead_of=%d",
+            self.topic,
+            self.queue_id,
+            physical_offset,
+            number,
+            claimed,
+        )
+
+    @property
+    def _first_number(self) -> int:
+        return max(self.min_offset, self.entries.first_byte // ENTRY_SIZE)
+
+    def _is_between_neighbours(self, queue_offset: int, physical_offset: int) -> bool:
+        """Whether a record would lie in the log between those of the entries before and after its number."""
+        first = self.entries.first_byte // ENTRY_SIZE
+        if not first <= queue_offset < self.max_offset or self.max_offset - first < 2:
+            return False
+        before = self._offset_at(queue_offset - 1) if queue_offset > first else -1
+        after = self._offset_at(queue_offset + 1) if queue_offset + 1 < self.max_offset else physical_offset + 1
+        return before < physical_offset < after
+
+    def _is_taken(self, queue_offset: int) -> bool:
+        """Whether a number has an entry that can be right."""
+        return self._first_number <= queue_offset < self.max_offset and self.ascends_at(queue_offset)
 
     def _skip_to(self, queue_offset: int) -> None:
         """Continue at a higher number: the records in between left the log before their entries could be built."""
@@ -106,13 +198,20 @@ class ConsumeQueue(TopicQueue):
         if self.max_physical_offset > log_end:
             self._cut(self._first_at(log_end, self.min_offset))
 
-    def drop_unconfirmed(self, walked_from: int) -> None:
+    def first_unconfirmed(self, walked_from: int) -> int | None:
         if self.max_physical_offset <= walked_from:
-            return
+            return None
         end = self.confirmed_offset if self.confirmed_offset >= 0 else self._first_at(walked_from, self.min_offset)
-        if end < self.max_offset and not self.entries.tail[1]:  # with a tail, records were appended behind them
-            log.warning("stale queue entries dropped topic=%s queue=%d from=%d", self.topic, self.queue_id, end)
-            self._cut(end)
+        # With a tail, records were appended behind them.
+        return end if end < self.max_offset and not self.entries.tail[1] else None
+
+    def entry_place(self, queue_offset: int) -> tuple[int, int]:
+        physical_offset, size, _ = ENTRY.unpack(self.read(queue_offset, 1))
+        return physical_offset, size
+
+    def drop_from(self, queue_offset: int) -> None:
+        log.warning("stale queue entries dropped topic=%s queue=%d from=%d", self.topic, self.queue_id, queue_offset)
+        self._cut(queue_offset)
 
     def _first_at(self, physical_offset: int, low: int) -> int:
         """The first entry, from a number on, whose record begins at or behind a place in the log."""
@@ -182,6 +281,12 @@ def _valid_prefix(table: NDArray[np.void], previous_end: int) -> tuple[int, int]
     valid = (offsets >= 0) & (sizes > 0) & (filled | (offsets >= before))
     count = len(table) if valid.all() else int(np.argmin(valid))
     return count, int(ends[count - 1]) if count else previous_end
+
+
+def _end_of(entry: bytes) -> int:
+    """Where the record of an entry ends."""
+    physical_offset, size, _ = ENTRY.unpack(entry)
+    return int(physical_offset) + int(size)
 
 
 def _means_the_same(stored: bytes, entry: bytes) -> bool:

@@ -19,7 +19,7 @@ from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.index import Index
 from skyrocket.store.queue_table import QueueKey, QueueTable
-from skyrocket.store.record_tuples import QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
+from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 Listener = Callable[[Sequence[DispatchItem]], None]
 _BATCH = 4096
 _pack_entry = ENTRY.pack
+_MOST_OFFSET = (1 << 63) - 1
+_MOST_MESSAGES = (1 << 15) - 1
+_MOST_DIGITS = 19
 
 
 class Dispatcher:
@@ -45,12 +48,13 @@ class Dispatcher:
     ) -> None:
         self.dispatched_offset = 0  # everything before it is in queues and (or waiting for) index
         self.dispatched_timestamp = 0  # store time of the newest dispatched record
+        self.dispatched_record = 0  # and where it begins
         self.listeners: list[Listener] = []
         self._log = commit_log
         self._queues = queues
         self._index = index
         self._tags = tags
-        self._multi_dispatch = multi_dispatch
+        self.multi_dispatch = multi_dispatch  # recovery also turns it on for light queues that it finds
         self._queue_buffer_bytes = queue_buffer_bytes
         self._buffered_bytes = 0
         self._lock = threading.RLock()
@@ -141,6 +145,7 @@ class Dispatcher:
         if self._index is not None:
             self._index.add(items)
         self.dispatched_timestamp = items[-1][STORE_TIMESTAMP]
+        self.dispatched_record = items[-1][PHYSICAL_OFFSET]
         for listener in self.listeners:
             try:
                 listener(items)
@@ -170,7 +175,7 @@ class Dispatcher:
                 queue.max_physical_offset = physical_offset + size
             else:
                 self._append(queue, physical_offset, size, timestamp, queue_offset, properties)
-            if self._multi_dispatch:
+            if self.multi_dispatch:
                 self._feed_light_queues(queue, physical_offset, size, timestamp, properties)
 
     def _append(
@@ -183,8 +188,8 @@ class Dispatcher:
             code = self._tags.code(properties)
         messages = 1
         if not queue.simple:
-            queue_offset = _number(properties, b"INNER_BASE", queue_offset)
-            messages = _number(properties, b"INNER_NUM", 1)
+            queue_offset = _number(properties, b"INNER_BASE", queue_offset, _MOST_OFFSET)
+            messages = _number(properties, b"INNER_NUM", 1, _MOST_MESSAGES)
         was_empty = not queue.entries.tail[1]
         queue.append(physical_offset, size, code, queue_offset, timestamp, messages)
         if was_empty and queue.entries.tail[1]:
@@ -194,19 +199,34 @@ class Dispatcher:
         self, queue: TopicQueue, physical_offset: int, size: int, timestamp: int, properties: bytes
     ) -> None:
         """RocketMQ: INNER_MULTI_DISPATCH names light queues, INNER_MULTI_QUEUE_OFFSET their offsets for this record."""
-        names = find_property(properties, b"INNER_MULTI_DISPATCH")
-        offsets = find_property(properties, b"INNER_MULTI_QUEUE_OFFSET")
-        if names is None or offsets is None or not takes_multi_dispatch(queue.topic):
+        if b"INNER_MULTI_QUEUE_OFFSET" not in properties or not takes_multi_dispatch(queue.topic):
             return
-        for key, offset in zip(light_queue_keys(names, queue.queue_id), offsets.split(b","), strict=False):
-            if not offset.isdigit() or not is_directory_name(key[0]):
-                log.warning("light queue without a name or offset queue=%r record=%d", key[0], physical_offset)
-                continue
+        for key, offset in light_claims(properties, queue.queue_id):
             light = self._queues.by_key.get(key)
             if light is None:
                 light = self._queues.get_or_create(*key)
-            self._append(light, physical_offset, size, timestamp, int(offset), properties)
+            self._append(light, physical_offset, size, timestamp, offset, properties)
             light.next_offset = max(light.next_offset, light.max_offset)
+
+
+def light_claims(properties: bytes, queue_id: int) -> list[tuple[QueueKey, int]]:
+    """The light queues that a record names in its properties, and its offset in each."""
+    names = find_property(properties, b"INNER_MULTI_DISPATCH")
+    offsets = find_property(properties, b"INNER_MULTI_QUEUE_OFFSET")
+    if names is None or offsets is None:
+        return []
+    claims = []
+    for key, offset in zip(light_queue_keys(names, queue_id), offsets.split(b","), strict=False):
+        if not offset.isdigit() or len(offset) >= _MOST_DIGITS or not is_directory_name(key[0]):
+            log.warning("light queue without a name or offset queue=%r offset=%r", key[0], offset)
+            continue
+        claims.append((key, int(offset)))
+    return claims
+
+
+def light_queues_of(head: RecordHead) -> set[QueueKey]:
+    """The light queues that a record is in."""
+    return {key for key, _ in light_claims(head.properties, head.queue_id)}
 
 
 def light_queue_keys(names: bytes, queue_id: int) -> list[QueueKey]:
@@ -215,6 +235,10 @@ def light_queue_keys(names: bytes, queue_id: int) -> list[QueueKey]:
     return [(text, 0 if text.startswith(LMQ_PREFIX) else queue_id) for text in texts]
 
 
-def _number(properties: bytes, name: bytes, default: int) -> int:
+def _number(properties: bytes, name: bytes, default: int, most: int) -> int:
+    """The number that a property holds; the default where it holds none that an entry could hold."""
     text = find_property(properties, name)
-    return int(text) if text is not None and text.isdigit() else default
+    if text is None or not text.isdigit() or len(text) > _MOST_DIGITS:
+        return default
+    number = int(text)
+    return number if number <= most else default

@@ -30,6 +30,7 @@ class EntryFiles:
         "starts",
         "tail",
         "touched",
+        "trusted",
     )
 
     def __init__(self, disk: Disk, handles: HandleCache, directory: str, entry_size: int, file_size: int) -> None:
@@ -42,6 +43,7 @@ class EntryFiles:
         # Start byte and bytes of the tail. Always replaced as a pair, so that a reader sees both of one moment.
         self.tail: tuple[int, bytearray] = (0, bytearray())
         self.touched: set[int] = set()  # files written since the last sync
+        self.trusted: set[int] = set()  # files whose entries are known to be of this queue; the reader adds to it
         self._directory_made = False
 
     def load(self) -> bool:
@@ -140,6 +142,7 @@ class EntryFiles:
             self._handles.write(self.path_of(start), piece, position + done - start, self.file_size)
             if not self.starts or self.starts[-1] < start:
                 self.starts.append(start)
+                self.trusted.add(start)
             self.touched.add(start)
             done += len(piece)
         self.tail = (position + done, bytearray())
@@ -189,5 +192,6 @@ class EntryFiles:
     def _drop(self, start: int) -> None:
         path = self.path_of(start)
         self.touched.discard(start)
+        self.trusted.discard(start)
         self._handles.forget(path)
         self._disk.unlink(path)

@@ -64,3 +64,8 @@ class StorePaths:
     def manifest(self) -> str:
         """Ours; RocketMQ leaves it alone."""
         return os.path.join(self.root, names.MANIFEST)
+
+    @property
+    def cut_log(self) -> str:
+        """Ours: what recovery cut off the log, kept for whoever may want it."""
+        return os.path.join(self.root, names.CUT_LOG)

@@ -169,15 +169,18 @@ class MappedFileQueue:
             finally:
                 self._disk.close(fd)
 
-    def drop_file(self, start: int) -> None:
-        """Delete the oldest or the newest file."""
+    def drop_file(self, start: int, *, move_to: str | None = None) -> None:
+        """Delete the oldest or the newest file, or move it away."""
         assert start in (self._starts[0], self._starts[-1])
         self._starts = [other for other in self._starts if other != start]  # `find` may be using the old list
         if self._pinned is not None and self._pinned.start_offset == start:
             self._pinned = None
         self._forget(start)
         try:
-            self._disk.unlink(self.path_of(start))
+            if move_to is None:
+                self._disk.unlink(self.path_of(start))
+            else:
+                self._disk.rename(self.path_of(start), move_to)
         except OSError:
             self._starts = sorted([*self._starts, start])  # still there: without it a later deletion leaves a gap
             raise

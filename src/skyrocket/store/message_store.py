@@ -40,6 +40,7 @@ from skyrocket.store.results import BatchPutResult, Boundary, Durability, GetRes
 from skyrocket.store.retention import Cleaner, CleanReport
 from skyrocket.store.seal import seal_of
 from skyrocket.store.statistics import Statistics
+from skyrocket.store.strangers import look_at_strangers
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.transient_pool import TransientPool
@@ -196,6 +197,7 @@ class MessageStore:
 
     def _recover(self) -> RecoveryReport:
         clean = self._directory.stopped_cleanly
+        look_at_strangers(self._disk, self.paths)
         for path in (self.paths.consume_queue, self.paths.config):
             self._disk.make_directory(path)
         self.commit_log.load()
@@ -206,7 +208,9 @@ class MessageStore:
             )
         manifest = load_manifest(self._disk, self.paths.manifest)
         self.queues.removed = dict(manifest.removed) if manifest is not None else {}
-        recovery = Recovery(self._disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher)
+        recovery = Recovery(
+            self._disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher, self.paths.cut_log
+        )
         report = recovery.run(clean=clean, checkpoint=self.checkpoint.current, manifest=manifest)
         self.queues.write_out()
         self.queues.sync()
@@ -214,7 +218,7 @@ class MessageStore:
             self.index.catch_up()
         if not clean or report.rebuilt_queues or report.rebuilt_index:
             self._save_manifest(clean=False)
-        self.checkpoint.set_flushed(report.end_offset)
+        self.checkpoint.set_flushed(report.end_offset, report.last_timestamp)
         return report
 
     def close(self) -> None:
@@ -259,6 +263,7 @@ class MessageStore:
             timestamp = self.commit_log.last_store_timestamp
             header_time = self.index.end_timestamp if self.index is not None else 0
             self.checkpoint.advance(physic_timestamp=timestamp, logics_timestamp=timestamp, index_timestamp=header_time)
+            self.checkpoint.advance(logics_physical_offset=self.dispatcher.dispatched_record)
             self._save_manifest(clean=complete)
             self.checkpoint.flush()
         except OSError as error:
@@ -489,13 +494,14 @@ class MessageStore:
     def flush_queues(self) -> None:
         """Write all queue entries and force them to disk; the checkpoint then says so."""
         covered = self.dispatcher.dispatched_timestamp  # before the pass: never newer than what it writes
+        covered_record = min(self.dispatcher.dispatched_record, self.commit_log.flushed_offset)
         self.queues.write_out()
         try:
             self.queues.sync()
         except OSError as error:
             self.gate.fail(error)
             raise StoreFailed(self.failure) from error
-        self.checkpoint.advance(logics_timestamp=covered)
+        self.checkpoint.advance(logics_timestamp=covered, logics_physical_offset=covered_record)
         if self.queues.new_queues:
             self.queues.new_queues = False
             try:

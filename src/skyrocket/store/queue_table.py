@@ -18,6 +18,7 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.entry_files import EntryFiles
 from skyrocket.store.handle_cache import HandleCache
 from skyrocket.store.layout import StorePaths
+from skyrocket.store.numbering import Doubts
 from skyrocket.store.topic_queue import TopicQueue
 
 QueueKey = tuple[str, int]
@@ -43,6 +44,7 @@ class QueueTable:
         self._paths = paths
         self._config = config
         self._is_batch_topic = is_batch_topic
+        self._in_doubt = False
         self._handles = HandleCache(disk, config.max_open_queue_files)
 
     # -- finding -----------------------------------------------------------------------------------------
@@ -79,9 +81,26 @@ class QueueTable:
             files = EntryFiles(
                 self._disk, self._handles, directory, BATCH_ENTRY_SIZE, self._config.batch_queue_file_size
             )
-            return BatchConsumeQueue(topic, queue_id, files)
+            return self._doubting(BatchConsumeQueue(topic, queue_id, files))
         files = EntryFiles(self._disk, self._handles, directory, ENTRY_SIZE, self._config.consume_queue_file_size)
-        return ConsumeQueue(topic, queue_id, files)
+        return self._doubting(ConsumeQueue(topic, queue_id, files))
+
+    def _doubting(self, queue: TopicQueue) -> TopicQueue:
+        queue.doubts = Doubts() if self._in_doubt else None
+        return queue
+
+    @contextlib.contextmanager
+    def doubting(self) -> Iterator[None]:
+        """While recovery runs, records whose queue offset does not fit their neighbours are not believed."""
+        self._in_doubt = True
+        for queue in self:
+            self._doubting(queue)
+        try:
+            yield
+        finally:
+            self._in_doubt = False
+            for queue in self:
+                self._doubting(queue)
 
     # -- loading -----------------------------------------------------------------------------------------
 

@@ -8,18 +8,16 @@ it is read, and never answers with bytes of some other message.
 from collections.abc import Callable, Collection
 from operator import add
 from struct import Struct
-from typing import NoReturn
 
 from skyrocket.config.sections import StoreConfig
-from skyrocket.errors import CorruptFile
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
 from skyrocket.format.record import MAGIC_V1, MAGIC_V2, some_fields
-from skyrocket.format.store_names import offset_name
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.disk import Disk
+from skyrocket.store.entry_check import HEAD, EntryCheck
 from skyrocket.store.index import Index
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.results import Boundary, GetResult, GetStatus
@@ -33,7 +31,6 @@ RecordFilter = Callable[[memoryview], bool]  # by the record
 _MAX_BYTES = 134_217_728
 _MIN_BYTES = 100
 _QUERY_ROUNDS = 3
-_HEAD = some_fields("size", "magic", "queue_offset", "physical_offset")
 _PLACE = some_fields("size", "queue_offset", "physical_offset")
 _unpack_place = _PLACE.unpack_from
 # Several entries at once: all of their fields, or their sizes alone.
@@ -61,7 +58,7 @@ class Reader:
         self._config = config
         self._statistics = statistics
         self._times = TimeSearch(self.by_physical_offset, disk, nearest=config.offset_by_time_nearest)
-        self._has_light_queues = config.multi_dispatch  # their records say the offset in another queue
+        self._entries = EntryCheck(self.by_physical_offset, light_queues=config.multi_dispatch)
         self._near = memory_bytes * config.memory_ratio // 100  # records nearer to the log's end count as in memory
 
     def use(self, config: StoreConfig) -> None:
@@ -98,12 +95,19 @@ class Reader:
             result = self._get_batches(queue, offset, max_count, max_bytes)
         else:
             assert isinstance(queue, ConsumeQueue)
+            self._trust(queue, offset * ENTRY_SIZE)
             run = None
             if entry_filter is None and record_filter is None:
                 run = self._get_run(queue, offset, min(max_count, high - offset), max_bytes)
             result = run or self._get_each(queue, offset, max_count, max_bytes, entry_filter, record_filter)
         self._count(result)
         return result
+
+    def _trust(self, queue: TopicQueue, position: int) -> None:
+        """Make sure that the file with an entry is this queue's, when it is read for the first time."""
+        entries = queue.entries
+        if position < entries.tail[0] and position - position % entries.file_size not in entries.trusted:
+            self._entries.trust_file(queue, position)
 
     def _get_run(self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int) -> GetResult | None:
         """The common case: no filter, all in memory and in one file, within the limits. None when it is not that."""
@@ -127,28 +131,18 @@ class Reader:
             return None
         if len(region) == total:
             # A run without gaps: with the right first and last record all between them are right as well.
-            if _unpack_place(region) != (sizes[0], offset, first):
-                self._check(region, queue, offset, first, sizes[0])
-            if _unpack_place(region, last - first) != (sizes[-1], offset + count - 1, last):
-                self._check(region[last - first :], queue, offset + count - 1, last, sizes[-1])
+            right = _unpack_place(region) == (sizes[0], offset, first)
+            right = right and _unpack_place(region, last - first) == (sizes[-1], offset + count - 1, last)
+            if not right:
+                return None
             slices = [region]
         else:
             offsets = _entries_structs[count].unpack(data)[0::3]
-            slices = self._cut(region, queue, offset, offsets, sizes)
+            cut = _cut(region, offset, offsets, sizes)
+            if cut is None:
+                return None
+            slices = cut
         return GetResult(GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total)
-
-    def _cut(
-        self, region: memoryview, queue: ConsumeQueue, offset: int, offsets: tuple[int, ...], sizes: tuple[int, ...]
-    ) -> list[memoryview]:
-        """The records of a queue among those of others; every one is compared with its entry."""
-        first = offsets[0]
-        starts = [at - first for at in offsets]
-        slices = list(map(region.__getitem__, map(slice, starts, map(add, starts, sizes))))
-        expected = zip(sizes, range(offset, offset + len(sizes)), offsets, strict=True)
-        if min(map(len, slices)) < _PLACE.size or list(map(_unpack_place, slices)) != list(expected):
-            for number, view in enumerate(slices):  # which one, and is it really wrong?
-                self._check(view, queue, offset + number, offsets[number], sizes[number])
-        return slices
 
     def _get_each(
         self,
@@ -186,12 +180,14 @@ class Reader:
             view = self._log.slice(entry.physical_offset, entry.size)
             if view is None:
                 if entry.physical_offset >= self._log.min_offset or not queue.ascends_at(number):
-                    self._refuse(queue, number, entry.physical_offset, entry.size, number * ENTRY_SIZE)
+                    place = (entry.physical_offset, entry.size)
+                    self._entries.refuse(queue, number, place, number * ENTRY_SIZE)
                 if not result.count:
                     result.status = GetStatus.MESSAGE_WAS_REMOVING
                 removed_before = self._log.min_offset
                 continue
-            self._check(view, queue, number, entry.physical_offset, entry.size)
+            place = (entry.physical_offset, entry.size)
+            view = self._entries.checked(view, queue, number, place, number * ENTRY_SIZE)
             if record_filter is not None and not record_filter(view):
                 continue
             result.slices.append(view)
@@ -217,21 +213,22 @@ class Reader:
         result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset)
         place = queue.locate(offset)
         if place is None:
-            self._refuse(queue, offset, -1, 0, queue.entries.first_byte)
+            self._entries.refuse(queue, offset, (-1, 0), queue.entries.first_byte)
+        self._trust(queue, place * BATCH_ENTRY_SIZE)
         while place < queue.end_entry:
             entry = queue.entry_at(place)
+            position, means = place * BATCH_ENTRY_SIZE, (entry.physical_offset, entry.size)
             if place > queue.first_entry and result.count and entry.base_offset != result.next_offset:
-                self._refuse(queue, entry.base_offset, entry.physical_offset, entry.size, place * BATCH_ENTRY_SIZE)
+                self._entries.refuse(queue, entry.base_offset, means, position)
             if result.count and (result.count + entry.messages > max_count or result.size + entry.size > max_bytes):
                 break
             view = self._log.slice(entry.physical_offset, entry.size)
             if view is None:
                 if entry.physical_offset >= self._log.min_offset or not queue.ascends_at(place):
-                    self._refuse(queue, entry.base_offset, entry.physical_offset, entry.size, place * BATCH_ENTRY_SIZE)
+                    self._entries.refuse(queue, entry.base_offset, means, position)
                 result.status = result.status if result.count else GetStatus.MESSAGE_WAS_REMOVING
             else:
-                position = place * BATCH_ENTRY_SIZE
-                self._check(view, queue, entry.base_offset, entry.physical_offset, entry.size, position)
+                view = self._entries.checked(view, queue, entry.base_offset, means, position)
                 result.slices.append(view)
                 result.count += entry.messages
                 result.size += entry.size
@@ -239,47 +236,6 @@ class Reader:
             result.next_offset = entry.base_offset + entry.messages
             place += 1
         return result
-
-    def _check(
-        self,
-        view: memoryview,
-        queue: TopicQueue,
-        queue_offset: int,
-        physical_offset: int,
-        size: int,
-        position: int | None = None,
-    ) -> None:
-        """The record must be the one that the entry means; `position` is the entry's place, in bytes of the queue."""
-        head = bytes(view[: _HEAD.size]).ljust(_HEAD.size, b"\0")  # a damaged size may leave too few bytes
-        stored_size, magic, stored_queue_offset, stored_offset = _HEAD.unpack(head)
-        if (
-            stored_size == size
-            and (magic in (MAGIC_V1, MAGIC_V2))
-            and stored_offset == physical_offset
-            and (stored_queue_offset == queue_offset or self._has_light_queues)
-        ):
-            return
-        found = f"size {stored_size}, queue offset {stored_queue_offset}, physical offset {stored_offset}"
-        position = queue_offset * ENTRY_SIZE if position is None else position
-        self._refuse(queue, queue_offset, physical_offset, size, position, found)
-
-    def _refuse(
-        self,
-        queue: TopicQueue,
-        queue_offset: int,
-        physical_offset: int,
-        size: int,
-        position: int,
-        found: str = "no such record",
-    ) -> NoReturn:
-        start = position - position % queue.entries.file_size
-        raise CorruptFile(
-            f"{queue.entries.directory}/{offset_name(start)}",
-            f"entry {queue_offset} points to physical offset {physical_offset} (size {size}); the log has {found}",
-            "Stop the broker and run `skyrocket inspect --verify`; if the log is intact delete the queue's directory: "
-            "it is rebuilt from the log at the next start",
-            position - start,
-        )
 
     def _count(self, result: GetResult) -> None:
         statistics = self._statistics
@@ -294,11 +250,11 @@ class Reader:
 
     def by_physical_offset(self, physical_offset: int) -> memoryview | None:
         """The record that begins at a physical offset; None when there is none."""
-        head = self._log.slice(physical_offset, _HEAD.size)
+        head = self._log.slice(physical_offset, HEAD.size)
         if head is None or physical_offset < 0:
             return None
-        size, magic, _, stored_offset = _HEAD.unpack(head)
-        if magic not in (MAGIC_V1, MAGIC_V2) or stored_offset != physical_offset or size < _HEAD.size:
+        size, magic, _, stored_offset = HEAD.unpack(head)
+        if magic not in (MAGIC_V1, MAGIC_V2) or stored_offset != physical_offset or size < HEAD.size:
             return None
         return self._log.slice(physical_offset, size)
 
@@ -350,6 +306,17 @@ class Reader:
     def earliest_log_time(self) -> int:
         """Store time of the oldest record of the log; -1 when it has none."""
         return self._times.time_of_record(self._log.min_offset, -1)
+
+
+def _cut(region: memoryview, offset: int, offsets: tuple[int, ...], sizes: tuple[int, ...]) -> list[memoryview] | None:
+    """The records of a queue among those of others; None when one of them is not what its entry says."""
+    first = offsets[0]
+    starts = [at - first for at in offsets]
+    slices = list(map(region.__getitem__, map(slice, starts, map(add, starts, sizes))))
+    expected = zip(sizes, range(offset, offset + len(sizes)), offsets, strict=True)
+    if min(map(len, slices)) < _PLACE.size or list(map(_unpack_place, slices)) != list(expected):
+        return None
+    return slices
 
 
 def _out_of_range(offset: int, low: int, high: int) -> GetResult | None:

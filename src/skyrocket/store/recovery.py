@@ -8,12 +8,13 @@
        record.
     4. The walk ends at zeros (a clean end), or at a damaged record: a torn tail, unless intact records that had been
        flushed follow. Then the log was damaged later, and cutting it there would lose what was acknowledged: the
-       store refuses to open.
-    5. Log and queues are cut at the end; what lies behind reads as zeros.
+       store refuses to open. Older damage, where an ordinary start would not look, is named and passed over.
+    5. Log and queues are cut at the end; what lies behind is kept aside (`store.cut_log`) and reads as zeros.
 
 So a recovery may dispatch again, but never loses, and step 3 is the ordinary dispatch begun earlier.
 """
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterator
@@ -22,21 +23,21 @@ from dataclasses import dataclass
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format.checkpoint import Checkpoint
-from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
-from skyrocket.format.record_search import possible_records
+from skyrocket.format.record import RecordHead, read_head
+from skyrocket.model.topic import LMQ_PREFIX
 from skyrocket.store.commit_log import CommitLog
+from skyrocket.store.cut_log import keep_cut
 from skyrocket.store.disk import Disk
-from skyrocket.store.dispatcher import Dispatcher
+from skyrocket.store.dispatcher import Dispatcher, light_queues_of
 from skyrocket.store.index import Index
+from skyrocket.store.log_scan import LogEnd, LogScan
 from skyrocket.store.manifest import Manifest
-from skyrocket.store.mapped_file_queue import MappedFile
 from skyrocket.store.queue_table import QueueTable
-from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.seal import seal_of
+from skyrocket.store.topic_queue import TopicQueue
 
 log = logging.getLogger(__name__)
 
-_BATCH = 4096
 _PROGRESS_SECONDS = 5.0
 
 
@@ -51,16 +52,7 @@ class RecoveryReport:
     rebuilt_queues: bool
     rebuilt_index: bool
     seconds: float
-
-
-@dataclass(slots=True)
-class _LogEnd:
-    """Where and why a walk through the log ended."""
-
-    offset: int
-    reason: str
-    last_timestamp: int
-    records: int
+    last_timestamp: int = 0  # store time of the last record that was walked over; 0 without records
 
 
 class Recovery:
@@ -74,6 +66,7 @@ class Recovery:
         queues: QueueTable,
         index: Index | None,
         dispatcher: Dispatcher,
+        cut_directory: str,
     ) -> None:
         self._disk = disk
         self._config = config
@@ -81,14 +74,25 @@ class Recovery:
         self._queues = queues
         self._index = index
         self._dispatcher = dispatcher
+        self._cut_directory = cut_directory
         self._on_disk = 0  # records that end before it were flushed: they cannot be torn
-        self._crc = CrcCheck.NONE
-        if config.verify_record_crc:
-            self._crc = CrcCheck.RECORD
-        elif config.check_crc_on_recover:
-            self._crc = CrcCheck.BODY
+        self._pass_before = 0  # older damage is passed over
 
     def run(self, *, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> RecoveryReport:
+        with self._queues.doubting(), self._light_queues():
+            return self._run(clean, checkpoint, manifest)
+
+    @contextlib.contextmanager
+    def _light_queues(self) -> Iterator[None]:
+        """Light queues that another broker wrote are kept up to date, whatever the setting says."""
+        setting = self._dispatcher.multi_dispatch
+        self._dispatcher.multi_dispatch = setting or any(queue.topic.startswith(LMQ_PREFIX) for queue in self._queues)
+        try:
+            yield
+        finally:
+            self._dispatcher.multi_dispatch = setting
+
+    def _run(self, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> RecoveryReport:
         began = time.monotonic()
         rebuild_index = self._load_index(clean, checkpoint, manifest)
         self._on_disk = self._log.files.end_offset if clean else checkpoint.flushed_offset
@@ -97,25 +101,26 @@ class Recovery:
                 queue.recover()
                 queue.correct_min_offset(self._log.files.min_offset)
         if not self._log.files.starts:
-            self._judge_damage(_LogEnd(0, "", 0, 0), clean, checkpoint)
+            self._judge_damage(LogEnd(0), clean, checkpoint)
             self._queues.clear()
-            self._resume(_LogEnd(0, "", 0, 0))
+            self._resume(LogEnd(0))
             return RecoveryReport(clean, 0, 0, 0, False, rebuild_index, time.monotonic() - began)
 
         oldest = self._log.files.min_offset
+        self._pass_before = self._choose_start(clean, checkpoint)
         damaged = self._reset(damaged_only=True)
         lost = manifest.missing_queues(self._queues) if manifest is not None else []
         if lost:
             log.warning("queues are missing or too short, rebuilding from the log queues=%s", ", ".join(lost[:10]))
         whole = damaged or bool(lost) or rebuild_index or self._must_adopt(clean, manifest)
         if not whole and manifest is not None and self._is_as_it_was_left(clean, checkpoint, manifest):
-            end = _LogEnd(manifest.log_end, "", manifest.last_timestamp, 0)
+            end = LogEnd(manifest.log_end, last_timestamp=manifest.last_timestamp)
             self._resume(end)
             return RecoveryReport(clean, end.offset, end.offset, 0, False, False, time.monotonic() - began)
-        start = oldest if whole else self._choose_start(clean, checkpoint)
+        start = oldest if whole else self._pass_before
         end = self._walk(start)
         if self._reset(damaged_only=start == oldest):
-            log.warning("queues have gaps, rebuilding them from the oldest record offset=%d", oldest)
+            log.warning("queues do not fit the log, rebuilding them from the oldest record offset=%d", oldest)
             start, whole = oldest, True
             end = self._walk(start)
         self._judge_damage(end, clean, checkpoint)
@@ -124,11 +129,10 @@ class Recovery:
             log.warning("queues or index were ahead of the log, comparing all of it offset=%d", end.offset)
             start, whole = oldest, True
             end = self._walk(start)
-        for queue in self._queues:
-            queue.drop_unconfirmed(start)
+        self._drop_stale_entries(start, end)
         self._resume(end)
         seconds = time.monotonic() - began
-        return RecoveryReport(clean, start, end.offset, end.records, whole, rebuild_index, seconds)
+        return RecoveryReport(clean, start, end.offset, end.records, whole, rebuild_index, seconds, end.last_timestamp)
 
     # -- before the walk ---------------------------------------------------------------------------------
 
@@ -147,13 +151,13 @@ class Recovery:
         return False
 
     def _must_adopt(self, clean: bool, manifest: Manifest | None) -> bool:
-        """Whether another program closed the store, and it is small enough to be compared as a whole."""
-        if not clean or (manifest is not None and manifest.clean and self._ends_at(manifest.log_end)):
+        """Whether another program had the store, and it is small enough to be compared as a whole."""
+        if manifest is not None and (not clean or (manifest.clean and self._ends_at(manifest.log_end))):
             return False
         if self._log.files.end_offset - self._log.files.min_offset <= self._config.adopt_scan_bytes:
             return True
         log.warning(
-            "the store was closed by another program and is too large to be compared now; "
+            "another program had the store, and it is too large to be compared now; "
             "run `skyrocket inspect --verify` once path=%s",
             self._log.files.directory,
         )
@@ -208,60 +212,35 @@ class Recovery:
 
     # -- the walk ------------------------------------------------------------------------------------------
 
-    def _walk(self, start: int) -> _LogEnd:
+    def _walk(self, start: int) -> LogEnd:
         """Dispatch every intact record from an offset on; returns where that ended."""
-        end = _LogEnd(start, "", 0, 0)
+        end = LogEnd(start)
+        scan = LogScan(self._disk, self._config, self._log, self._on_disk)
+        item = self._dispatcher.item
         shown = time.monotonic()
-        for batch in self._batches(start, end):
-            self._dispatcher.feed(batch)
-            end.records += len(batch)
-            end.last_timestamp = batch[-1][3]
+        for heads in scan.batches(end, self._pass_before):
+            items = [item(head) for head in (self._not_removed(heads) if self._queues.removed else heads)]
+            if items:
+                self._dispatcher.feed(items)
             if time.monotonic() - shown > _PROGRESS_SECONDS:
                 shown = time.monotonic()
                 done = (end.offset - start) / max(1, self._log.files.end_offset - start)
                 log.info("recovering offset=%d records=%d percent=%d", end.offset, end.records, done * 100)
+        for queue in self._queues:
+            was_empty = not queue.entries.tail[1]
+            queue.settle_doubts()
+            if was_empty and queue.entries.tail[1]:
+                self._queues.dirty.append(queue)
         return end
 
-    def _batches(self, start: int, end: _LogEnd) -> Iterator[list[DispatchItem]]:
-        item, removed = self._dispatcher.item, self._queues.removed
-        for file_start in self._log.files.starts:
-            if file_start + self._log.file_size <= start:
-                continue
-            file = self._log.files.find(file_start)
-            assert file is not None
-            walk = RecordWalk(file.map, file_start, max(0, start - file_start), crc=self._crc)
-            batch: list[DispatchItem] = []
-            for head in walk:
-                reason = self._hidden_damage(head)
-                if reason:
-                    walk.end, walk.reason = WalkEnd.DAMAGED, reason
-                    break
-                if removed and head.physical_offset < removed.get(f"{head.topic.decode()}/{head.queue_id}", 0):
-                    continue
-                batch.append(item(head))
-                if len(batch) >= _BATCH:
-                    end.offset = file_start + walk.position
-                    yield batch
-                    batch = []
-            end.offset = file_start + walk.position
-            if batch:
-                yield batch
-            if walk.end in (WalkEnd.ZERO, WalkEnd.DAMAGED):
-                end.reason = walk.reason
-                return
-            end.offset = file_start + self._log.file_size
-
-    def _hidden_damage(self, head: RecordHead) -> str:
-        """What is wrong with a record that passed the checks of its format; nothing for nearly all of them."""
-        if b"/" in head.topic or b"\0" in head.topic:
-            return f"a topic {head.topic!r}"
-        if head.physical_offset + head.size > self._on_disk and lacks_sectors(head):
-            return "zeros in its property text"
-        return ""
+    def _not_removed(self, heads: list[RecordHead]) -> list[RecordHead]:
+        """Records but those of queues that were deleted after them."""
+        removed = self._queues.removed
+        return [h for h in heads if h.physical_offset >= removed.get(f"{h.topic.decode()}/{h.queue_id}", 0)]
 
     def _reset(self, *, damaged_only: bool) -> bool:
         """Empty the queues that must be built anew; a gap is only a fault when older records were not walked."""
-        broken = [queue for queue in self._queues if queue.damaged or (queue.has_gap and not damaged_only)]
+        broken = [queue for queue in self._queues if queue.damaged or (not damaged_only and _is_misfit(queue))]
         for queue in broken:
             queue.reset()
         self._queues.dirty[:] = [queue for queue in self._queues if queue.entries.tail[1]]
@@ -271,22 +250,25 @@ class Recovery:
 
     # -- the end -------------------------------------------------------------------------------------------
 
-    def _judge_damage(self, end: _LogEnd, clean: bool, checkpoint: Checkpoint) -> None:
+    def _judge_damage(self, end: LogEnd, clean: bool, checkpoint: Checkpoint) -> None:
         """Refuse to cut off records that had been flushed; a tail that never reached the disk may go."""
         if self._config.truncate_damaged_log or (clean and checkpoint.flushed_offset == end.offset):
             return
         if not end.reason:
             self._judge_lost_files(end, checkpoint)
             return
-        follower = self._next_intact_record(end.offset, end.last_timestamp)
+        scan = LogScan(self._disk, self._config, self._log, self._on_disk)
+        follower = scan.next_intact_record(end.offset, end.last_timestamp)
         flushed = end.offset < checkpoint.flushed_offset
         if follower is not None and not checkpoint.flushed_offset:
             # RocketMQ's checkpoint knows only times. Records of the same millisecond may be on either side of a flush.
             flushed = 0 < follower.store_timestamp < checkpoint.physic_timestamp
+            # After a clean stop all are on disk, but those that RocketMQ's own recovery cut off and left standing.
+            flushed |= clean and checkpoint.confirm_offset != end.last_offset
         if not flushed:
             if follower is not None:
                 log.warning(
-                    "records behind a torn one are dropped: they had not been flushed torn=%d next=%d",
+                    "records behind a torn one are cut off: they had not been flushed torn=%d next=%d",
                     end.offset,
                     follower.physical_offset,
                 )
@@ -302,7 +284,7 @@ class Recovery:
             end.offset - start,
         )
 
-    def _judge_lost_files(self, end: _LogEnd, checkpoint: Checkpoint) -> None:
+    def _judge_lost_files(self, end: LogEnd, checkpoint: Checkpoint) -> None:
         """The files that are there are whole; but had there been more?"""
         if end.offset < checkpoint.flushed_offset:
             raise CorruptFile(
@@ -312,32 +294,6 @@ class Recovery:
                 "without them",
                 0,
             )
-
-    def _next_intact_record(self, offset: int, not_before_ms: int) -> RecordHead | None:
-        """The first intact record behind a damaged place; also in later files.
-
-        Store times never go back: an older record is one that RocketMQ cut off before, and wrote over in part.
-        """
-        for start in self._log.files.starts:
-            file = self._log.files.find(start)
-            if file is None or start + self._log.file_size <= offset:
-                continue
-            found = self._search(file, max(offset + 1 - start, 0), not_before_ms)
-            if found is not None:
-                return found
-        return None
-
-    def _search(self, file: MappedFile, position: int, not_before_ms: int) -> RecordHead | None:
-        """The first intact record of a file from a position on; holes of the file are not looked at."""
-        for start, end in self._disk.data_extents(file.fd, position, self._log.file_size):
-            for at in possible_records(file.map, max(start - 4, 0), end, file.start_offset):  # its size may be a hole
-                try:
-                    head = read_head(file.map, at, file.start_offset + at, check_crc=True)
-                except CorruptRecord:
-                    continue
-                if head is not None and head.store_timestamp >= not_before_ms:
-                    return head
-        return None
 
     def _drop_what_is_behind(self, log_end: int) -> bool:
         """Cut queues and index where the log ends; whether that took anything."""
@@ -350,7 +306,31 @@ class Recovery:
             self._index.skip_indexed()
         return dropped
 
-    def _resume(self, end: _LogEnd) -> None:
+    def _drop_stale_entries(self, walked_from: int, end: LogEnd) -> None:
+        """Drop entries that no record claims; those of light queues and of damaged records are not stale."""
+        for queue in self._queues:
+            number = queue.first_unconfirmed(walked_from)
+            if number is None:
+                continue
+            physical_offset, _ = queue.entry_place(number)
+            if not end.has_passed(physical_offset) and not self._is_light_entry(queue, physical_offset):
+                queue.drop_from(number)
+
+    def _is_light_entry(self, queue: TopicQueue, physical_offset: int) -> bool:
+        """Whether the record at a place names a queue in its properties, and is of another queue itself."""
+        file = self._log.files.find(physical_offset)
+        if file is None:
+            return False
+        try:
+            head = read_head(file.view, physical_offset - file.start_offset, physical_offset)
+        except CorruptRecord:
+            return False
+        return head is not None and (queue.topic, queue.queue_id) in light_queues_of(head)
+
+    def _resume(self, end: LogEnd) -> None:
+        kept = keep_cut(self._disk, self._cut_directory, self._log.files, end.offset)
+        if kept is not None:
+            log.warning("the log is cut, what lay behind is kept offset=%d directory=%s", end.offset, kept)
         oldest = self._log.files.min_offset
         for queue in self._queues:
             queue.truncate_to(end.offset)
@@ -361,3 +341,8 @@ class Recovery:
         self._log.last_store_timestamp = end.last_timestamp
         self._dispatcher.dispatched_offset = end.offset
         self._dispatcher.dispatched_timestamp = end.last_timestamp
+
+
+def _is_misfit(queue: TopicQueue) -> bool:
+    """Whether a queue cannot be of this log: entries are missing, or more than one was wrong."""
+    return queue.has_gap or queue.mended > 1

@@ -6,6 +6,7 @@ from skyrocket.format.java_hash import unsigned_hash
 from skyrocket.format.record import topic_part
 from skyrocket.model.topic import SCHEDULE_TOPIC
 from skyrocket.store.entry_files import EntryFiles
+from skyrocket.store.numbering import Doubts
 
 
 class TopicQueue:
@@ -14,12 +15,14 @@ class TopicQueue:
     __slots__ = (
         "confirmed_offset",
         "damaged",
+        "doubts",
         "entries",
         "has_gap",
         "holds_delivery_times",
         "index_prefixes",
         "max_offset",
         "max_physical_offset",
+        "mended",
         "min_offset",
         "next_offset",
         "queue_id",
@@ -47,6 +50,8 @@ class TopicQueue:
         self.confirmed_offset = -1  # recovery has seen the records of all entries before it
         self.damaged = False  # its files cannot be right: rebuild it from the log
         self.has_gap = False  # a record came whose predecessor has no entry
+        self.mended = 0  # entries that recovery found to be wrong
+        self.doubts: Doubts | None = None  # records whose number does not fit; only while recovery runs
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.topic!r}, {self.queue_id}, {self.min_offset}…{self.max_offset})"
@@ -56,7 +61,9 @@ class TopicQueue:
         self.entries.destroy()
         self.next_offset = self.max_offset = self.min_offset = 0
         self.max_physical_offset = -1
+        self.confirmed_offset = -1
         self.damaged = self.has_gap = False
+        self.mended = 0
 
     # What each kind of queue must be able to do, for dispatch, recovery and retention.
 
@@ -74,11 +81,23 @@ class TopicQueue:
         """Drop entries of records that the log no longer has at its end."""
         raise NotImplementedError
 
-    def drop_unconfirmed(self, walked_from: int) -> None:
-        """Drop entries at the queue's end whose records a walk from an offset should have met, but did not.
+    def settle_doubts(self) -> None:
+        """Give the records that are still in doubt the most likely numbers; the walk is over."""
+
+    def first_unconfirmed(self, walked_from: int) -> int | None:
+        """The first of the entries at the queue's end whose records a walk should have met, but did not; or None.
 
         RocketMQ leaves such entries behind a cut; later records may then lie where theirs were.
         """
+        return None
+
+    def entry_place(self, queue_offset: int) -> tuple[int, int]:
+        """Physical offset and size of the record that an entry means."""
+        raise NotImplementedError
+
+    def drop_from(self, queue_offset: int) -> None:
+        """Drop the entries from a number on."""
+        raise NotImplementedError
 
     def correct_min_offset(self, log_start: int) -> None:
         """Move the first readable offset behind records that the log no longer has at its start."""

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.format.checkpoint import SIZE, Checkpoint, decode_checkpoint, encode_checkpoint
+from skyrocket.format.crc import checksum
 from tests.golden_store import GoldenStore
 from tests.raw_store import RawStore
 
 VALUES = st.integers(0, (1 << 63) - 1)
-CHECKPOINTS = st.builds(Checkpoint, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES)
-SAMPLE = Checkpoint(1_700_000_010_000, 1_700_000_005_000, 1_700_000_001_000, 7, 8, 9)
+CHECKPOINTS = st.builds(Checkpoint, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES)
+SAMPLE = Checkpoint(1_700_000_010_000, 1_700_000_005_000, 1_700_000_001_000, 7, 8, 9, 10)
 
 
 @pytest.mark.requirement("A023", "C098")
@@ -43,7 +44,7 @@ def test_a_checkpoint_comes_back(checkpoint: Checkpoint) -> None:
 
 def test_a_flipped_bit_in_the_values_or_the_seal_is_not_trusted() -> None:
     page = encode_checkpoint(SAMPLE)
-    sealed = [*range(40), *range(SIZE - 16, SIZE)]
+    sealed = [*range(48), *range(SIZE - 16, SIZE)]
     for byte in sealed:
         for bit in range(8):
             flipped = bytearray(page)
@@ -51,11 +52,23 @@ def test_a_flipped_bit_in_the_values_or_the_seal_is_not_trusted() -> None:
             assert decode_checkpoint(bytes(flipped))[1] is False
 
 
+def test_byte_40_says_where_the_queues_end_for_rocketmq_5_5() -> None:
+    assert int.from_bytes(encode_checkpoint(SAMPLE)[40:48], "big") == SAMPLE.logics_physical_offset
+
+
+def test_a_seal_over_five_values_as_it_was_written_before_is_trusted() -> None:
+    five = SAMPLE._replace(logics_physical_offset=0)
+    page = bytearray(encode_checkpoint(five))
+    crc = checksum(bytes(page[:40]) + b"SKYR" + five.flushed_offset.to_bytes(8, "big"))
+    page[-16:] = b"SKYR" + five.flushed_offset.to_bytes(8, "big") + (crc & 0xFFFFFFFF).to_bytes(4, "big")
+    assert decode_checkpoint(bytes(page)) == (five, True)
+
+
 def test_a_page_of_zeros_is_trusted_and_says_nothing() -> None:
     assert decode_checkpoint(bytes(SIZE)) == (Checkpoint(), True)
 
 
-@pytest.mark.parametrize("length", [0, 1, 39])
+@pytest.mark.parametrize("length", [0, 1, 47])
 def test_a_page_that_is_too_short_is_not_trusted(length: int) -> None:
     assert decode_checkpoint(encode_checkpoint(SAMPLE)[:length]) == (Checkpoint(), False)
 

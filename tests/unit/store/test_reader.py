@@ -299,7 +299,7 @@ def test_a_queue_that_points_to_another_record_is_refused_and_not_answered(
     queue.entries.overwrite(wrong * 20, ENTRY.pack(results[target].physical_offset, results[target].record_size, 0))
     with pytest.raises(CorruptFile, match=f"entry {wrong} points to physical offset") as raised:
         store.get(TOPIC, 0, wrong)
-    assert "inspect --verify" in raised.value.remedy
+    assert "skyrocket repair" in raised.value.remedy
     with pytest.raises(CorruptFile):
         store.get(TOPIC, 0, 1, max_count=3)
     assert bodies(store.get(TOPIC, 0, 4)) == [b"4"]

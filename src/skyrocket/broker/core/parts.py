@@ -25,6 +25,7 @@ from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.live_settings import LiveSettings
+from skyrocket.broker.state.offset_files import OffsetFiles
 from skyrocket.broker.state.persistence import Persistence
 from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.queue_locks import QueueLocks
@@ -36,7 +37,7 @@ from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock, ServiceClock, SystemClock
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets, subscription_groups
+from skyrocket.format.config_files import subscription_groups
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.router import Router
@@ -192,7 +193,9 @@ def _store_and_tables(
             save_at_once=False,
         ),
         offsets=ConsumerOffsetTable(
-            _json_file(disk, store, "consumerOffset.json", consumer_offsets),
+            OffsetFiles(
+                disk, f"{store.paths.config}/consumerOffset.json", f"{store.paths.config}/lmqConsumerOffset.json"
+            ),
             clock,
             server_side_reset=config.server_side_reset,
         ),

@@ -51,6 +51,7 @@ def checkpoint(store: StoreFiles) -> View:
         rows = [_value(name, value, as_time(value)) for name, value in times.items()]
         rows.append(_value("masterFlushedOffset", values.master_flushed_offset, "physical offset"))
         rows.append(_value("confirmPhyOffset", values.confirm_offset, "physical offset"))
+        rows.append(_value("logicsPhysicalOffset", values.logics_physical_offset, "physical offset"))
         if values.flushed_offset:
             rows.append(_value("flushedOffset (seal)", values.flushed_offset, "physical offset"))
         if not trusted:

@@ -1,0 +1,140 @@
+"""The walk of recovery through the log: record after record with checksums, to the first place that is none.
+
+Damage in a part of the log that an ordinary start would not look at is passed over: it is old, all of it had been
+flushed, and the records on both sides of it are as good as before.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from skyrocket.config.sections import StoreConfig
+from skyrocket.errors import CorruptRecord
+from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
+from skyrocket.format.record_search import possible_records
+from skyrocket.store.commit_log import CommitLog
+from skyrocket.store.disk import Disk
+from skyrocket.store.mapped_file_queue import MappedFile
+
+log = logging.getLogger(__name__)
+
+_BATCH = 4096
+_DAMAGE_SHOWN = 20
+
+
+@dataclass(slots=True)
+class LogEnd:
+    """Where and why a walk through the log ended."""
+
+    offset: int
+    reason: str = ""
+    last_timestamp: int = 0
+    last_offset: int = -1  # where the last record begins
+    records: int = 0
+    passed: list[tuple[int, int]] = field(default_factory=list)  # damage that was passed over: from, to
+
+    def has_passed(self, physical_offset: int) -> bool:
+        """Whether a place lies in damage that was passed over."""
+        return any(start <= physical_offset < end for start, end in self.passed)
+
+
+class LogScan:
+    """Reads the log from an offset on."""
+
+    def __init__(self, disk: Disk, config: StoreConfig, commit_log: CommitLog, on_disk: int) -> None:
+        self._disk = disk
+        self._log = commit_log
+        self._on_disk = on_disk  # records that end before it were flushed: they cannot be torn
+        self._crc = CrcCheck.NONE
+        if config.verify_record_crc:
+            self._crc = CrcCheck.RECORD
+        elif config.check_crc_on_recover:
+            self._crc = CrcCheck.BODY
+
+    def batches(self, end: LogEnd, pass_before: int) -> Iterator[list[RecordHead]]:
+        """Intact records from `end.offset` on, many at a time; `end` then says where that ended.
+
+        Damage before `pass_before` is passed over when an intact record follows.
+        """
+        file_size = self._log.file_size
+        while (file := self._log.files.find(end.offset)) is not None:
+            walk = RecordWalk(file.map, file.start_offset, end.offset - file.start_offset, crc=self._crc)
+            batch: list[RecordHead] = []
+            for head in walk:
+                reason = self._hidden_damage(head)
+                if reason:
+                    walk.end, walk.reason = WalkEnd.DAMAGED, reason
+                    break
+                batch.append(head)
+                if len(batch) >= _BATCH:
+                    yield self._account(end, batch, file.start_offset + walk.position)
+                    batch = []
+            end.offset = file.start_offset + walk.position
+            if batch:
+                yield self._account(end, batch, end.offset)
+            if walk.end in (WalkEnd.ZERO, WalkEnd.DAMAGED):
+                if end.offset < pass_before and self._pass_over(end, file, walk.reason):
+                    continue
+                end.reason = walk.reason
+                return
+            end.offset = file.start_offset + file_size
+
+    @staticmethod
+    def _account(end: LogEnd, batch: list[RecordHead], offset: int) -> list[RecordHead]:
+        end.offset = offset
+        end.records += len(batch)
+        end.last_timestamp, end.last_offset = batch[-1].store_timestamp, batch[-1].physical_offset
+        return batch
+
+    def _pass_over(self, end: LogEnd, file: MappedFile, reason: str) -> bool:
+        """Go on behind damage; False when nothing follows it."""
+        follower = self.next_intact_record(end.offset, 0)
+        if follower is None:
+            return False
+        if len(end.passed) < _DAMAGE_SHOWN:
+            log.error(
+                "damage in an old part of the log: the record is left as it is, all others stay; restore the file from "
+                "a replica or a backup, or run `skyrocket repair` path=%s position=%d record=%d next=%d reason=%s",
+                file.path,
+                end.offset - file.start_offset,
+                end.offset,
+                follower.physical_offset,
+                reason,
+            )
+        end.passed.append((end.offset, follower.physical_offset))
+        end.offset = follower.physical_offset
+        return True
+
+    def _hidden_damage(self, head: RecordHead) -> str:
+        """What is wrong with a record that passed the checks of its format; nothing for nearly all of them."""
+        if b"/" in head.topic or b"\0" in head.topic:
+            return f"a topic {head.topic!r}"
+        if head.physical_offset + head.size > self._on_disk and lacks_sectors(head):
+            return "zeros in its property text"
+        return ""
+
+    def next_intact_record(self, offset: int, not_before_ms: int) -> RecordHead | None:
+        """The first intact record behind a damaged place; also in later files.
+
+        Store times never go back: an older record is one that RocketMQ cut off before, and wrote over in part.
+        """
+        for start in self._log.files.starts:
+            file = self._log.files.find(start)
+            if file is None or start + self._log.file_size <= offset:
+                continue
+            found = self._search(file, max(offset + 1 - start, 0), not_before_ms)
+            if found is not None:
+                return found
+        return None
+
+    def _search(self, file: MappedFile, position: int, not_before_ms: int) -> RecordHead | None:
+        """The first intact record of a file from a position on; holes of the file are not looked at."""
+        for start, end in self._disk.data_extents(file.fd, position, self._log.file_size):
+            for at in possible_records(file.map, max(start - 4, 0), end, file.start_offset):  # its size may be a hole
+                try:
+                    head = read_head(file.map, at, file.start_offset + at, check_crc=True)
+                except CorruptRecord:
+                    continue
+                if head is not None and at >= position and head.store_timestamp >= not_before_ms:
+                    return head
+        return None
