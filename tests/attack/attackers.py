@@ -123,9 +123,9 @@ class Askers:
     `answers` are the codes of all answers, by how often they came.
     """
 
-    def __init__(self, sockets: Sequence[socket.socket], request: bytes) -> None:
+    def __init__(self, sockets: Sequence[socket.socket], next_request: Callable[[], bytes]) -> None:
         self.answers: Counter[int] = Counter()
-        self._request = request
+        self._next_request = next_request
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(each,), name="asker") for each in sockets]
 
@@ -141,7 +141,7 @@ class Askers:
 
     def _run(self, connection: socket.socket) -> None:
         while not self._stopping.is_set():
-            self.answers[ask(connection, self._request).code] += 1
+            self.answers[ask(connection, self._next_request()).code] += 1
 
 
 def ask(connection: socket.socket, request: bytes) -> RemotingCommand:

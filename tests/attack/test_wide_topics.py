@@ -32,7 +32,8 @@ def test_questions_about_the_widest_topic_do_not_hold_others_up(tmp_path: Path, 
         with connections(target.broker, 8) as sockets:
             assert ask(sockets[0], _topic(2**31 - 1)).code == ResponseCode.INVALID_PARAMETER
             assert ask(sockets[0], _topic(4096)).code == ResponseCode.SUCCESS
-            with Askers(sockets, frame(GetTopicStatsInfo(topic="Wide"))) as askers:
+            question = frame(GetTopicStatsInfo(topic="Wide"))
+            with Askers(sockets, lambda: question) as askers:
                 attacked = honest.during(seconds)
         assert askers.answers[ResponseCode.SUCCESS], "the attack was not served at all"
         assert target.peak_mb < 600

@@ -10,25 +10,30 @@
                           | [NOT] BETWEEN unary AND unary | [NOT] IN ( string {, string} ) }
     unary       :=  + unary | - unary | NOT unary | literal | name | ( or )
 
+An expression has bounds: its length, how deep its parts lie inside each other, and how many operands it has, which is
+what asking it costs. Chains of AND and OR may be as long as that allows: they are asked one after the other.
+
 Three values: true, false and unknown (None). Only true is a match. The reading gives nested functions of one argument,
 the lookup of properties: three times as fast as walking a tree, and as easy to follow.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from skyrocket.filtering.sql92_values import EvaluationError, Int32, Value, equal, negated, ordered
-from skyrocket.filtering.sql92_words import Kind, SqlError, Word, Words
+from skyrocket.filtering.sql92_words import Kind, SqlError, SqlTooLarge, Word, Words
 
-__all__ = ["Filter", "SqlError", "compile_filter"]
+__all__ = ["Filter", "SqlError", "SqlTooLarge", "compile_filter"]
 
 Lookup: TypeAlias = Callable[[str], str | None]
 Evaluate: TypeAlias = Callable[[Lookup], Value]
 Truth: TypeAlias = Callable[[Lookup], "bool | None"]
 
+MAX_LENGTH: Final = 65_536
+MAX_OPERANDS: Final = 2048
 _MAX_DEPTH: Final = 100
+_MAX_CHAINED: Final = 100
 _TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
     "CONTAINS": lambda value, part: part in value,
     "STARTSWITH": str.startswith,
@@ -45,10 +50,11 @@ _ORDER_TESTS: Final[dict[str, Callable[[int], bool]]] = {
 class Filter:
     """A filter that was read."""
 
-    __slots__ = ("_truth", "expression")
+    __slots__ = ("_truth", "cost", "expression")
 
-    def __init__(self, expression: str, truth: Truth) -> None:
+    def __init__(self, expression: str, truth: Truth, cost: int = 1) -> None:
         self.expression = expression
+        self.cost = cost  # operands that are looked at for one message, at most
         self._truth = truth
 
     def __repr__(self) -> str:
@@ -66,10 +72,47 @@ class Filter:
             return False
 
 
-@lru_cache(maxsize=1000)
 def compile_filter(expression: str) -> Filter:
-    """Read an expression; raises SqlError, which names what is wrong and where."""
-    return Filter(expression, _Reading(expression).run())
+    """Read an expression; raises SqlError, which names what is wrong and where, or SqlTooLarge."""
+    return _read_filters.get(expression) or _read_filters.keep(_Reading(expression).run())
+
+
+def is_kept(expression: str) -> bool:
+    """Whether it was read before and costs nothing now."""
+    return _read_filters.get(expression) is not None
+
+
+class FilterCache:
+    """Filters that were read lately, as many as fit into so many bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._filters: dict[str, Filter] = {}  # the one that was not asked for longest comes first
+        self.bytes = 0
+
+    def get(self, expression: str) -> Filter | None:
+        """A filter, if it is still there."""
+        found = self._filters.pop(expression, None)
+        if found is not None:
+            self._filters[expression] = found
+        return found
+
+    def keep(self, read: Filter) -> Filter:
+        """The same filter; others have to go when there is no room."""
+        self.bytes += _bytes_of(read)
+        self._filters[read.expression] = read
+        while self.bytes > self._max_bytes and len(self._filters) > 1:
+            oldest = next(iter(self._filters))
+            self.bytes -= _bytes_of(self._filters.pop(oldest))
+        return read
+
+
+def _bytes_of(read: Filter) -> int:
+    """About what a filter occupies: its text, and functions with their cells for each operand."""
+    return 1000 + 4 * len(read.expression) + 600 * read.cost
+
+
+_read_filters: Final = FilterCache(16 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +131,25 @@ class _Reading:
     """One pass over an expression."""
 
     def __init__(self, expression: str) -> None:
+        if len(expression) > MAX_LENGTH:
+            raise SqlTooLarge(f"{len(expression)} signs, {MAX_LENGTH} are allowed: too long", expression, MAX_LENGTH)
         self._words = Words(expression)
         self._depth = 0
+        self._operands = 0
+        self._chained = 0
 
-    def run(self) -> Truth:
+    def run(self) -> Filter:
         part = self._or()
-        return self._truth(part, "the expression")
+        return Filter(self._words.expression, self._truth(part, "the expression"), max(self._operands, 1))
+
+    def _too_large(self, reason: str) -> SqlTooLarge:
+        return SqlTooLarge(reason, self._words.expression, self._words.peek().at)
+
+    def _check_chain(self, tests: int) -> None:
+        """A test of what a test has given, such as `a = b = c`, lies inside the other, unlike those of AND and OR."""
+        self._chained += tests > 1
+        if self._chained > _MAX_CHAINED:
+            raise self._too_large(f"more than {_MAX_CHAINED} tests of what a test has given")
 
     def _error(self, reason: str, part: _Part | Word) -> SqlError:
         return self._words.error(reason, part.word if isinstance(part, _Part) else part)
@@ -111,21 +167,25 @@ class _Reading:
 
     def _or(self) -> _Part:
         left = self._and()
+        if not self._words.comes("OR"):
+            return left
+        sides = [self._truth(left, "the left side of OR")]
         while self._words.take_if("OR"):
-            first, second = self._truth(left, "the left side of OR"), self._truth(self._and(), "the right side of OR")
-            left = _Part(_either(first, second), left.word, is_boolean=True)
-        return left
+            sides.append(self._truth(self._and(), "the right side of OR"))
+        return _Part(_any(sides), left.word, is_boolean=True)
 
     def _and(self) -> _Part:
         left = self._equality()
+        if not self._words.comes("AND"):
+            return left
+        sides = [self._truth(left, "the left side of AND")]
         while self._words.take_if("AND"):
-            first = self._truth(left, "the left side of AND")
-            second = self._truth(self._equality(), "the right side of AND")
-            left = _Part(_both(first, second), left.word, is_boolean=True)
-        return left
+            sides.append(self._truth(self._equality(), "the right side of AND"))
+        return _Part(_all(sides), left.word, is_boolean=True)
 
     def _equality(self) -> _Part:
         left = self._comparison()
+        tests = 0
         while True:
             if self._words.take_if("="):
                 left = self._equal(left, self._comparison(), negate=False)
@@ -139,6 +199,8 @@ class _Reading:
                 left = _Part(_not(_absent(left.evaluate)), left.word, is_boolean=True)
             else:
                 return left
+            tests += 1
+            self._check_chain(tests)
 
     def _equal(self, left: _Part, right: _Part, *, negate: bool) -> _Part:
         for side in (left, right):
@@ -152,10 +214,10 @@ class _Reading:
     def _comparison(self) -> _Part:
         left = self._unary()
         words = self._words
+        tests = 0
         while True:
-            following = words.peek()
             negate = words.comes("NOT")
-            operator = words.peek(1) if negate else following
+            operator = words.peek(1) if negate else words.peek()
             if operator.kind is Kind.SIGN and operator.text in _ORDER_TESTS and not negate:
                 words.take()
                 left = self._ordered(left, operator.text, self._unary())
@@ -165,6 +227,8 @@ class _Reading:
                 left = self._tested(left, operator, negate)
             else:
                 return left
+            tests += 1
+            self._check_chain(tests)
 
     def _tested(self, left: _Part, operator: Word, negate: bool) -> _Part:
         if operator.text == "BETWEEN":
@@ -193,9 +257,9 @@ class _Reading:
                 raise self._error("the lower bound of BETWEEN is above the upper one", low)
         if negate:
             below, above = self._ordered(value, "<", low), self._ordered(value, ">", high)
-            return _Part(_either(_as_truth(below), _as_truth(above)), value.word, is_boolean=True)
+            return _Part(_any([_as_truth(below), _as_truth(above)]), value.word, is_boolean=True)
         from_low, to_high = self._ordered(value, ">=", low), self._ordered(value, "<=", high)
-        return _Part(_both(_as_truth(from_low), _as_truth(to_high)), value.word, is_boolean=True)
+        return _Part(_all([_as_truth(from_low), _as_truth(to_high)]), value.word, is_boolean=True)
 
     def _in(self, value: _Part, negate: bool) -> _Part:
         if value.name is None:
@@ -216,7 +280,7 @@ class _Reading:
     def _unary(self) -> _Part:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise self._error(f"more than {_MAX_DEPTH} levels inside each other", self._words.peek())
+            raise self._too_large(f"more than {_MAX_DEPTH} levels inside each other")
         try:
             if self._words.take_if("+"):
                 return self._unary()
@@ -230,6 +294,9 @@ class _Reading:
             self._depth -= 1
 
     def _primary(self) -> _Part:
+        self._operands += 1
+        if self._operands > MAX_OPERANDS:
+            raise self._too_large(f"more than {MAX_OPERANDS} operands")
         word = self._words.take()
         match word.kind:
             case Kind.NAME:
@@ -270,30 +337,32 @@ def _as_truth(part: _Part) -> Truth:
     return part.evaluate  # type: ignore[return-value]
 
 
-def _either(first: Truth, second: Truth) -> Truth:
-    def either(lookup: Lookup) -> bool | None:
-        left = first(lookup)
-        if left is True:
-            return True
-        right = second(lookup)
-        if right is True:
-            return True
-        return None if left is None or right is None else False
+def _any(sides: list[Truth]) -> Truth:
+    def any_side(lookup: Lookup) -> bool | None:
+        outcome: bool | None = False
+        for side in sides:
+            value = side(lookup)
+            if value is True:
+                return True
+            if value is None:
+                outcome = None
+        return outcome
 
-    return either
+    return any_side
 
 
-def _both(first: Truth, second: Truth) -> Truth:
-    def both(lookup: Lookup) -> bool | None:
-        left = first(lookup)
-        if left is False:
-            return False
-        right = second(lookup)
-        if right is False:
-            return False
-        return None if left is None or right is None else True
+def _all(sides: list[Truth]) -> Truth:
+    def all_sides(lookup: Lookup) -> bool | None:
+        outcome: bool | None = True
+        for side in sides:
+            value = side(lookup)
+            if value is False:
+                return False
+            if value is None:
+                outcome = None
+        return outcome
 
-    return both
+    return all_sides
 
 
 def _not(truth: Truth) -> Truth:

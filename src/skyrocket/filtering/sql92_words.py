@@ -7,18 +7,24 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
+_SHOWN: Final = 100  # signs of a line before and behind the place
+
 
 class SqlError(ValueError):
     """An expression that cannot be used; the text shows where."""
 
     def __init__(self, reason: str, expression: str, at: int) -> None:
-        before = expression[:at]
-        line_start = before.rfind("\n") + 1
-        line = expression[line_start:].partition("\n")[0]
-        where = f"line {before.count(chr(10)) + 1}, column {at - line_start + 1}"
-        super().__init__(f"{reason} at {where}\n  {line}\n  {' ' * (at - line_start)}^")
+        line_start = expression.rfind("\n", 0, at) + 1
+        shown_start = max(line_start, at - _SHOWN)
+        line = expression[shown_start : at + _SHOWN].partition("\n")[0]
+        where = f"line {expression.count(chr(10), 0, at) + 1}, column {at - line_start + 1}"
+        super().__init__(f"{reason} at {where}\n  {line}\n  {' ' * (at - shown_start)}^")
         self.reason = reason
         self.position = at
+
+
+class SqlTooLarge(SqlError):
+    """An expression that costs more than one consumer may ask for."""
 
 
 class Kind(Enum):
@@ -39,6 +45,7 @@ class Word(NamedTuple):
     kind: Kind
     text: str
     at: int
+    mark: str | None = None  # the text of a keyword or sign, None of others
 
     def __str__(self) -> str:
         return self.kind.value if self.kind is Kind.END else f"{self.text!r}"
@@ -78,26 +85,27 @@ class Words:
 
     def comes(self, *texts: str) -> bool:
         """Whether these keywords or signs come next."""
-        return all(self._is(self.peek(number), text) for number, text in enumerate(texts))
+        if (self._ahead[0] if self._ahead else self.peek()).mark != texts[0]:
+            return False
+        return all(self.peek(number).mark == text for number, text in enumerate(texts))
 
     def take_if(self, *texts: str) -> Word | None:
         """The last of these keywords or signs when all of them come, and they are taken."""
         if not self.comes(*texts):
             return None
-        return [self.take() for _ in texts][-1]
+        for _ in texts[1:]:
+            self.take()
+        return self.take()
 
     def expect(self, text: str) -> Word:
         """The next word, which must be this one."""
         word = self.take()
-        if not self._is(word, text):
+        if word.mark != text:
             raise self.error(f"{text} expected, {word} found", word)
         return word
 
     def error(self, reason: str, word: Word) -> SqlError:
         return SqlError(reason, self.expression, word.at)
-
-    def _is(self, word: Word, text: str) -> bool:
-        return word.kind in (Kind.KEYWORD, Kind.SIGN) and word.text == text
 
     def _read(self) -> Word:
         blank = _BLANK.match(self.expression, self._at)
@@ -113,9 +121,11 @@ class Words:
         text = found.group()
         match found.lastgroup:
             case "NAME" if text.upper() in KEYWORDS:
-                return Word(Kind.KEYWORD, text.upper(), at)
+                return Word(Kind.KEYWORD, text.upper(), at, text.upper())
             case "STRING":
                 return Word(Kind.STRING, text[1:-1].replace("''", "'"), at)
+            case "SIGN":
+                return Word(Kind.SIGN, text, at, text)
             case kind:
                 assert kind is not None
                 return Word(Kind[kind], text, at)

@@ -33,7 +33,7 @@ from skyrocket.store.intake import Intake
 from skyrocket.store.layout import StorePaths
 from skyrocket.store.manifest import Manifest, load_manifest, queue_key, save_manifest
 from skyrocket.store.queue_table import QueueTable
-from skyrocket.store.reader import EntryFilter, Reader, RecordFilter
+from skyrocket.store.reader import LOOK_AT, EntryFilter, Reader, RecordFilter
 from skyrocket.store.record_tuples import DispatchItem, Row
 from skyrocket.store.recovery import Recovery, RecoveryReport
 from skyrocket.store.results import BatchPutResult, Boundary, Durability, GetResult, PutResult, PutStatus
@@ -388,8 +388,9 @@ class MessageStore:
         tags_codes: Collection[int] | None = None,
         entry_filter: EntryFilter | None = None,
         record_filter: RecordFilter | None = None,
+        look_at: int = LOOK_AT,
     ) -> GetResult:
-        """Messages of a queue from an offset on."""
+        """Messages of a queue from an offset on; filters pass over so many of them before the caller must ask again."""
         return self.reader.get(
             topic,
             queue_id,
@@ -399,6 +400,7 @@ class MessageStore:
             tags_codes=tags_codes,
             entry_filter=entry_filter,
             record_filter=record_filter,
+            look_at=look_at,
         )
 
     def by_physical_offset(self, physical_offset: int) -> memoryview | None:

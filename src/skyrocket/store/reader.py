@@ -29,6 +29,7 @@ EntryFilter = Callable[[QueueEntry], bool]  # by the queue's entry alone
 RecordFilter = Callable[[memoryview], bool]  # by the record
 
 _MAX_BYTES = 134_217_728
+LOOK_AT = 800  # entries that one read with filters tries; RocketMQ: 16000 bytes of them
 _MIN_BYTES = 100
 _QUERY_ROUNDS = 3
 _PLACE = some_fields("size", "queue_offset", "physical_offset")
@@ -78,6 +79,7 @@ class Reader:
         tags_codes: Collection[int] | None = None,
         entry_filter: EntryFilter | None = None,
         record_filter: RecordFilter | None = None,
+        look_at: int = LOOK_AT,
     ) -> GetResult:
         """Records of a queue from an offset on; without filters whole runs of the log are taken at once."""
         queue = self._queues.by_key.get((topic, queue_id))
@@ -99,7 +101,7 @@ class Reader:
             run = None
             if entry_filter is None and record_filter is None:
                 run = self._get_run(queue, offset, min(max_count, high - offset), max_bytes)
-            result = run or self._get_each(queue, offset, max_count, max_bytes, entry_filter, record_filter)
+            result = run or self._get_each(queue, offset, max_count, max_bytes, entry_filter, record_filter, look_at)
         self._count(result)
         return result
 
@@ -152,11 +154,12 @@ class Reader:
         max_bytes: int,
         entry_filter: EntryFilter | None,
         record_filter: RecordFilter | None,
+        look_at: int,
     ) -> GetResult:
         """Entry by entry: filters, the limits for reads from disk, removed records."""
         result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset)
-        look_at = min(max(800, max_count), queue.max_offset - offset)  # RocketMQ: at most 16000 bytes of entries
-        data = queue.read(offset, look_at)
+        most = look_at if look_at < LOOK_AT else max(look_at, max_count)
+        data = queue.read(offset, min(most, queue.max_offset - offset))
         if not data:
             result.status = GetStatus.OFFSET_FOUND_NULL
             per_file = queue.entries.file_size // ENTRY_SIZE

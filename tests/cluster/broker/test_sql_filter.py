@@ -129,3 +129,20 @@ async def test_retries_of_a_topic_without_such_a_filter_and_retry_topics_by_tag_
             pull = replace(by_subscription(), topic=retries, expression_type=kind)
             answer = await given.client.call(given.address, pull, accepted=PULL_CODES)
             assert [record.body for record in decode_records(answer.body)] == handed_out, kind
+
+
+async def test_a_thousand_terms_find_their_message_behind_others(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, BY_PROPERTY) as given:
+        for _ in range(25):
+            await send(given, 5000)
+        await send(given, 999)
+        await subscribe(given, sql(" OR ".join(f"price = {number}" for number in range(1000))))
+        offset, found = 0, list[bytes]()
+        while not found:  # each pull tries ten of them
+            answer = await given.client.call(
+                given.address, replace(by_subscription(), queue_offset=offset), accepted=PULL_CODES
+            )
+            assert answer.header.next_begin_offset > offset
+            offset = answer.header.next_begin_offset
+            found = [bytes(record.body) for record in decode_records(answer.body)]
+        assert found == [b"999"]

@@ -6,9 +6,15 @@ from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, Subscription
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import encode_properties
 from skyrocket.protocol.bodies.subscription import SubscriptionData
-from skyrocket.protocol.errors import FilterDataNotExist, SubscriptionParseFailed, SystemFailure
+from skyrocket.protocol.errors import FilterDataNotExist, SubscriptionParseFailed, SystemBusy, SystemFailure
+from skyrocket.testing.clock import FakeClock
 
 TAGS_ONLY, BY_PROPERTY = Subscriptions(), Subscriptions(by_property=True)
+
+
+def by_property() -> Subscriptions:
+    """One that has read nothing yet."""
+    return Subscriptions(by_property=True)
 
 
 @pytest.mark.parametrize("expression", [None, "", "*"])
@@ -59,3 +65,43 @@ def test_an_expression_that_cannot_be_read_is_told_to_those_who_subscribed_by_it
     with pytest.raises(SubscriptionParseFailed, match=r"Invalid MessageSelector\. .* at line 1, column 4"):
         BY_PROPERTY.check(broken)
     assert BY_PROPERTY.filter_of(broken, lenient=True) == EVERYTHING
+
+
+def test_a_condition_that_costs_too_much_is_refused_even_where_a_broken_one_is_let_pass() -> None:
+    costly = SubscriptionData("T", " OR ".join(["a = 1"] * 5000), "SQL92")
+    for lenient in (False, True):
+        with pytest.raises(SubscriptionParseFailed, match="more than 2048 operands"):
+            by_property().filter_of(costly, lenient=lenient)
+    with pytest.raises(SubscriptionParseFailed, match="more than 2048 operands"):
+        by_property().check(costly)
+
+
+def test_the_costlier_a_condition_the_fewer_records_one_read_tries() -> None:
+    cheap, costly = (SubscriptionData("T", " OR ".join(["a = 1"] * terms), "SQL92") for terms in (3, 1000))
+    assert by_property().filter_of(cheap).look_at == 800
+    assert by_property().filter_of(costly).look_at == 10
+
+
+def test_tags_have_a_bound_too() -> None:
+    with pytest.raises(SubscriptionParseFailed, match=r"8000000 signs, 65536 are allowed"):
+        by_property().of_request("T", "a||" * 2_666_666 + "ab", None)
+    many = SubscriptionData("T", "a||b", tags=(), tag_codes=tuple(range(5000)))
+    with pytest.raises(SubscriptionParseFailed, match=r"5000 tags, 4096 are allowed"):
+        by_property().filter_of(many)
+
+
+def test_new_and_long_expressions_are_read_at_a_bounded_rate() -> None:
+    clock = FakeClock()
+    filters = Subscriptions(by_property=True, clock=clock)
+
+    def read(number: int, terms: int) -> None:
+        filters.filter_of(SubscriptionData("T", f"n{number} = 1" + f" OR n{number} = 1" * (terms - 1), "SQL92"))
+
+    for number in range(4):
+        read(number, 900)
+    with pytest.raises(SystemBusy, match="too many new and long SQL92 expressions"):
+        read(11, 900)
+    read(0, 900)  # known
+    read(99, 3)  # short
+    clock.advance(seconds=4)
+    read(100, 900)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.filtering.sql92 import SqlError, compile_filter
+from skyrocket.filtering.sql92 import MAX_OPERANDS, FilterCache, SqlError, SqlTooLarge, compile_filter
 from skyrocket.filtering.sql92_words import KEYWORDS
 
 PROPERTIES = {"price": "7", "big": "9999999999", "rate": "2.5", "region": "eu", "flag": "true", "empty_like": "''"}
@@ -189,3 +189,48 @@ def test_whole_numbers_compare_as_numbers(value: int, bound: int) -> None:
     assert compile_filter(f"n > {bound}").matches(properties) is (value > bound)
     assert compile_filter(f"n = {bound}").matches(properties) is (value == bound)
     assert compile_filter(f"n BETWEEN {bound} AND 2147483647").matches(properties) is (value >= bound)
+
+
+@pytest.mark.parametrize(("joint", "wanted"), [(" OR ", "999"), (" AND ", "none")])
+def test_a_thousand_terms_are_read_and_asked(joint: str, wanted: str) -> None:
+    read = compile_filter(joint.join(f"n{'' if joint == ' OR ' else number} = '{number}'" for number in range(1000)))
+    assert read.matches({"n": wanted}) is (joint == " OR ")
+    assert not read.matches({"n": "other"})
+    assert read.cost == 2000
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("a = 1 OR " * 200_000 + "a = 1", "too long"),
+        (" OR ".join(["1=1"] * MAX_OPERANDS), f"more than {MAX_OPERANDS} operands"),
+        ("(" * 101 + "a = 1" + ")" * 101, "more than 100 levels"),
+        ("a" + " = b" * 102, "more than 100 tests of what a test has given"),
+        ("a" + " IS NULL" * 5000, "more than 100 tests of what a test has given"),
+        ("a" + " CONTAINS 'x'" * 3000, "more than 100 tests of what a test has given"),
+        ("NOT " * 101 + "a = 1", "more than 100 levels"),
+    ],
+)
+def test_an_expression_that_costs_too_much_is_refused_by_its_reason(expression: str, reason: str) -> None:
+    with pytest.raises(SqlTooLarge, match=reason) as refused:
+        compile_filter(expression)
+    assert len(str(refused.value)) < 600
+
+
+def test_the_deepest_expression_that_is_read_can_be_asked_as_well() -> None:
+    inside = "(" * 49 + "a = 1 AND a = 1 OR a = 1" + ") = (a = 1 AND NOT (a <> 1))" * 49
+    assert compile_filter(inside).matches({"a": "1"}) is True
+    assert compile_filter("a" + " IS NULL" * 101).matches({"a": "1"}) is False
+
+
+def test_read_filters_are_kept_by_their_bytes() -> None:
+    cache = FilterCache(max_bytes=1_000_000)
+    small = cache.keep(compile_filter("a = 1"))
+    for number in range(100):
+        cache.keep(compile_filter(f"b = {number} OR " * 100 + "a = 1"))
+        assert cache.get("a = 1") is small  # asked for all the time
+        assert cache.bytes <= 1_000_000
+    assert cache.get("b = 0 OR " * 100 + "a = 1") is None
+    assert cache.get("b = 99 OR " * 100 + "a = 1") is not None
+    huge = compile_filter("c = 1 OR " * 1000 + "c = 1")
+    assert cache.keep(huge) is huge

@@ -118,7 +118,9 @@ def build_parts(
         store=store,
         tables=tables,
         rules=rules,
-        subscriptions=Subscriptions(by_property=config.property_filter, of_retries=config.filter_retries),
+        subscriptions=Subscriptions(
+            by_property=config.property_filter, of_retries=config.filter_retries, clock=peer_clock
+        ),
         counters=Counters(clock, identity.cluster_name, tables.topics.is_system, by_queue=config.queue_statistics),
         persistence=Persistence(
             (tables.topics, tables.groups), tables.offsets, config.flush_offsets_interval_ms / 1000, clock

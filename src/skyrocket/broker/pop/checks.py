@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, MessageFilter, Subscriptions, property_test
+from skyrocket.broker.rules.subscriptions import EVERYTHING, SQL92, MessageFilter, Subscriptions
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.tables import Tables
 from skyrocket.filtering.sql92 import SqlError
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.subscription import SubscriptionData
-from skyrocket.protocol.errors import InvalidParameter, RequestError, SubscriptionParseFailed
+from skyrocket.protocol.errors import InvalidParameter, RequestError, SubscriptionParseFailed, SystemBusy
 from skyrocket.remoting.peer import Peer
 
 
@@ -54,7 +54,7 @@ class PopChecks:
             return EVERYTHING
         try:
             if kind == SQL92:
-                wanted = MessageFilter(properties=property_test(expression))
+                wanted = self._subscriptions.property_filter(expression)
                 self._consumers.note_subscription(group, SubscriptionData(topic, expression, kind))
                 return wanted
             subscription = self._subscriptions.of_request(topic, expression, kind)
@@ -62,5 +62,7 @@ class PopChecks:
             return self._subscriptions.filter_of(subscription)
         except SqlError as error:  # RocketMQ: without what is wrong and where
             raise SubscriptionParseFailed(f"parse the consumer's subscription failed: {error}") from None
+        except SystemBusy:
+            raise
         except RequestError:
             raise SubscriptionParseFailed("parse the consumer's subscription failed") from None

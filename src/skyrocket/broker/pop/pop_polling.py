@@ -232,7 +232,7 @@ class HeldPops:
 def _is_for(wanted: MessageFilter, item: DispatchItem) -> bool:
     if item[QUEUE_OFFSET] % _FORCE_EVERY == 0:
         return True
-    codes, has_properties = wanted
+    codes, has_properties, _ = wanted
     if has_properties is not None:
         return has_properties(item[PROPERTIES])
     if codes is None:

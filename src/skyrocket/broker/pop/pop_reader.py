@@ -161,6 +161,7 @@ class PopReader:
             count,
             tags_codes=wanted.tags_codes,
             record_filter=None if wanted.properties is None else wanted.record,
+            look_at=wanted.look_at,
         )
 
     # ── what must be written first ───────────────────────────────────────────────────────────────────────────────────

@@ -114,7 +114,7 @@ def _wants_any(records: Sequence[DispatchItem], pull: HeldPull) -> bool:
     """Whether one of the new records is for this pull."""
     if records[-1][QUEUE_OFFSET] < pull.queue_offset:
         return False
-    codes, has_properties = pull.wanted
+    codes, has_properties, _ = pull.wanted
     if has_properties is not None:
         return any(has_properties(record[PROPERTIES]) for record in records)
     return codes is None or any(_tags_code(record[PROPERTIES]) in codes for record in records)

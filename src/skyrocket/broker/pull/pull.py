@@ -181,6 +181,7 @@ class PullProcessor:
             max_bytes,
             tags_codes=allowed.wanted.tags_codes,
             record_filter=None if allowed.wanted.properties is None else allowed.wanted.record,
+            look_at=allowed.wanted.look_at,
         )
         if result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE:
             result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one

@@ -3,17 +3,25 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
-from skyrocket.filtering.sql92 import SqlError, compile_filter
+from skyrocket.clock import Clock, SystemClock
+from skyrocket.filtering.sql92 import MAX_LENGTH, SqlError, SqlTooLarge, compile_filter, is_kept
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import find_property
 from skyrocket.format.property_bytes import RETRY_TOPIC
 from skyrocket.format.record import record_properties
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.subscription import ALL_TAGS, SubscriptionData
-from skyrocket.protocol.errors import FilterDataNotExist, SubscriptionParseFailed, SystemFailure
+from skyrocket.protocol.errors import FilterDataNotExist, SubscriptionParseFailed, SystemBusy, SystemFailure
+from skyrocket.store.reader import LOOK_AT
 
 SQL92: Final = "SQL92"
 _TAG_KINDS: Final = (None, "", "TAG")
+_MAX_TAG_SIGNS: Final = 65_536
+_MAX_TAGS: Final = 4096
+_SHORT: Final = 1000  # signs of an SQL92 expression
+_READ_PER_SECOND: Final = 25_000
+_READ_AT_ONCE: Final = 30_000
+_LOOK_AT_OPERANDS: Final = 20_000  # of an expression, over all records of one read
 
 PropertyTest = Callable[[bytes], bool]  # of the encoded properties
 
@@ -23,6 +31,12 @@ class MessageFilter(NamedTuple):
 
     tags_codes: Collection[int] | None = None
     properties: PropertyTest | None = None
+    cost: int = 1  # of the condition on properties, for one record
+
+    @property
+    def look_at(self) -> int:
+        """How many records one read may try: fewer with a costly condition, so that others do not wait for it."""
+        return max(1, min(LOOK_AT, _LOOK_AT_OPERANDS // self.cost))
 
     def record(self, record: memoryview) -> bool:
         """The condition on properties, of a whole record."""
@@ -35,9 +49,10 @@ EVERYTHING: Final = MessageFilter()
 class Subscriptions:
     """Reads subscriptions; `by_property` is RocketMQ's `enablePropertyFilter`, `of_retries` `filterSupportRetry`."""
 
-    def __init__(self, *, by_property: bool = False, of_retries: bool = False) -> None:
+    def __init__(self, *, by_property: bool = False, of_retries: bool = False, clock: Clock | None = None) -> None:
         self.by_property = by_property
         self._of_retries = of_retries
+        self._reading = _ReadingBudget(clock or SystemClock())
 
     def of_request(self, topic: str, expression: str | None, kind: str | None) -> SubscriptionData:
         """What a pull itself says it wants; raises SubscriptionParseFailed."""
@@ -46,6 +61,10 @@ class Subscriptions:
             return SubscriptionData(topic, expression or "", kind)
         if not expression or expression == ALL_TAGS:
             return SubscriptionData(topic)
+        if len(expression) > _MAX_TAG_SIGNS:
+            raise SubscriptionParseFailed(
+                f"parse the consumer's subscription failed: {len(expression)} signs, {_MAX_TAG_SIGNS} are allowed"
+            )
         tags = tuple(dict.fromkeys(tag for part in expression.split("||") if (tag := part.strip())))
         if not tags:
             raise SubscriptionParseFailed("parse the consumer's subscription failed")
@@ -55,12 +74,15 @@ class Subscriptions:
         """The conditions of a subscription.
 
         The client compares the texts of tags, the broker must not. Raises FilterDataNotExist for an expression that
-        cannot be read; a `lenient` one wants everything then, as RocketMQ does when the pull itself brought it.
+        cannot be read; a `lenient` one wants everything then, as RocketMQ does when the pull itself brought it. Raises
+        SubscriptionParseFailed for one that costs too much.
         """
         if subscription.expression_type not in _TAG_KINDS:
             self.check_kind(subscription.expression_type)
             try:
-                return MessageFilter(properties=property_test(subscription.expression))
+                return self.property_filter(subscription.expression)
+            except SqlTooLarge as error:
+                raise SubscriptionParseFailed(f"parse the consumer's subscription failed: {error}") from None
             except SqlError:
                 if lenient:
                     return EVERYTHING
@@ -69,6 +91,10 @@ class Subscriptions:
                 ) from None
         if subscription.is_class_filter or subscription.expression in ("", ALL_TAGS):
             return EVERYTHING
+        if len(subscription.tag_codes) > _MAX_TAGS:
+            raise SubscriptionParseFailed(
+                f"parse the consumer's subscription failed: {len(subscription.tag_codes)} tags, {_MAX_TAGS} are allowed"
+            )
         return MessageFilter(frozenset(subscription.tag_codes))
 
     def of_retries(self, wanted: MessageFilter, topic: str, by_topic: Mapping[str, SubscriptionData]) -> MessageFilter:
@@ -89,7 +115,7 @@ class Subscriptions:
             except SqlError:
                 return True
 
-        return MessageFilter(properties=test)
+        return MessageFilter(properties=test, cost=wanted.cost)
 
     def check(self, subscription: SubscriptionData) -> None:
         """CHECK_CLIENT_CONFIG; raises SystemFailure, or SubscriptionParseFailed with what is wrong."""
@@ -97,14 +123,40 @@ class Subscriptions:
             return
         self.check_kind(subscription.expression_type)
         try:
-            compile_filter(subscription.expression)
+            self.property_filter(subscription.expression)
         except SqlError as error:
             raise SubscriptionParseFailed(f"Invalid MessageSelector. {error}") from None
+
+    def property_filter(self, expression: str) -> MessageFilter:
+        """The messages that an SQL92 expression wants; raises SqlError, or SystemBusy when many long ones are new."""
+        if not is_kept(expression):
+            self._reading.spend(len(expression))
+        return MessageFilter(properties=property_test(expression), cost=compile_filter(expression).cost)
 
     def check_kind(self, kind: str | None) -> None:
         """Raises SystemFailure for a kind of expression that is not served."""
         if not self.by_property:
             raise SystemFailure(f"The broker does not support consumer to filter message by {kind}")
+
+
+class _ReadingBudget:
+    """How much of long expressions may be read: about a tenth of the loop's time; short ones are free."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._left = float(_READ_AT_ONCE)
+        self._at = clock.monotonic()
+
+    def spend(self, signs: int) -> None:
+        """Raises SystemBusy when there is nothing left."""
+        if not _SHORT < signs <= MAX_LENGTH:  # what is too long is refused without being read
+            return
+        now = self._clock.monotonic()
+        self._left = min(_READ_AT_ONCE, self._left + (now - self._at) * _READ_PER_SECOND)
+        self._at = now
+        if self._left <= 0:
+            raise SystemBusy("[OVERLOAD]too many new and long SQL92 expressions, try again later")
+        self._left -= signs
 
 
 def property_test(expression: str) -> PropertyTest:
