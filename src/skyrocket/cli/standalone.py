@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -36,6 +37,10 @@ _DEFAULTS: Final = {"metricsExporterType": "PROM"}
 def standalone(
     conf: ConfOption = None,
     namesrv_port: Annotated[int, typer.Option(help="Port of the name server; 0 takes a free one.")] = 9876,
+    namesrv_bind: Annotated[
+        str | None,
+        typer.Option(help="Address of the interface of the name server; that of the broker.", show_default=False),
+    ] = None,
     listen_port: BrokerPortOption = None,
     broker_ip: BrokerIpOption = None,
     store: StoreOption = None,
@@ -54,7 +59,19 @@ def standalone(
         sections = broker_sections("standalone", conf, options, settings or [], defaults)
         config = sections[BrokerConfig]
         plans = plan_brokers(config, brokers, conf, settings or [], verbose=verbose)
-        run(_serve(NameServerConfig(listen_port=namesrv_port, bind_address=config.bind_address), sections, plans))
+        names = _name_server_config(config, namesrv_port, namesrv_bind or config.bind_address)
+        run(_serve(names, sections, plans))
+
+
+def _name_server_config(config: BrokerConfig, port: int, bind_address: str) -> NameServerConfig:
+    """Its files lie with the broker's: two on one machine share nothing, and who moves the store moves all."""
+    folder = Path(config.store_root).expanduser() / "config" / "namesrv"
+    return NameServerConfig(
+        listen_port=port,
+        bind_address=bind_address,
+        kv_config_path=str(folder / "kvConfig.json"),
+        config_store_path=str(folder / "namesrv.properties"),
+    )
 
 
 async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[BrokerPlan]) -> None:

@@ -76,9 +76,14 @@ SECRET_SHOWN: Final = "******"
 
 def shown_pairs_of(section: Any) -> dict[str, str]:
     """The same for eyes: secrets are covered, unless there is none."""
-    secrets = {f.metadata["key"] for f in dataclasses.fields(section) if f.metadata.get("secret")}
+    secrets = secret_keys_of(type(section))
     pairs = pairs_of(section)
     return {key: SECRET_SHOWN if key in secrets and value else value for key, value in pairs.items()}
+
+
+def secret_keys_of(section: type) -> set[str]:
+    """Keys whose values are shown to nobody."""
+    return {field.metadata["key"] for field in dataclasses.fields(section) if field.metadata.get("secret")}
 
 
 def keys_of(section: type) -> set[str]:

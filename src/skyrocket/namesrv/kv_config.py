@@ -7,9 +7,10 @@ gives us the `KvFile`.
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from skyrocket.protocol.errors import QueryNotFound
+from skyrocket.protocol.errors import QueryNotFound, SystemFailure
 
 ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"
+_MAX_LOGGED: Final = 4000
 
 
 class KvFile(Protocol):
@@ -23,17 +24,24 @@ class KvFile(Protocol):
 class KvConfig:
     """The values; a change that cannot be saved is not made."""
 
-    def __init__(self, file: KvFile) -> None:
+    def __init__(self, file: KvFile, max_bytes: int = 1 << 20) -> None:
         self._file = file
+        self.max_bytes = max_bytes
         self._namespaces = file.load() or {}
         self.changes = 0
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Keep a value. RocketMQ: one without a value counts as absent."""
+        """Keep a value; raises SystemFailure when all are too large. RocketMQ: one without a value counts as absent."""
         if value is None:
             self.delete(namespace, key)
             return
-        self._save({**self._namespaces, namespace: {**self._namespaces.get(namespace, {}), key: value}})
+        changed = {**self._namespaces, namespace: {**self._namespaces.get(namespace, {}), key: value}}
+        size = _bytes_of(changed)
+        if size > max(self.max_bytes, _bytes_of(self._namespaces)):
+            raise SystemFailure(
+                f"the KV values would have {size} bytes, {self.max_bytes} are allowed; maxKvConfigBytes sets the number"
+            )
+        self._save(changed)
 
     def delete(self, namespace: str, key: str) -> None:
         """Forget a value; the namespace stays, be it empty."""
@@ -65,11 +73,20 @@ class KvConfig:
 
     def describe(self) -> str:
         """For the log."""
-        return " ".join(
+        text = " ".join(
             f"{name}/{key}={value}" for name, values in self._namespaces.items() for key, value in values.items()
         )
+        return text if len(text) <= _MAX_LOGGED else f"{text[:_MAX_LOGGED]}…"
 
     def _save(self, namespaces: dict[str, dict[str, str]]) -> None:
         self._file.save(namespaces)
         self._namespaces = namespaces
         self.changes += 1
+
+
+def _bytes_of(namespaces: Mapping[str, Mapping[str, str]]) -> int:
+    """About what the file has."""
+    return sum(
+        len(name.encode()) + sum(len(key.encode()) + len(value.encode()) + 6 for key, value in values.items())
+        for name, values in namespaces.items()
+    )

@@ -16,6 +16,7 @@ from typing import Final, NoReturn, Self, cast
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import NameServerConfig, TlsConfig
 from skyrocket.errors import SkyrocketError
+from skyrocket.namesrv.access import AccountCheck
 from skyrocket.namesrv.kv_config import KvConfig, KvFile
 from skyrocket.namesrv.min_broker import notify
 from skyrocket.namesrv.observation import endpoint
@@ -56,7 +57,7 @@ class NameServer:
     ) -> None:
         self._clock = clock or SystemClock()
         self.settings = LiveSettings(config, settings_file)
-        self.kv = KvConfig(kv_file)
+        self.kv = KvConfig(kv_file, config.max_kv_bytes)
         self.table = RouteTable()
         tls = tls or TlsConfig()
         self._client = RemotingClient(ClientSettings(connect_seconds=0.3), tls=client_tls(tls))
@@ -83,6 +84,7 @@ class NameServer:
             *TopicProcessor(table, settings).handlers(),
             *KvProcessor(kv, settings).handlers(),
         )
+        router.check_with(AccountCheck(settings.config))
         return router
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────

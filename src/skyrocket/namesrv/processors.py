@@ -152,13 +152,17 @@ class BrokerProcessor:
             serve(RegisterTopicInNamesrv, self.register_topic),
         )
 
-    def register(self, peer: Peer, header: RegisterBroker, body: Body) -> Answered:
+    async def register(self, peer: Peer, header: RegisterBroker, body: Body) -> Answered:
         """Take what a broker has; the answer tells a slave who its master is."""
         if header.body_crc32 and header.body_crc32 != body_crc(body):
             raise SystemFailure("crc32 not match", {})
         identity = _identity(header)
-        registration = self._known.decode(
-            identity.key, body, compressed=header.compressed, requester_version=peer.version
+        registration = await self._known.decode(
+            identity.key,
+            body,
+            compressed=header.compressed,
+            requester_version=peer.version,
+            max_topics=self._settings.config.max_registration_topics,
         )
         is_known = identity.key in self._table.live
         registered = self._table.register(

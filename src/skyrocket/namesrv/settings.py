@@ -6,13 +6,23 @@ from typing import Final, Protocol
 from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
 from skyrocket.config.sections import NameServerConfig
 from skyrocket.config.sections.setting import section_from
-from skyrocket.config.sources import keys_of, pairs_of, parse_properties, properties_text, unknown_settings
+from skyrocket.config.sources import (
+    keys_of,
+    pairs_of,
+    parse_properties,
+    properties_text,
+    secret_keys_of,
+    shown_pairs_of,
+    unknown_settings,
+)
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.errors import NoPermission, SystemFailure
 
 _logger = logging.getLogger(__name__)
 
-_NEVER_CHANGED: Final = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
+_NEVER_CHANGED: Final = frozenset(
+    {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome", "namesrvAccessKey", "namesrvSecretKey"}
+)
 
 
 class SettingsFile(Protocol):
@@ -33,7 +43,7 @@ class LiveSettings:
 
     def text(self) -> str:
         """All settings as properties text."""
-        return properties_text(pairs_of(self.config))
+        return properties_text(shown_pairs_of(self.config))
 
     def update(self, text: str) -> None:
         """Change some; raises NoPermission or SystemFailure, and then none is changed."""
@@ -52,7 +62,13 @@ class LiveSettings:
         except ConfigError as error:
             raise SystemFailure(str(error)) from error
         others = parse_properties((self._file.load() or b"").decode("utf-8", "replace"))
-        self._file.save(properties_text(others | pairs_of(config)).encode())
+        self._file.save(properties_text(others | _without_secrets(config)).encode())
         self.config = config
         self.changes += 1
         _logger.info("settings changed keys=%s", ",".join(sorted(changed)))
+
+
+def _without_secrets(config: NameServerConfig) -> dict[str, str]:
+    """What may stand in the file: secrets stay where their owner wrote them."""
+    secrets = secret_keys_of(NameServerConfig)
+    return {key: value for key, value in pairs_of(config).items() if key not in secrets or not value}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from skyrocket.config.sections.setting import check_bounds, setting
+from skyrocket.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,20 @@ class NameServerConfig:
         True, key="returnOrderTopicConfigToBroker", help="tell registering brokers which topics are ordered"
     )
 
+    max_registration_topics: int = setting(
+        20_000, ours=True, key="maxRegistrationTopics", min=1, help="topics that a broker may register, at most"
+    )
+    max_kv_bytes: int = setting(
+        1 << 20, ours=True, key="maxKvConfigBytes", min=1, help="bytes of all KV values together, at most"
+    )
+    access_key: str = setting(
+        "",
+        ours=True,
+        key="namesrvAccessKey",
+        help="account that must have signed registrations and everything else that changes something; empty: nobody",
+    )
+    secret_key: str = setting("", ours=True, secret=True, key="namesrvSecretKey", help="its secret")
+
     # requesters
     order_messages: bool = setting(
         False, key="orderMessageEnable", help="routes carry the queues of strictly ordered topics"
@@ -86,3 +101,5 @@ class NameServerConfig:
 
     def __post_init__(self) -> None:
         check_bounds(self)
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ConfigError("namesrvAccessKey and namesrvSecretKey belong together: give both or none")

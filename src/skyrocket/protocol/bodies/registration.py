@@ -24,7 +24,8 @@ from skyrocket.protocol.codes import Version
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import MalformedBody
 
-MAX_UNPACKED_BYTES = 256 << 20
+MAX_UNPACKED_BYTES = 32 << 20
+MAX_TOPICS = 20_000
 
 _SIZE = Struct(">i")
 _ZLIB_MAGIC = 0x78
@@ -47,16 +48,33 @@ def body_crc(body: Body) -> int:
     return zlib.crc32(body) & 0x7FFFFFFF
 
 
-def decode_registration(body: Body, *, compressed: bool, requester_version: int) -> BrokerRegistration:
-    """The registration in any of its forms; raises MalformedBody."""
+def is_packed(body: Body, *, compressed: bool) -> bool:
+    """Whether a body is deflated. RocketMQ: a broker that compresses says `compressed=false` all the same (5.3)."""
+    return bool(body) and (compressed or body[0] == _ZLIB_MAGIC)
+
+
+def decode_registration(
+    body: Body, *, compressed: bool, requester_version: int, max_topics: int = MAX_TOPICS
+) -> BrokerRegistration:
+    """The registration in any of its forms; raises MalformedBody, also for more topics than allowed."""
     if not body:
         return BrokerRegistration()
-    # RocketMQ: a broker that compresses says `compressed=false` all the same (5.3).
-    if compressed or body[0] == _ZLIB_MAGIC:
-        return _unpacked(body, requester_version)
+    if is_packed(body, compressed=compressed):
+        return _unpacked(body, requester_version, max_topics)
     if requester_version < Version.V3_0_11:
-        return BrokerRegistration(TOPIC_TABLE.decode(body))
-    return REGISTRATION.decode(body)
+        registration = BrokerRegistration(TOPIC_TABLE.decode(body))
+    else:
+        registration = REGISTRATION.decode(body)
+    _check_count(len(registration.table.topics), max_topics)
+    return registration
+
+
+def _check_count(topics: int, most: int) -> None:
+    if topics > most:
+        raise MalformedBody(
+            f"a registration of {topics} topics, {most} are allowed; maxRegistrationTopics of the name server sets the "
+            "number"
+        )
 
 
 def encode_compressed(registration: BrokerRegistration, *, version: int = Version.V5_4_0) -> bytes:
@@ -82,18 +100,20 @@ def _topic_text(topic: TopicConfig, *, with_attributes: bool) -> bytes:
     return " ".join(words).encode()
 
 
-def _unpacked(body: Body, requester_version: int) -> BrokerRegistration:
+def _unpacked(body: Body, requester_version: int, max_topics: int) -> BrokerRegistration:
     try:
         pieces = _Pieces(_inflated(body))
         data_version: DataVersion = DATA_VERSION.decode(pieces.counted())
-        topics = {topic.name: topic for topic in (_topic(pieces.counted()) for _ in pieces.numbers())}
+        topics = {topic.name: topic for topic in (_topic(pieces.counted()) for _ in pieces.numbers(max_topics))}
         filter_servers = tuple(list_of(TEXT).read(loads(pieces.counted())))
         infos = {}
         if requester_version >= Version.V5_0_0:
-            for _ in pieces.numbers():
+            for _ in pieces.numbers(max_topics):
                 info = loads(pieces.counted())
                 if isinstance(info, dict):
                     infos[TEXT.read(info.get("topic"))] = info
+    except MalformedBody:
+        raise
     except (DataError, struct_error, zlib.error, UnicodeDecodeError, ValueError) as error:
         raise MalformedBody(f"the compressed registration is broken: {error}") from None
     table = TopicTable(data_version, topics, mapping_infos=infos, mapping_details={})
@@ -122,11 +142,12 @@ class _Pieces:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def numbers(self) -> Iterator[int]:
+    def numbers(self, most: int) -> Iterator[int]:
         """0, 1, … as often as the count that stands here says."""
         count = self._int()
         if not 0 <= count <= (len(self._data) - self._at) // _SIZE.size:
             raise ValueError(f"{count} pieces where {len(self._data) - self._at} bytes are left")
+        _check_count(count, most)
         return iter(range(count))
 
     def _int(self) -> int:
