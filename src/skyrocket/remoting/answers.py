@@ -12,6 +12,8 @@ is filled after that leaves with the turn in which it is filled.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import perf_counter  # how long work takes, whatever clock the program was given
 from typing import Protocol, TypeAlias
 
 from skyrocket.protocol.codes import ResponseCode
@@ -26,6 +28,8 @@ Answer: TypeAlias = RemotingCommand | Frame
 
 _APART_FROM = 32 << 10  # bodies from this size on are not copied behind their header
 
+
+_SLICE = 64
 
 _ABANDONED: list[Body] = []  # known by identity
 
@@ -136,7 +140,20 @@ class Speaker(Protocol):
 class LeftWaiting(Protocol):
     """Who has requests that were read and could not be begun."""
 
-    def refuse_backlog(self, overdue: Callable[[RemotingCommand, int, int], RequestError | None]) -> bool: ...
+    def refuse_backlog(
+        self, overdue: Callable[[RemotingCommand, int, int], RequestError | None], not_before_ms: int
+    ) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """What all connections of a server together may bring into one turn, and what each may bring in any case."""
+
+    requests: int = 1024
+    requests_each_at_least: int = 8
+    read_size: int = 4 << 20
+    read_size_each_at_least: int = 64 << 10
+    seconds: float = 0.01
 
 
 class Turn:
@@ -148,14 +165,40 @@ class Turn:
 
     The end is scheduled with `call_soon` by the first connection that has something to say. Both uvloop and asyncio run
     it after every socket that was ready has been read, and before the sockets are asked again.
+
+    With limits a turn is short whatever comes: each connection has a share of it, the rest waits in the connection.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: TurnLimits | None = None) -> None:
+        self.limits = limits
+        self.number = 0
+        self._until = 0.0  # when it has lasted long enough; 0: it has not begun
+        self._speakers_before = 0
         self._speakers: list[Speaker] = []
         self._callbacks: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_scheduled = False
         self.on_left_waiting: Callable[[LeftWaiting], None] | None = None
+
+    def shares(self, limits: TurnLimits) -> tuple[int, int]:
+        """How many requests and bytes a connection may bring in this turn: all that others do not need."""
+        if not self._until:
+            self._until = perf_counter() + limits.seconds
+        others = max(len(self._speakers), self._speakers_before, 1)
+        return (
+            max(limits.requests // others, limits.requests_each_at_least),
+            max(limits.read_size // others, limits.read_size_each_at_least),
+        )
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has lasted long enough."""
+        return perf_counter() > self._until > 0
+
+    @property
+    def slice_size(self) -> int:
+        """How many requests of a connection are handled before the clock is looked at again."""
+        return _SLICE if self.limits is None or not self.is_long else self.limits.requests_each_at_least
 
     def left_waiting(self, waiting: LeftWaiting) -> None:
         """Somebody begins to have such requests."""
@@ -183,7 +226,10 @@ class Turn:
             except Exception:
                 _logger.exception("a callback of the turn's end failed callback=%r", callback)
         self._is_scheduled = False
+        self.number += 1
+        self._until = 0.0
         speakers, self._speakers = self._speakers, []
+        self._speakers_before = len(speakers)
         for speaker in speakers:
             try:
                 speaker.flush()

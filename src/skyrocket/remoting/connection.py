@@ -1,9 +1,10 @@
 """One connection: frames in, answers out, and calls in the other direction.
 
-    data ─▶ FrameReader ─▶ requests ─▶ router ─▶ answers ─▶ `_out` ─▶ one write when the turn ends
-                        └▶ answers  ─▶ calls
+    data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ `_out` ─▶ one write when the turn ends
+                  └▶ answers  ─▶ calls
 
 Everything is bounded:
+    requests of one turn             beyond the connection's share they wait here, and the socket is not read
     requests that wait for answers   beyond the limit the socket is not read
     answers that are not sent yet    beyond the high-water mark no request is taken up and the socket is not read
     bytes that the peer never takes  beyond the last mark the connection is cut off
@@ -29,6 +30,7 @@ from skyrocket.remoting.answers import Frame, LaterAnswer, Turn, answer_frame, r
 from skyrocket.remoting.calls import Calls, next_opaque
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
+from skyrocket.remoting.inbox import Inbox
 from skyrocket.remoting.peer import CloseReason, Peer
 
 _logger = logging.getLogger(__name__)
@@ -87,12 +89,11 @@ class Connection(asyncio.Protocol):
         self.opened_at = self.last_activity = clock.monotonic()
         self.closing_since: float | None = None
         self.handshake_since: float | None = None
-        self.frames_received = 0
         self._turn = turn
         self._owner = owner
         self._limits = limits
         self._monotonic = clock.monotonic
-        self._reader = FrameReader(limits.max_frame_size, router.shapes)
+        self._inbox = Inbox(FrameReader(limits.max_frame_size, router.shapes), turn, clock.monotonic)
         self._transport: asyncio.Transport | None = None
         self._calls = Calls(str(remote_address), limits.max_calls)
         self._close_callbacks: list[Callable[[Peer, CloseReason], None]] = []
@@ -104,8 +105,6 @@ class Connection(asyncio.Protocol):
         self._out_has_later = False
         self._will_flush = False
         self._unanswered: set[LaterAnswer] = set()
-        self._backlog: list[RemotingCommand] = []
-        self._backlog_since: float | None = None
         self._write_is_full = False
         self._takes_requests = True
         self._is_reading = True
@@ -141,7 +140,12 @@ class Connection(asyncio.Protocol):
     @property
     def incomplete_size(self) -> int:
         """Bytes held of a frame that is not complete."""
-        return self._reader.pending_size
+        return self._inbox.incomplete_size
+
+    @property
+    def frames_received(self) -> int:
+        """Frames that were complete."""
+        return self._inbox.frames_received
 
     async def call(
         self,
@@ -201,7 +205,7 @@ class Connection(asyncio.Protocol):
             return
         self.closing_since = self._monotonic()
         self._close_reason = reason
-        self._backlog.clear()
+        self._inbox.clear()
         self._adjust_reading()
         self._speak()
 
@@ -249,15 +253,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self._monotonic()
-        try:
-            commands = self._reader.receive(data)
-        except ProtocolError as error:
-            self._take_up(error.commands)
-            _logger.debug("no frames peer=%s reason=%s", self.remote_address, error.reason)
-            self.close(CloseReason.PROTOCOL)
-            return
-        if commands:
-            self._take_up(commands)
+        self._inbox.put(data)
+        self._take_up()
 
     def eof_received(self) -> bool:
         self.close(CloseReason.PEER)
@@ -278,7 +275,7 @@ class Connection(asyncio.Protocol):
         self._is_lost = True
         reason = self._close_reason or (CloseReason.PEER if error is None else CloseReason.ERROR)
         self._close_reason = reason
-        self._backlog.clear()
+        self._inbox.clear()
         unanswered = [*self._unanswered, *(piece for piece in self._out if isinstance(piece, LaterAnswer))]
         self._unanswered.clear()
         self._out.clear()
@@ -295,22 +292,37 @@ class Connection(asyncio.Protocol):
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_up(self, commands: list[RemotingCommand]) -> None:
-        """Handle in a row, until there is too much to send or to wait for."""
-        self.frames_received += len(commands)
-        if self._backlog:
-            self._backlog += commands
+    def _take_up(self) -> None:
+        """Handle what came, as far as the share of this turn goes and there is room for answers."""
+        inbox = self._inbox
+        try:
+            while commands := inbox.take():
+                if left := self._handle(commands):
+                    inbox.put_back(left)
+                    break
+        except ProtocolError as error:
+            self._handle(error.commands)
+            _logger.debug("no frames peer=%s reason=%s", self.remote_address, error.reason)
+            self.close(CloseReason.PROTOCOL)
             return
+        if inbox.begins_to_wait():
+            self._turn.left_waiting(self)
+        if inbox.waiting_since is not None or inbox.read_size_left <= 0:
+            self._adjust_reading()
+            self._speak()  # to go on when the turn is over
+
+    def _handle(self, commands: list[RemotingCommand]) -> list[RemotingCommand]:
+        """Handle in a row, until there is too much to send or to wait for; those that are left."""
         handle, out, limits = self.router.handle, self._out, self._limits
         size, high_water = self._out_size, limits.write_high_water
         handled = False
+        left: list[RemotingCommand] = []
         for number, command in enumerate(commands):
             if command.flag & RESPONSE_FLAG:
                 self._calls.answered(command)
                 continue
             if size > high_water or len(self._unanswered) >= limits.max_unanswered:
-                self._backlog = commands[number:]
-                self._note_backlog()
+                left = commands[number:]
                 break
             frame = handle(self, command)
             handled = True
@@ -327,52 +339,52 @@ class Connection(asyncio.Protocol):
                 out += frame
                 size += sum(map(len, frame))
         self._out_size = size
-        if self._backlog:
-            self._adjust_reading()
         if handled and not self._will_flush:
             self._speak()  # also with nothing to say: others may wait for the turn's end
+        return left
 
     def _go_on(self) -> None:
         """Take up what was left lying, as far as there is room again."""
-        if self._backlog and not self._write_is_full:
-            backlog, self._backlog = self._backlog, []
-            self.frames_received -= len(backlog)
-            self._take_up(backlog)
-        if not self._backlog:
-            self._backlog_since = None
+        self._inbox.new_turn()
+        if self._inbox.has_left and not self._write_is_full:
+            self._take_up()
+        elif self._inbox.read_size_left <= 0:
+            self._speak()
         self._adjust_reading()
 
-    def _note_backlog(self) -> None:
-        if self._backlog_since is None:
-            self._backlog_since = self._monotonic()
-            self._turn.left_waiting(self)
-
-    def refuse_backlog(self, overdue: Callable[[RemotingCommand, int, int], RequestError | None]) -> bool:
+    def refuse_backlog(
+        self, overdue: Callable[[RemotingCommand, int, int], RequestError | None], not_before_ms: int
+    ) -> bool:
         """Refuse what was left lying for too long; whether anything is still left.
 
-        `overdue` is asked with a request, how many milliseconds it waits and how many wait after it.
+        `overdue` is asked with a request, how many milliseconds it waits and how many wait after it; it refuses nothing
+        that has waited for less than `not_before_ms`.
         """
-        if self._backlog_since is None or not self._backlog:
-            self._backlog_since = None
+        inbox = self._inbox
+        if not inbox.has_left or self.closing_since is not None:
             return False
-        waited_ms = int((self._monotonic() - self._backlog_since) * 1000)
-        backlog, self._backlog = self._backlog, []
-        for number, command in enumerate(backlog):
+        if inbox.waited_ms < not_before_ms:
+            return True
+        commands, waited_ms = inbox.take_waiting()
+        kept: list[RemotingCommand] = []
+        for number, command in enumerate(commands):
             if command.flag & RESPONSE_FLAG:
                 self._calls.answered(command)
-            elif (error := overdue(command, waited_ms, len(backlog) - number - 1)) is None:
-                self._backlog.append(command)
+            elif (error := overdue(command, waited_ms, len(commands) - number - 1)) is None:
+                kept.append(command)
             elif not command.is_oneway:
                 self._put(answer_frame(refusal(command, error)))
+        inbox.put_back(kept)
         self._go_on()
-        return bool(self._backlog)
+        return inbox.has_left
 
     def _adjust_reading(self) -> None:
         wanted = (
             self._takes_requests
             and self.closing_since is None
             and not self._write_is_full
-            and not self._backlog
+            and not self._inbox.has_left
+            and self._inbox.read_size_left > 0
             and len(self._unanswered) < self._limits.max_unanswered
         )
         if wanted is self._is_reading or self._transport is None or self._is_lost:
@@ -409,7 +421,7 @@ class Connection(asyncio.Protocol):
         if self.closing_since is not None:
             if self._transport is not None:
                 self._transport.close()
-        elif self._unanswered or self._backlog or not self._is_reading:
+        elif self._unanswered or not self._is_reading:
             self._go_on()
 
     def _settle(self) -> None:

@@ -24,7 +24,7 @@ from skyrocket.clock import Clock, SystemClock
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting import proxy_protocol
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.answers import Turn
+from skyrocket.remoting.answers import Turn, TurnLimits
 from skyrocket.remoting.connection import Connection, ConnectionLimits
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import GoingAway, Router
@@ -73,7 +73,7 @@ class RemotingServer:
         turn: Turn | None = None,
     ) -> None:
         self.router = router
-        self.turn = turn or Turn()
+        self.turn = turn or Turn(TurnLimits())
         self.counters = ServerCounters()
         self._settings = settings or ServerSettings()
         self._tls = tls

@@ -29,6 +29,8 @@ from skyrocket.store.message_store import MessageStore
 _logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS: Final = 0.01
+_REFUSED_AT_ONCE: Final = 256
+_NEVER: Final = 1 << 62
 
 
 class FastFailure:
@@ -40,7 +42,7 @@ class FastFailure:
         self._classes = classes
         self._workers = workers
         self._enabled = enabled  # otherwise only [REJECTREQUEST] is left
-        self._waiting: set[LeftWaiting] = set()
+        self._waiting: dict[LeftWaiting, None] = {}
         self._wake = asyncio.Event()
         self._turns_to_clean = 0  # whose sends lay in the sockets while an append stood still
         self._loop_thread = 0
@@ -54,7 +56,7 @@ class FastFailure:
             self._workers.on_wait = self._wake.set
 
     def _left_waiting(self, waiting: LeftWaiting) -> None:
-        self._waiting.add(waiting)
+        self._waiting[waiting] = None
         self._wake.set()
 
     # ── appends that stand still ─────────────────────────────────────────────────────────────────────────────────────
@@ -108,9 +110,14 @@ class FastFailure:
 
     def sweep(self) -> None:
         """Refuse those whose time is over."""
+        not_before_ms = min(each.wait_limit_ms or _NEVER for each in self._classes)
+        allowed = sum(each.refused for each in self._classes) + _REFUSED_AT_ONCE
         for waiting in list(self._waiting):
-            if not waiting.refuse_backlog(self._overdue):
-                self._waiting.discard(waiting)
+            if sum(each.refused for each in self._classes) > allowed:
+                break  # refusing takes time as well: the others are next
+            self._waiting.pop(waiting)
+            if waiting.refuse_backlog(self._overdue, not_before_ms):
+                self._waiting[waiting] = None  # as the last
         self._workers.sweep()
         if self._classes.send.is_rejecting and not self._turns_to_clean:
             self.look_at_store()
