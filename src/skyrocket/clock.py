@@ -2,7 +2,11 @@
 
 import asyncio
 import time
-from typing import Protocol
+from collections.abc import Hashable
+from typing import Final, Protocol
+
+_SILENCE_SECONDS: Final = 60.0
+_MAX_KNOWN: Final = 1000
 
 
 class Clock(Protocol):
@@ -53,3 +57,21 @@ class SystemClock(RealPauses):
 def look_again_after(due_ms: int | None, now_ms: int, at_most: float) -> float:
     """Seconds of such a pause; what is overdue was not taken, and is tried again after a moment."""
     return at_most if due_ms is None else min(at_most, max(due_ms - now_ms, 1) / 1000)
+
+
+class Seldom:
+    """Says of the same thing once a minute that it may be said: nobody can fill a log with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._silent_until: dict[Hashable, float] = {}
+
+    def may_say(self, key: Hashable) -> bool:
+        """Whether a minute has passed since this was true for the key."""
+        now = self._clock.monotonic()
+        if now < self._silent_until.get(key, 0.0):
+            return False
+        if len(self._silent_until) >= _MAX_KNOWN:
+            self._silent_until.clear()
+        self._silent_until[key] = now + _SILENCE_SECONDS
+        return True

@@ -28,13 +28,13 @@ def frame(request: Request[Any], body: bytes = b"") -> bytes:
 
 
 @contextlib.contextmanager
-def connections(address: str, number: int) -> Iterator[list[socket.socket]]:
-    """Open sockets; those that the server refuses are missing, or closed soon."""
+def connections(address: str, number: int, *, source: str = "") -> Iterator[list[socket.socket]]:
+    """Open sockets, from another address of this machine if one is given; those that are refused are closed soon."""
     opened: list[socket.socket] = []
     try:
         for _ in range(number):
             try:
-                opened.append(socket.create_connection(Address.parse(address), timeout=10.0))
+                opened.append(socket.create_connection(Address.parse(address), 10.0, (source, 0)))
             except OSError:
                 time.sleep(0.001)
         yield opened

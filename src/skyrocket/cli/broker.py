@@ -29,6 +29,7 @@ from skyrocket.config.sources import parse_properties, read_conf
 from skyrocket.config.tls_file import with_tls_file
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
+from skyrocket.remoting.guard import raise_descriptor_limit
 from skyrocket.remoting.tls import client_tls
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def broker(
     """
     options = broker_options(listen_port, broker_ip, store, namesrv_addr)
     with failures_shown("broker", verbose):
+        raise_descriptor_limit()
         sections = broker_sections("broker", conf, options, settings or [])
         if print_settings:
             typer.echo(sections.text(), nl=False)

@@ -15,6 +15,7 @@ from skyrocket.config.tls_file import with_tls_file
 from skyrocket.format.config_files import kv_config
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.remoting.event_loop import run
+from skyrocket.remoting.guard import raise_descriptor_limit
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
 
@@ -42,6 +43,7 @@ def namesrv(
     given = {"listenPort": listen_port, "bindAddress": bind_address}
     options = {key: str(value) for key, value in given.items() if value is not None}
     with failures_shown("namesrv", verbose):
+        raise_descriptor_limit()
         sections = _settings(conf, options, settings or [])
         if print_settings:
             typer.echo(sections.text(), nl=False)

@@ -29,6 +29,7 @@ from skyrocket.cli.program.settings import Sections
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, NameServerConfig, TlsConfig
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.event_loop import run
+from skyrocket.remoting.guard import raise_descriptor_limit
 from skyrocket.remoting.tls import client_tls
 
 _DEFAULTS: Final = {"metricsExporterType": "PROM"}
@@ -54,6 +55,7 @@ def standalone(
     """
     options = broker_options(listen_port, broker_ip, store)
     with failures_shown("standalone", verbose):
+        raise_descriptor_limit()
         # Who wants a free port wants it for everything: several may then run on one machine.
         defaults = _DEFAULTS if listen_port != 0 else {**_DEFAULTS, "metricsPromExporterPort": "0"}
         sections = broker_sections("standalone", conf, options, settings or [], defaults)

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from types import TracebackType
 from typing import Final, NoReturn, Self, cast
 
@@ -29,7 +30,7 @@ from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.client import ClientSettings, RemotingClient
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
-from skyrocket.remoting.server import RemotingServer, ServerSettings
+from skyrocket.remoting.server import RemotingServer, settings_of
 from skyrocket.remoting.services import Services
 from skyrocket.remoting.tls import ServerTls, client_tls, server_settings
 
@@ -63,7 +64,7 @@ class NameServer:
         self._client = RemotingClient(ClientSettings(connect_seconds=0.3), tls=client_tls(tls))
         self._server = RemotingServer(
             self._router(),
-            ServerSettings(idle_seconds=config.idle_seconds, backlog=config.backlog),
+            replace(settings_of(config), backlog=config.backlog),
             ServerTls(server_settings(tls)),
             self._clock,
         )

@@ -1,9 +1,9 @@
 """A few pages over HTTP/1.1, on the event loop of the server that they tell of.
 
 Three paths that are asked for every few seconds need no web framework: that would be more code in the process than the
-broker itself. So: GET and HEAD, one answer for each connection, then it is closed. Everything is bounded: connections,
-the size of a request, the time until it is there. An answer from here also shows that the event loop turns, which a
-thread of its own would not.
+broker itself. So: GET and HEAD, one answer for each connection, then it is closed. Everything is bounded: connections
+(a new one takes the place of the oldest), the size of a request, the time until it is there. An answer from here also
+shows that the event loop turns, which a thread of its own would not.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class HttpEndpoint:
     def __init__(self, pages: Mapping[str, Callable[[], Page]], seconds: float = SECONDS) -> None:
         self._pages = dict(pages)
         self._seconds = seconds
-        self._open: set[_Visit] = set()
+        self._open: dict[_Visit, None] = {}  # the oldest first
         self._server: asyncio.Server | None = None
 
     async def listen(self, host: str, port: int) -> int:
@@ -62,15 +62,17 @@ class HttpEndpoint:
 
     # ── for a visit ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def admit(self, visit: "_Visit") -> float | None:
-        """How many seconds it has; None when there are too many."""
+    def admit(self, visit: "_Visit") -> float:
+        """How many seconds it has; when there are too many, the one that has dawdled for longest leaves."""
         if len(self._open) >= MAX_CONNECTIONS:
-            return None
-        self._open.add(visit)
+            oldest = next(iter(self._open))
+            self.left(oldest)
+            oldest.end()
+        self._open[visit] = None
         return self._seconds
 
     def left(self, visit: "_Visit") -> None:
-        self._open.discard(visit)
+        self._open.pop(visit, None)
 
     def page(self, path: str) -> Page:
         """The page of a path; one that cannot be made becomes an error page."""
@@ -96,11 +98,7 @@ class _Visit(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are not derived from it
-        seconds = self._endpoint.admit(self)
-        if seconds is None:
-            self._transport.abort()
-        else:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
+        self._timer = asyncio.get_running_loop().call_later(self._endpoint.admit(self), self.end)
 
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():

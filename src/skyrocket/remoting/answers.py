@@ -150,10 +150,10 @@ class TurnLimits:
     """What all connections of a server together may bring into one turn, and what each may bring in any case."""
 
     requests: int = 1024
-    requests_each_at_least: int = 8
+    requests_each_at_least: int = 16
     read_size: int = 4 << 20
     read_size_each_at_least: int = 64 << 10
-    seconds: float = 0.01
+    seconds: float = 0.02
 
 
 class Turn:

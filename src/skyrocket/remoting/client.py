@@ -274,6 +274,9 @@ class RemotingClient:
             if known.connection is connection:
                 known.connection = None
 
+    def holds(self, connection: Connection, size: int, *, is_new: bool) -> None:
+        """Servers were chosen by us: what they send is bounded by the size of a frame each."""
+
     def connection(self, address: str) -> Connection | None:
         """The open connection to an address, if there is one."""
         known = self._known.get(address)

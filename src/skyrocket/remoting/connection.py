@@ -73,6 +73,9 @@ class Owner(Protocol):
 
     def closed(self, connection: "Connection", reason: CloseReason) -> None: ...
 
+    def holds(self, connection: "Connection", size: int, *, is_new: bool) -> None:
+        """So many bytes of an incomplete frame wait for the rest; `is_new`: of another frame than before."""
+
 
 class Connection(asyncio.Protocol):
     """A Peer on a transport."""
@@ -105,6 +108,7 @@ class Connection(asyncio.Protocol):
         self._out_has_later = False
         self._will_flush = False
         self._unanswered: set[LaterAnswer] = set()
+        self._holds_incomplete = False
         self._write_is_full = False
         self._takes_requests = True
         self._is_reading = True
@@ -253,8 +257,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self._monotonic()
-        self._inbox.put(data)
+        inbox = self._inbox
+        inbox.put(data)
+        before = inbox.frames_received
         self._take_up()
+        incomplete = inbox.incomplete_size
+        if incomplete or self._holds_incomplete:
+            self._holds_incomplete = incomplete > 0
+            self._owner.holds(self, incomplete, is_new=inbox.frames_received != before)
 
     def eof_received(self) -> bool:
         self.close(CloseReason.PEER)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
-from skyrocket.clock import Clock, SystemClock
+from skyrocket.clock import Clock, Seldom, SystemClock
 from skyrocket.protocol.codes import ResponseCode, Version
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.errors import GoAway, RequestError, RequestNotSupported, SystemFailure
@@ -31,7 +31,6 @@ NOT_ON_VIP_PORT: Final = frozenset({11, 361, 200050, 200052, 200054, 200055})
 
 _OTHERS_LIMIT = 10_000
 _MAX_REMARK = 2000
-_SILENCE_SECONDS = 60.0
 
 
 class Route:
@@ -190,21 +189,13 @@ class GoingAway:
 class FailureLog:
     """Writes a failure with its stack, but the same failure not again and again."""
 
-    _MAX_KNOWN = 1000
-
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._silent_until: dict[tuple[int, str], float] = {}
+        self._seldom = Seldom(clock)
 
     def log(self, code: int, remark: str, error: BaseException) -> None:
         """Once a minute per request code and place."""
-        now, key = self._clock.monotonic(), (code, remark.rpartition(", ")[2])
-        if now < self._silent_until.get(key, 0.0):
-            return
-        if len(self._silent_until) >= self._MAX_KNOWN:
-            self._silent_until.clear()
-        self._silent_until[key] = now + _SILENCE_SECONDS
-        _logger.error("a handler failed code=%d", code, exc_info=error)
+        if self._seldom.may_say((code, remark.rpartition(", ")[2])):
+            _logger.error("a handler failed code=%d", code, exc_info=error)
 
 
 def failure_remark(error: BaseException) -> str:

@@ -18,14 +18,15 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, Protocol, Self, cast
 
-from skyrocket.clock import Clock, SystemClock
+from skyrocket.clock import Clock, Seldom, SystemClock
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting import proxy_protocol
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import Turn, TurnLimits
 from skyrocket.remoting.connection import Connection, ConnectionLimits
+from skyrocket.remoting.guard import Door, Network, UnfinishedFrames, is_in, networks
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import GoingAway, Router
 from skyrocket.remoting.tls import ServerTls, TlsMode
@@ -43,13 +44,41 @@ _TLS_HANDSHAKE: Final = 0x16
 class ServerSettings:
     """The bounds of a server; seconds and counts."""
 
-    max_connections: int = 65_535
+    max_connections: int = 65_535  # and not more than file descriptors allow
+    max_connections_per_address: int = 0  # 0: half of all
+    max_unfinished_size: int = 128 << 20  # bytes of incomplete frames of all connections
     idle_seconds: float = 120.0  # without read and write
     frame_seconds: float = 120.0  # for a frame that was begun to be completed
     handshake_seconds: float = 10.0
     backlog: int = 1024
-    expects_proxy: bool = True
+    proxy_networks: tuple[Network, ...] = ()  # whose PROXY headers are believed
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+
+
+class ConnectionConfig(Protocol):
+    """What the sections of all servers say about connections."""
+
+    @property
+    def idle_seconds(self) -> int: ...
+
+    @property
+    def max_connections_per_address(self) -> int: ...
+
+    @property
+    def max_unfinished_bytes(self) -> int: ...
+
+    @property
+    def proxy_networks(self) -> str: ...
+
+
+def settings_of(config: ConnectionConfig) -> ServerSettings:
+    """The bounds that an operator has chosen; raises ConfigError."""
+    return ServerSettings(
+        idle_seconds=config.idle_seconds,
+        max_connections_per_address=config.max_connections_per_address,
+        max_unfinished_size=config.max_unfinished_bytes,
+        proxy_networks=networks(config.proxy_networks, "proxyProtocolNetworks"),
+    )
 
 
 @dataclass(slots=True)
@@ -57,7 +86,7 @@ class ServerCounters:
     """What happened to connections since the start."""
 
     opened: int = 0
-    refused: int = 0  # more than max_connections
+    refused: int = 0  # no place, for all or for their address
     closed: dict[CloseReason, int] = field(default_factory=lambda: dict.fromkeys(CloseReason, 0))
 
 
@@ -79,6 +108,9 @@ class RemotingServer:
         self._tls = tls
         self._clock = clock or SystemClock()
         self._listeners: list[asyncio.Server] = []
+        self.door = Door(self._settings.max_connections, self._settings.max_connections_per_address, self._clock)
+        self.seldom = Seldom(self._clock)
+        self._unfinished = UnfinishedFrames(self._settings.max_unfinished_size)
         self._connections: dict[Connection, _Progress] = {}
         self._open_callbacks: list[Callable[[Peer], None]] = []
         self._close_callbacks: list[Callable[[Peer, CloseReason], None]] = []
@@ -181,15 +213,47 @@ class RemotingServer:
 
     def accepted(self, transport: asyncio.Transport, router: Router) -> None:
         """A socket came: watch its first byte, or close it."""
-        if len(self._connections) >= self._settings.max_connections or self._is_stopping:
+        address = _peer_address(transport)
+        believed = is_in(address.host, self._settings.proxy_networks)
+        descriptor = transport.get_extra_info("socket").fileno()
+        # Those whom a proxy brings are counted by the address that it will name.
+        host = "" if believed else address.host
+        if self._is_stopping or self.door.refusal(host, descriptor) is not None:
             self.counters.refused += 1
             transport.abort()
             return
-        connection = Connection(_peer_address(transport), router, self.turn, self, self._settings.limits, self._clock)
-        self._connections[connection] = _Progress()
-        first = FirstByte(connection, self._tls, self._settings.expects_proxy)
+        connection = Connection(address, router, self.turn, self, self._settings.limits, self._clock)
+        self.door.entered(host)
+        self._connections[connection] = _Progress(host)
+        first = FirstByte(connection, self, self._tls, believes_proxy=believed)
         transport.set_protocol(first)
         first.connection_made(transport)
+
+    def comes_from(self, connection: Connection, source: Address) -> bool:
+        """A proxy has said whose connection it is; whether that one may come in."""
+        if self.door.refusal_of(source.host) is not None:
+            self.counters.refused += 1
+            return False
+        progress = self._connections[connection]
+        self.door.left(progress.host)
+        self.door.entered(source.host)
+        progress.host = source.host
+        connection.comes_from(source)
+        return True
+
+    def holds(self, connection: Connection, size: int, *, is_new: bool) -> None:
+        self._unfinished.holds(connection, size, is_new=is_new)
+        while (holder := self._unfinished.to_give_up()) is not None:
+            assert isinstance(holder, Connection)
+            if self.seldom.may_say("unfinished"):
+                _logger.warning(
+                    "too much of unfinished frames, the oldest is given up peer=%s size=%d in_all=%d",
+                    holder.remote_address,
+                    holder.incomplete_size,
+                    self._unfinished.size,
+                )
+            self._unfinished.holds(holder, 0, is_new=True)
+            holder.abort(CloseReason.SLOW)
 
     def opened(self, connection: Connection) -> None:
         self.counters.opened += 1
@@ -200,6 +264,8 @@ class RemotingServer:
     def closed(self, connection: Connection, reason: CloseReason) -> None:
         self.counters.closed[reason] += 1
         progress = self._connections.pop(connection)
+        self.door.left(progress.host)
+        self._unfinished.holds(connection, 0, is_new=True)
         if progress.is_open:
             for callback in self._close_callbacks:
                 self._notify(connection, partial(callback, connection, reason))
@@ -238,11 +304,12 @@ class RemotingServer:
 
 
 class _Progress:
-    """What the sweep remembers of a connection: since when one and the same frame is incomplete."""
+    """What the server remembers of a connection: whose it is, and since when one and the same frame is incomplete."""
 
-    __slots__ = ("frames", "is_open", "since")
+    __slots__ = ("frames", "host", "is_open", "since")
 
-    def __init__(self) -> None:
+    def __init__(self, host: str) -> None:
+        self.host = host
         self.is_open = False
         self.frames = -1
         self.since = 0.0
@@ -300,10 +367,14 @@ class FirstByte(asyncio.Protocol):
     else           a frame, whose length begins with 0x00 or 0x01: enforcing ▸ close, otherwise plain
     """
 
-    def __init__(self, connection: Connection, tls: ServerTls | None, expects_proxy: bool) -> None:
+    def __init__(
+        self, connection: Connection, server: RemotingServer, tls: ServerTls | None, *, believes_proxy: bool
+    ) -> None:
         self._connection = connection
+        self._server = server
         self._tls = tls
-        self._expects_proxy = expects_proxy
+        self._believes_proxy = believes_proxy
+        self._is_first = True
         self._transport: asyncio.Transport | None = None
         self._held = b""
 
@@ -314,11 +385,10 @@ class FirstByte(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         data = self._held + data
         try:
-            if self._expects_proxy and proxy_protocol.begins(data[0]):
+            if self._is_first and proxy_protocol.begins(data[0]):
                 data = self._without_proxy_header(data)
         except ProtocolError as error:
-            _logger.debug("refused peer=%s reason=%s", self._connection.remote_address, error.reason)
-            self._connection.abort(CloseReason.PROTOCOL)
+            self._refuse(error.reason, CloseReason.PROTOCOL)
             return
         if not data:
             return
@@ -326,7 +396,7 @@ class FirstByte(asyncio.Protocol):
         if data[0] == _TLS_HANDSHAKE:
             self._start_tls(data)
         elif mode is TlsMode.ENFORCING:
-            self._connection.abort(CloseReason.REFUSED)
+            self._refuse("it speaks no TLS, and tls.server.mode is enforcing", CloseReason.REFUSED)
         else:
             self._hand_over(self._connection, data)
 
@@ -336,25 +406,47 @@ class FirstByte(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._connection.connection_lost(error)
 
+    def _refuse(self, reason: str, kind: CloseReason) -> None:
+        peer = self._connection.remote_address
+        if self._server.seldom.may_say((peer.host, reason)):
+            _logger.warning("a connection was refused peer=%s reason=%s", peer, reason)
+        self._connection.abort(kind)
+
     def _without_proxy_header(self, data: bytes) -> bytes:
+        if not self._believes_proxy:
+            raise ProtocolError(
+                "it begins with a PROXY header, and its address is not in proxyProtocolNetworks"
+                if data[:6] == b"PROXY "[: len(data)] or data[:4] == b"\r\n\r\n"[: len(data)]
+                else "what came is no frame"
+            )
         header = proxy_protocol.parse(data)
         if header is None:
             self._held = data
             return b""
         self._held = b""
-        self._expects_proxy = False
+        self._is_first = False
         if header.source is not None and header.destination is not None:
-            self._connection.comes_from(header.source)
+            if not self._server.comes_from(self._connection, header.source):
+                self._connection.abort(CloseReason.REFUSED)
+                return b""
             self._connection.attributes["proxy_destination"] = header.destination
         return data[header.size :]
 
     def _start_tls(self, data: bytes) -> None:
-        context = None if self._tls is None or self._tls.mode is TlsMode.DISABLED else self._tls.context()
+        if self._tls is None or self._tls.mode is TlsMode.DISABLED:
+            self._refuse("it speaks TLS, and tls.server.mode is disabled", CloseReason.REFUSED)
+            return
+        context = self._tls.context()
         if context is None:
-            self._connection.abort(CloseReason.REFUSED)
+            self._refuse("it speaks TLS, and there is no certificate", CloseReason.REFUSED)
             return
         self._connection.handshake_began()
-        self._hand_over(TlsTransport(context, self._connection, server_side=True), data)
+        self._hand_over(TlsTransport(context, self._connection, server_side=True, on_failure=self._tls_failed), data)
+
+    def _tls_failed(self, reason: str) -> None:
+        peer = self._connection.remote_address
+        if self._server.seldom.may_say((peer.host, reason)):
+            _logger.warning("TLS failed peer=%s reason=%s", peer, reason)
 
     def _hand_over(self, protocol: asyncio.Protocol, data: bytes) -> None:
         assert self._transport is not None

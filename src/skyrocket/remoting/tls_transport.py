@@ -15,17 +15,48 @@ Chunk: TypeAlias = "bytes | bytearray | memoryview[Any]"
 
 _logger = logging.getLogger(__name__)
 
+_WORDS = {
+    "WRONG_VERSION_NUMBER": "the other side does not speak TLS",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust our certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not trust our certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the other side does not accept our certificate",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, and tls.server.need.client.auth is require",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server wants a certificate of the client",
+}
 _READ_SIZE = 256 << 10
 _JOIN_BELOW = 16 << 10  # the size of a TLS record
+
+
+def failure_text(error: ssl.SSLError) -> str:
+    """What went wrong, in words that say what to do."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if "ostname mismatch" in error.verify_message or "IP address mismatch" in error.verify_message:
+            return f"the host name differs from the certificate: {error.verify_message}"
+        return f"the certificate is not trusted: {error.verify_message}"
+    reason = (error.reason or str(error)).lower().replace("_", " ")
+    return _WORDS.get(error.reason or "", reason)
 
 
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """One TLS session; `connection_made` of the protocol above is called when the handshake is done."""
 
-    def __init__(self, context: ssl.SSLContext, protocol: asyncio.Protocol, *, server_side: bool) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        protocol: asyncio.Protocol,
+        *,
+        server_side: bool,
+        server_hostname: str | None = None,
+        on_failure: Callable[[str], None] | None = None,
+    ) -> None:
+        """`server_hostname` is the name that a client expects; `on_failure` hears why the session ended early."""
         super().__init__()
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._session = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
+        self._session = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
+        )
+        self._on_failure = on_failure or (lambda reason: None)
+        self.has_received = False
         self._protocol: asyncio.BaseProtocol = protocol
         self._above = protocol
         self._below: asyncio.Transport | None = None
@@ -39,6 +70,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._advance()
 
     def data_received(self, data: bytes) -> None:
+        self.has_received = True
         self._incoming.write(data)
         self._advance()
 
@@ -68,7 +100,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._send()
             return
         except ssl.SSLError as error:
-            _logger.debug("TLS failed peer=%s reason=%s", self.get_extra_info("peername"), error)
+            self._on_failure(failure_text(error))
             self._send()  # the alert that tells the peer
             self._close_below()
             return

@@ -180,7 +180,7 @@ async def test_complete_requests_before_a_broken_one_are_answered() -> None:
 
 
 async def test_the_number_of_connections_is_bounded() -> None:
-    async with serving(settings=ServerSettings(max_connections=2)) as (server, address):
+    async with serving(settings=ServerSettings(max_connections=2, max_connections_per_address=9)) as (server, address):
         async with RawPeer.connected(address) as a, RawPeer.connected(address) as b:
             await a.asks(request())
             await b.asks(request())

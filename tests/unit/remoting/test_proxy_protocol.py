@@ -1,15 +1,18 @@
 """Who the client behind a load balancer is."""
 
+import contextlib
 import socket
 
 import pytest
 
+from skyrocket.errors import ConfigError
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting import proxy_protocol
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import Outcome
-from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.guard import networks
+from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.proxy_protocol import ProxyHeader, parse
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import ServerSettings
@@ -60,6 +63,9 @@ def test_a_wrong_header_is_refused(header: bytes) -> None:
         parse(header)
 
 
+FROM_HERE = ServerSettings(proxy_networks=networks("127.0.0.0/8", "key"))
+
+
 def whoami(peer: Peer, command: RemotingCommand) -> Outcome:
     return command.answer(0, str(peer.remote_address))
 
@@ -68,7 +74,7 @@ def whoami(peer: Peer, command: RemotingCommand) -> Outcome:
 async def test_the_client_behind_a_proxy_is_known_by_its_own_address(header: bytes) -> None:
     router = Router()
     router.register(34, whoami)
-    async with serving(router) as (_, address):
+    async with serving(router, FROM_HERE) as (_, address):
         async with RawPeer.connected(address) as peer:
             assert (await peer.asks(header + request(34))).remark == "10.1.2.3:8080"
             assert (await peer.asks(request(34))).remark == "10.1.2.3:8080"
@@ -82,8 +88,30 @@ async def test_the_client_behind_a_proxy_is_known_by_its_own_address(header: byt
             assert await peer.is_closed()
 
 
-async def test_proxies_may_be_distrusted() -> None:
-    settings = ServerSettings(expects_proxy=False)
-    async with serving(settings=settings) as (_, address), RawPeer.connected(address) as peer:
-        peer.send(V2_IPV4 + request())
-        assert await peer.is_closed()
+@pytest.mark.parametrize("header", [V2_IPV4, GOOD[0][0]])
+async def test_a_header_of_anybody_else_closes_the_connection_and_is_logged(
+    header: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    for settings in (ServerSettings(), ServerSettings(proxy_networks=networks("10.0.0.0/8,fd00::/8", "key"))):
+        async with serving(settings=settings) as (server, address), RawPeer.connected(address) as peer:
+            peer.send(header + request())
+            assert await peer.is_closed()
+            assert server.counters.closed[CloseReason.PROTOCOL] == 1
+    assert "proxyProtocolNetworks" in caplog.text
+
+
+async def test_an_address_has_a_bounded_number_of_connections_also_behind_a_proxy() -> None:
+    settings = ServerSettings(max_connections_per_address=2, proxy_networks=networks("127.0.0.1", "key"))
+    async with serving(settings=settings) as (server, address), contextlib.AsyncExitStack() as stack:
+        for source in (b"10.1.2.3", b"10.1.2.3", b"10.1.2.4"):
+            peer = await stack.enter_async_context(RawPeer.connected(address))
+            await peer.asks(b"PROXY TCP4 %b 10.0.0.9 8080 1\r\n" % source + request())
+        async with RawPeer.connected(address) as peer:
+            peer.send(b"PROXY TCP4 10.1.2.3 10.0.0.9 8080 1\r\n" + request())
+            assert await peer.is_closed()
+        assert server.counters.refused == 1
+
+
+def test_networks_that_are_none_are_refused_with_the_key() -> None:
+    with pytest.raises(ConfigError, match=r"proxyProtocolNetworks: .*10\.0\.0\.300.* Name networks as"):
+        networks("10.0.0.300", "proxyProtocolNetworks")

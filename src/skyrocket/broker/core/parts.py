@@ -40,8 +40,9 @@ from skyrocket.fastjson import Dialect
 from skyrocket.format.config_files import subscription_groups
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.guard import descriptor_limit
 from skyrocket.remoting.router import Router
-from skyrocket.remoting.server import RemotingServer, ServerSettings
+from skyrocket.remoting.server import RemotingServer, settings_of
 from skyrocket.remoting.tls import ServerTls, client_tls, server_settings
 from skyrocket.remoting.workers import Workers
 from skyrocket.store.config_file import ConfigFile
@@ -129,9 +130,7 @@ def build_parts(
         workers=workers,
         slices=Slices(peer_clock),
         router=router,
-        server=RemotingServer(
-            router, ServerSettings(idle_seconds=config.idle_seconds), ServerTls(server_settings(tls)), clock=peer_clock
-        ),
+        server=RemotingServer(router, settings_of(config), ServerTls(server_settings(tls)), clock=peer_clock),
         client=RemotingClient(tls=client_tls(tls)),
     )
 
@@ -175,10 +174,12 @@ def _store_and_tables(
         found = tables.topics.find(topic)
         return found is not None and found.has_batch_queues
 
+    # No more than a quarter of all descriptors: half of them are kept free of connections.
+    open_files = max(min(store_config.max_open_queue_files, descriptor_limit() // 4), 8)
     # The event loop dispatches itself, so that a turn's messages are readable when the turn is over.
     store = MessageStore(
         Path(config.store_root).expanduser(),
-        replace(store_config, dispatch_thread=False),
+        replace(store_config, dispatch_thread=False, max_open_queue_files=open_files),
         store_host=identity.store_host,
         clock=clock,
         disk=disk,

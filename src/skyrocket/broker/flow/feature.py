@@ -1,6 +1,6 @@
 """Flow control: the bounds of request classes, what waits too long, and the broker's own permission."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Final
 
@@ -11,6 +11,7 @@ from skyrocket.broker.flow.broker_permission import PermissionGate
 from skyrocket.broker.flow.fast_failure import FastFailure
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.observability.exposition import Kind, Metric, single
+from skyrocket.observability.health import Check as Trouble
 from skyrocket.remoting.services import Work
 
 _CLASS_KEYS: Final = tuple(
@@ -50,6 +51,9 @@ class FlowFeature(Feature):
     async def started(self) -> None:
         self._fast_failure.watch(self._server.turn)
 
+    def troubles(self) -> Mapping[str, Trouble]:
+        return {"connections": self._server.door.trouble}
+
     def metrics(self) -> Iterator[Metric]:
         waiting = Metric("rocketmq_processor_watermark", Kind.GAUGE, "Requests in hand, by class")
         refused = Metric("skyrocket_requests_refused_total", Kind.COUNTER, "Requests refused as busy, by class")
@@ -70,3 +74,9 @@ class FlowFeature(Feature):
         yield requests
         yield failed
         yield single("skyrocket_connections", Kind.GAUGE, "Open connections", self._server.connection_count)
+        yield single(
+            "skyrocket_connections_refused_total",
+            Kind.COUNTER,
+            "Connections that found no place, for all or for their address",
+            self._server.counters.refused,
+        )

@@ -290,6 +290,26 @@ class BrokerConfig:
     idle_seconds: int = setting(
         120, key="serverChannelMaxIdleTimeSeconds", min=1, help="silent connections are closed after this time"
     )
+    max_connections_per_address: int = setting(
+        0,
+        ours=True,
+        key="maxConnectionsPerAddress",
+        min=0,
+        help="connections that one address may have; 0: half of what file descriptors allow",
+    )
+    max_unfinished_bytes: int = setting(
+        128 << 20,
+        ours=True,
+        key="maxUnfinishedFrameBytes",
+        min=16 << 20,
+        help="bytes of incomplete requests that all connections together may leave here; the oldest is given up",
+    )
+    proxy_networks: str = setting(
+        "",
+        ours=True,
+        key="proxyProtocolNetworks",
+        help="networks of load balancers whose PROXY headers are believed, as 10.0.0.0/8,192.168.7.4; empty: none",
+    )
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -1,0 +1,135 @@
+"""Who may connect, how many of them, and how much of unfinished frames they may leave with us.
+
+A server without file descriptors can neither write its files nor say so. A new descriptor has the lowest free number:
+the number of an accepted socket tells how many the whole process uses, whoever has opened them, and connections are
+shown out while enough are left for files.
+"""
+
+import logging
+import resource
+from collections.abc import Hashable
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final, TypeAlias
+
+from skyrocket.clock import Clock, Seldom
+from skyrocket.errors import ConfigError
+
+_logger = logging.getLogger(__name__)
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_RESERVED_DESCRIPTORS: Final = 1024  # for files, HTTP pages and our own connections; at most half of all
+_TROUBLE_SECONDS: Final = 10.0  # after the last connection that found no place
+
+
+def raise_descriptor_limit() -> int:
+    """Use as many file descriptors as the operator allows (the hard limit), not as few as shells start with."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def descriptor_limit() -> int:
+    """How many this process may have."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def networks(text: str, key: str) -> tuple[Network, ...]:
+    """Networks and addresses joined by commas; raises ConfigError."""
+    try:
+        return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}. Name networks as 10.0.0.0/8,192.168.7.4") from error
+
+
+class Door:
+    """Counts those inside; the caller tells it of everyone who comes and goes."""
+
+    def __init__(self, max_connections: int, max_per_address: int, clock: Clock) -> None:
+        """`max_per_address` 0: half of all."""
+        limit = descriptor_limit()
+        self._first_reserved = limit - min(_RESERVED_DESCRIPTORS, limit // 2)
+        self._max_connections = max_connections
+        most = min(max_connections, self._first_reserved)
+        self._max_per_address = max_per_address or max(most // 2, 1)
+        self._clock = clock
+        self._inside = 0
+        self._by_host: dict[str, int] = {}
+        self._seldom = Seldom(clock)
+        self._last_full: float | None = None
+
+    def refusal(self, host: str, descriptor: int) -> str | None:
+        """Why somebody cannot come in; None: he can."""
+        if descriptor >= self._first_reserved:
+            reason = f"{descriptor} file descriptors are in use, the rest is kept for files; raise `ulimit -n`"
+        elif self._inside >= self._max_connections:
+            reason = f"{self._inside} connections are open, more are not allowed"
+        else:
+            return self.refusal_of(host)
+        self._last_full = self._clock.monotonic()
+        if self._seldom.may_say("full"):
+            _logger.warning("connections are refused reason=%s", reason)
+        return reason
+
+    def refusal_of(self, host: str) -> str | None:
+        """The same for one whose address only is in question; "" is not known yet."""
+        if not host or self._by_host.get(host, 0) < self._max_per_address:
+            return None
+        reason = f"{host} has {self._max_per_address} connections; maxConnectionsPerAddress allows no more"
+        if self._seldom.may_say(host):
+            _logger.warning("connections are refused reason=%s", reason)
+        return reason
+
+    def entered(self, host: str) -> None:
+        self._inside += 1
+        self._by_host[host] = self._by_host.get(host, 0) + 1
+
+    def left(self, host: str) -> None:
+        self._inside -= 1
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+
+    def trouble(self) -> str | None:
+        """Why new connections find no place; None while they do."""
+        if self._last_full is None or self._clock.monotonic() - self._last_full > _TROUBLE_SECONDS:
+            return None
+        return (
+            f"{self._inside} connections are open and new ones are refused; "
+            f"file descriptors for connections: {self._first_reserved} of {descriptor_limit()} (`ulimit -n`)"
+        )
+
+
+class UnfinishedFrames:
+    """How many bytes of frames that are not complete all connections of a server have left with it.
+
+    Beyond the bound the frame that has been unfinished for longest, of those that are not small, is given up.
+    """
+
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
+        self._sizes: dict[Hashable, int] = {}  # in the order in which the frames were begun
+        self.size = 0
+
+    def holds(self, holder: Hashable, size: int, *, is_new: bool) -> None:
+        """Somebody has so many bytes of a frame now; `is_new`: of another one than before."""
+        before = self._sizes.pop(holder, 0) if is_new or not size else self._sizes.get(holder, 0)
+        self.size += size - before
+        if size:
+            self._sizes[holder] = size
+
+    def to_give_up(self) -> Hashable | None:
+        """Whose frame is one too many."""
+        if self.size <= self._max_size:
+            return None
+        return next(holder for holder, size in self._sizes.items() if 2 * size * len(self._sizes) >= self.size)
+
+
+def is_in(host: str, allowed: tuple[Network, ...]) -> bool:
+    """Whether an address belongs to one of the networks."""
+    if not allowed:
+        return False
+    address = ip_address(host.partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    return any((mapped or address) in network for network in allowed)
