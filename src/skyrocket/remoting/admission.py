@@ -2,11 +2,16 @@
 
 A request is in hand from its arrival until its answer is there. What is answered at once never counts; what waits (a
 group commit, a held pull, a task) does. RocketMQ has a pool with a bounded queue for each class instead.
+
+Nobody takes all places of a class: a peer may have as many as are still free, and the last tenth is for those who have
+hardly any. So one takes half at most, twelve who want as much as they can get a thirteenth each, and who comes after
+them is served.
 """
 
 from skyrocket.protocol.errors import SystemBusy
 
 OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
+_IN_ANY_CASE = 16  # requests that a peer may have while there is any place
 REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
 
 
@@ -34,7 +39,16 @@ class RequestClass:
     `wait_limit_ms` is how long a request may wait to be begun; None: for ever.
     """
 
-    __slots__ = ("in_hand", "is_rejecting", "limit", "name", "refused", "rejection", "wait_limit_ms")
+    __slots__ = (
+        "_limit",
+        "crowded_from",
+        "in_hand",
+        "is_rejecting",
+        "name",
+        "refused",
+        "rejection",
+        "wait_limit_ms",
+    )
 
     def __init__(self, name: str, limit: int, wait_limit_ms: int | None = None) -> None:
         assert limit > 0
@@ -46,12 +60,23 @@ class RequestClass:
         self.in_hand = 0
         self.refused = 0  # by the bound, by a rejection, or because they had waited too long
 
-    def admit(self) -> None:
-        """Raises SystemBusy when no more requests are taken."""
+    @property
+    def limit(self) -> int:
+        """How many requests may be in hand."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        self._limit = limit
+        self.crowded_from = limit // 2  # before that nobody can have more than are free
+
+    def admit(self, unanswered: int) -> None:
+        """Raises SystemBusy when no more requests are taken, or no more of a peer that has so many without answers."""
         if self.is_rejecting:
             self.refused += 1
             raise SystemBusy(self.rejection)
-        if self.in_hand >= self.limit:
+        free = self._limit - self.in_hand
+        if free <= 0 or unanswered >= max(free - self._limit // 10, _IN_ANY_CASE):
             self.refused += 1
             raise SystemBusy(OVERLOAD)
 

@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
 
         self._out: list[bytes | memoryview | LaterAnswer] = []
         self._out_size = 0
-        self._out_has_later = False
+        self._out_laters = 0
         self._will_flush = False
         self._unanswered: set[LaterAnswer] = set()
         self._holds_incomplete = False
@@ -128,8 +128,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def unanswered_count(self) -> int:
-        """Requests whose turn has ended without an answer."""
-        return len(self._unanswered)
+        """Requests that wait for their answers."""
+        return len(self._unanswered) + self._out_laters
 
     @property
     def calls_in_flight(self) -> int:
@@ -343,7 +343,7 @@ class Connection(asyncio.Protocol):
                 size += len(frame)
             elif isinstance(frame, LaterAnswer):
                 out.append(frame)
-                self._out_has_later = True
+                self._out_laters += 1
                 size += _SIZE_OF_LATER
             else:
                 out += frame
@@ -422,7 +422,7 @@ class Connection(asyncio.Protocol):
         """The turn is over: write all there is."""
         self._will_flush = False
         if self._out and not self._is_lost:
-            if self._out_has_later:
+            if self._out_laters:
                 self._settle()
             out, size = self._out, self._out_size
             self._out, self._out_size = [], 0
@@ -453,7 +453,7 @@ class Connection(asyncio.Protocol):
             else:
                 pieces += frame
                 size += sum(map(len, frame))
-        self._out, self._out_size, self._out_has_later = pieces, size, False
+        self._out, self._out_size, self._out_laters = pieces, size, 0
 
     def _write(self, pieces: list[bytes | memoryview], size: int) -> None:
         transport = self._transport

@@ -51,6 +51,11 @@ class Peer(Protocol):
         """Whether the peer takes what is sent: open, and not too much waits to be sent."""
         ...
 
+    @property
+    def unanswered_count(self) -> int:
+        """Requests of the peer that wait for their answers."""
+        ...
+
     async def call(
         self,
         request: Request[A],

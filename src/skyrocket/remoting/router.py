@@ -125,8 +125,8 @@ class Router:
         route.requests += 1
         try:
             request_class = route.request_class
-            if request_class.in_hand >= request_class.limit or request_class.is_rejecting:
-                request_class.admit()
+            if request_class.in_hand >= request_class.crowded_from or request_class.is_rejecting:
+                request_class.admit(peer.unanswered_count)
             for check in self._checks:
                 check(peer, request)
             outcome = route.handler(peer, request)

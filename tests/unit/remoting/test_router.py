@@ -1,6 +1,7 @@
 """Codes find handlers, exceptions become answers, full classes refuse."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,7 +16,7 @@ from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import NOT_ON_VIP_PORT, GoingAway, Router, failure_remark
 from tests.unit.remoting.peers import ECHO, echo_router
 
-NOBODY = cast(Peer, None)
+NOBODY = cast(Peer, SimpleNamespace(unanswered_count=0))
 
 
 def answer_to(router: Router | GoingAway, request: RemotingCommand) -> RemotingCommand:

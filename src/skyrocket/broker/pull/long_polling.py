@@ -4,9 +4,11 @@
                                    ├─ every 5 s: the queue is longer than it was                    ─▶ pull again
                                    └─ the time is over                                              ─▶ pull again
 
-Everything happens in the event loop's thread. Nothing is sent to a client that waits.
+Everything happens in the event loop's thread. Nothing is sent to a client that waits. When many are woken at once they
+are run in slices, a slice in a turn of the loop: others come in between.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +23,7 @@ from skyrocket.remoting.peer import Peer
 from skyrocket.store.record_tuples import PROPERTIES, QUEUE, QUEUE_OFFSET, DispatchItem
 
 CHECK_SECONDS = 5.0
+_SLICE = 100
 _TICK_SECONDS = 0.5  # how exactly time-outs are kept; RocketMQ: 5 s
 
 QueueKey = tuple[str, int]
@@ -82,8 +85,12 @@ class LongPolling:
 
     def wake_all(self) -> None:
         """The broker stops: everyone is answered."""
-        for key in list(self._held):
-            self._wake(key, lambda _: True)
+        assert self.resume is not None
+        held, self._held = self._held, {}
+        for pulls in held.values():
+            for pull in pulls:
+                if pull.later.is_open:
+                    self.resume(pull)
 
     def _wake(self, key: QueueKey, is_due: Callable[[HeldPull], bool]) -> None:
         pulls = self._held.pop(key, [])
@@ -94,9 +101,15 @@ class LongPolling:
                 (due if is_due(pull) else kept).append(pull)
         if kept:
             self._held[key] = kept
+        self._resume(due)
+
+    def _resume(self, due: list[HeldPull]) -> None:
         assert self.resume is not None
-        for pull in due:
-            self.resume(pull)
+        for pull in due[:_SLICE]:
+            if pull.later.is_open:
+                self.resume(pull)
+        if len(due) > _SLICE:
+            asyncio.get_running_loop().call_soon(self._resume, due[_SLICE:])
 
     async def run(self) -> None:
         """Check until cancelled."""
