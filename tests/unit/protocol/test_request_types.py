@@ -14,7 +14,7 @@ from skyrocket.protocol.requests.transaction import EndTransaction
 from tests.unit.protocol.samples import SEND_FIELDS
 
 DECLARED_BUT_UNUSED = {13, 22, 23, 27, 47, *range(209, 215), 301, 302}
-CONTROLLER_AND_CONTAINER = {902, 903, *range(1001, 1019)}
+CONTROLLER_AND_CONTAINER = {902, 903, *range(1001, 1007), *range(1008, 1019)}
 
 QUEUE = {"topic": "T", "queueId": "3"}
 

@@ -1,25 +1,32 @@
 """What operators ask a broker to do to its files, and how its replication stands."""
 
+import logging
 import mmap
 from typing import Final
 
 from skyrocket.broker.admin.cold_data_limits import ColdDataLimits
 from skyrocket.protocol.bodies.replication import HaClient, HaStatus
+from skyrocket.protocol.bodies.tables import QUEUE_CHECK_RUNS, QueueCheck
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, SystemFailure
 from skyrocket.protocol.requests.admin_broker import (
+    CheckRocksDbCqWriteProgress,
     CleanExpiredConsumeQueue,
     DeleteExpiredCommitLog,
+    GetBrokerEpochCache,
     GetBrokerHaStatus,
     GetColdDataFlowCtrInfo,
     RemoveColdDataFlowCtrConfig,
+    ResetMasterFlushOffset,
     SetCommitLogReadMode,
     UpdateColdDataFlowCtrConfig,
 )
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve, serve_raw
 from skyrocket.store.message_store import MessageStore
+
+_logger = logging.getLogger(__name__)
 
 _READ_MODES: Final = {0: mmap.MADV_NORMAL, 1: mmap.MADV_RANDOM}
 
@@ -42,6 +49,9 @@ class MaintenanceProcessor:
             serve(RemoveColdDataFlowCtrConfig, self.remove_cold_limit),
             serve(GetColdDataFlowCtrInfo, self.show_cold_limits),
             serve(GetBrokerHaStatus, self.replication_status),
+            serve(GetBrokerEpochCache, self.epochs),
+            serve(ResetMasterFlushOffset, self.reset_master_flush_offset),
+            serve(CheckRocksDbCqWriteProgress, self.check_queues),
         )
 
     def clean_queues(self, _: Peer, __: CleanExpiredConsumeQueue, ___: Body) -> None:
@@ -66,6 +76,11 @@ class MaintenanceProcessor:
         self._store.commit_log.files.advise(_READ_MODES[mode])
         return request.answer(ResponseCode.SUCCESS, f"set commitlog readahead mode success, mode: {mode}")
 
+    def check_queues(self, _: Peer, __: CheckRocksDbCqWriteProgress, ___: Body) -> QueueCheck:
+        """As RocketMQ: the check is said to run, and its result is in the log."""
+        _logger.info("queues are kept in files alone: there is no KV store to compare them with")
+        return QueueCheck(check_status=QUEUE_CHECK_RUNS)
+
     # ── limits of cold reads ─────────────────────────────────────────────────────────────────────────────────────────
 
     def set_cold_limits(self, _: Peer, __: UpdateColdDataFlowCtrConfig, body: Body) -> None:
@@ -87,3 +102,10 @@ class MaintenanceProcessor:
         """The status of a broker to which no slave is connected."""
         end = self._store.commit_log.written_offset
         return HaStatus(is_master=self._is_master, master_max_offset=end, client=HaClient())
+
+    def epochs(self, _: Peer, __: GetBrokerEpochCache, ___: Body) -> None:
+        """Only a controller gives epochs to a log."""
+        raise SystemFailure("this request only for controllerMode")
+
+    def reset_master_flush_offset(self, _: Peer, __: ResetMasterFlushOffset, ___: Body) -> None:
+        """For slaves; a master says that it is done and knows its own."""

@@ -2,8 +2,12 @@
 
 from typing import Final
 
+from skyrocket.format.record import decode_record
+from skyrocket.model.message import StoredMessage
+from skyrocket.model.property_names import INNER_MULTI_DISPATCH, REAL_TOPIC
+from skyrocket.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC, LMQ_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from skyrocket.protocol.command import Body
-from skyrocket.protocol.errors import QueryNotFound, SystemFailure
+from skyrocket.protocol.errors import NoPermission, QueryNotFound, SystemFailure
 from skyrocket.protocol.requests.query import QueryMessage, QueryMessageAnswer, ViewMessageById
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Answered, Handlers, serve
@@ -11,6 +15,7 @@ from skyrocket.store.message_store import MessageStore
 
 _TAG: Final = "T"
 _UNIQUE: Final = "U"
+_PARKING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, GIVEN_UP_TOPIC})
 
 
 class QueryProcessor:
@@ -55,5 +60,16 @@ class QueryProcessor:
         record = self._store.by_physical_offset(header.offset)
         if record is None:
             raise SystemFailure(f"can not find message by the offset, {header.offset}")
+        if header.topic and header.topic.strip() and not _is_of_topic(decode_record(record), header.topic):
+            raise NoPermission("The topic does not match the message")
         # A copy, made here: it may have to come from the disk, and this is not the event loop's thread.
         return bytes(record)
+
+
+def _is_of_topic(record: StoredMessage, topic: str) -> bool:
+    """As RocketMQ since 5.5: a message that waits belongs to the topic to which it will go, and to no other."""
+    if topic.startswith(LMQ_PREFIX):
+        return topic in record.properties.get(INNER_MULTI_DISPATCH, "").split(",")
+    if record.topic in _PARKING_TOPICS:
+        return record.properties.get(REAL_TOPIC) == topic
+    return record.topic == topic

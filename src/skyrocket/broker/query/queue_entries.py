@@ -1,10 +1,9 @@
-"""The entries of a queue as they are on disk, and whether a group's filter lets them pass."""
+"""The entries of a queue as they are on disk, and what a group subscribes to."""
 
 from typing import Final
 
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.format.queue_entry import QueueEntry
-from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.bodies.tables import QueueEntries, QueueEntryInfo
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.query import QueryConsumeQueue
@@ -40,7 +39,8 @@ class QueueEntryProcessor:
         found = QueueEntries(
             min_index=queue.min_offset,
             max_index=queue.max_offset,
-            entries=tuple(_described(entry, subscription) for entry in entries),
+            # RocketMQ: `eval` stays false for entries without an extended part, whatever the subscription is.
+            entries=tuple(QueueEntryInfo(entry.physical_offset, entry.size, entry.tags_code) for entry in entries),
             subscription=subscription,
             filter_data=filter_data,
         )
@@ -54,10 +54,3 @@ def _entries(queue: ConsumeQueue, header: QueryConsumeQueue) -> list[QueueEntry]
     last = min(header.index + min(header.count, MOST_ENTRIES), queue.max_offset)
     found = (queue.entry(number) for number in range(header.index, last))
     return [entry for entry in found if entry is not None]
-
-
-def _described(entry: QueueEntry, subscription: SubscriptionData | None) -> QueueEntryInfo:
-    """An entry knows its tag alone: conditions on properties let all pass here, as with RocketMQ."""
-    codes = subscription.tag_codes if subscription is not None else ()
-    matches = subscription is not None and (not codes or entry.tags_code in codes)
-    return QueueEntryInfo(entry.physical_offset, entry.size, entry.tags_code, matches)

@@ -27,7 +27,7 @@ from skyrocket.model.topic_config import (
     is_valid_permission,
     permission_text,
 )
-from skyrocket.protocol.errors import FAQ, InvalidParameter, NoPermission, SystemFailure, TopicNotExist
+from skyrocket.protocol.errors import FAQ, InvalidParameter, NoPermission, TopicNotExist
 from skyrocket.store.config_file import ConfigFile
 
 logger = logging.getLogger(__name__)
@@ -213,6 +213,8 @@ class TopicTable(SavedTable[Topics]):
         self._refuse_system(config.name)
         if config.attributes.get("+message.type") == "MIXED" and not self.allow_mixed_type:
             raise InvalidParameter("MIXED message type is not supported.")
+        if config.attributes.get("+message.type") == "LITE":
+            raise InvalidParameter("LITE message type is not supported.")
         if not is_valid_permission(config.permission) or config.read_queues < 0 or config.write_queues < 0:
             raise InvalidParameter(f"The topic[{config.name}] has an invalid permission or number of queues.")
         current = self._topics.get(config.name)
@@ -225,7 +227,11 @@ class TopicTable(SavedTable[Topics]):
             TOPIC_ATTRIBUTES, None if current is None else current.attributes, config.attributes
         )
         if "+reserve.time" in config.attributes:
-            raise SystemFailure("Update topic reserveTime not supported")  # only tiered storage has it
+            logger.warning(
+                "reserve.time of a topic is kept but deletes nothing: it is of tiered storage, fileReservedTime rules"
+                " topic=%s",
+                config.name,
+            )
         return replace(config, attributes=attributes)
 
     def _refuse_system(self, topic: str) -> None:

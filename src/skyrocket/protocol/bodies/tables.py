@@ -21,7 +21,7 @@ KV_TABLE = JsonBody(bean(KvTable))
 
 @body
 class QueueEntryInfo(BodyBase):
-    """One entry; `matches` is whether the filter of the group lets it pass."""
+    """One entry; `matches` is whether the group's filter lets it pass, for entries with an extended part alone."""
 
     physical_offset: Annotated[int, "physicOffset"] = 0
     record_size: Annotated[int, "physicSize"] = 0
@@ -44,3 +44,16 @@ class QueueEntries(BodyBase):
 
 
 QUEUE_ENTRIES = JsonBody(bean(QueueEntries))
+
+
+@body
+class QueueCheck(BodyBase):
+    """CHECK_ROCKSDB_CQ_WRITE_PROGRESS; 0: files and KV store are equal, 1: they differ, 2: it runs, 3: failed."""
+
+    check_result: str | None = None
+    check_status: int = 0
+
+
+QUEUE_CHECK_RUNS = 2
+
+QUEUE_CHECK = JsonBody(bean(QueueCheck))

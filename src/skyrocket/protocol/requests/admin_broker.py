@@ -2,7 +2,7 @@
 
 from skyrocket.protocol.bodies.replication import HA_STATUS
 from skyrocket.protocol.bodies.statistics import BROKER_STATS_DATA, TIMER_METRICS
-from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.tables import KV_TABLE, QUEUE_CHECK
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Long, Request, answer, request, wire
 
@@ -69,7 +69,7 @@ class SetCommitLogReadMode(Request[Header]):
     read_ahead_mode: str | None = wire("READ_AHEAD_MODE", default=None)
 
 
-@request(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS)
+@request(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, answer_body=QUEUE_CHECK)
 class CheckRocksDbCqWriteProgress(Request[Header]):
     """Compare queues in files with queues in the KV store."""
 
@@ -122,6 +122,13 @@ class ExchangeBrokerHaInfo(Request[HaInfoAnswer]):
 @request(RequestCode.GET_BROKER_HA_STATUS, answer_body=HA_STATUS)
 class GetBrokerHaStatus(Request[Header]):
     """How replication stands."""
+
+
+@request(RequestCode.GET_BROKER_EPOCH_CACHE)
+class GetBrokerEpochCache(Request[Header]):
+    """The epochs of a broker's log under a controller."""
+
+    broker_name: str | None = None
 
 
 @request(RequestCode.RESET_MASTER_FLUSH_OFFSET)

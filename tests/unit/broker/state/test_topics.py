@@ -236,9 +236,9 @@ def test_many_at_once_are_all_stored_or_none(clock: FakeClock) -> None:
             "MIXED message type is not supported.",
         ),
         (
-            TopicConfig("T", attributes={"+reserve.time": "1"}),
-            SystemFailure,
-            "Update topic reserveTime not supported",
+            TopicConfig("T", attributes={"+message.type": "LITE"}),
+            InvalidParameter,
+            "LITE message type is not supported.",
         ),
         (
             TopicConfig("T", permission=8),
