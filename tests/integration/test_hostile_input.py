@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from skyrocket.format.record import decode_records
-from skyrocket.protocol.codes import SerializeType
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.frames import encode
 from skyrocket.remoting.client import RemotingClient
@@ -79,7 +78,7 @@ class HostileFrames:
 
     def _binary_header(self) -> bytes:
         fields = {self._rng.randbytes(4).hex(): self._text() for _ in range(self._rng.randrange(9))}
-        command = RemotingCommand(self._rng.randrange(400), 9, 0, fields, serialize_type=SerializeType.ROCKETMQ)
+        command = RemotingCommand(self._rng.randrange(400), 9, 0, fields).as_binary()
         return encode(command) if command.code not in _OBEYED else self._noise()
 
     def _flipped(self) -> bytes:

@@ -17,7 +17,6 @@ LONGEST_FILE = 500  # lines
 
 KNOWN: set[str] = {
     "broker/send/send.py:_keep_plain",
-    "protocol/command.py:RemotingCommand",
     "store/message_store.py",
 }
 

@@ -9,6 +9,8 @@ Body: TypeAlias = bytes | memoryview
 RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2
 
+_JSON = SerializeType.JSON
+
 
 class RemotingCommand:
     """A request or an answer; not frozen, because one is made for every frame.
@@ -28,7 +30,6 @@ class RemotingCommand:
         remark: str | None = None,
         language: LanguageCode | None = LanguageCode.JAVA,
         version: int = OUR_VERSION,
-        serialize_type: SerializeType = SerializeType.JSON,
     ) -> None:
         self.code = code
         self.opaque = opaque
@@ -38,7 +39,12 @@ class RemotingCommand:
         self.remark = remark
         self.language = language
         self.version = version
-        self.serialize_type = serialize_type
+        self.serialize_type: SerializeType = _JSON  # `as_binary` makes one with the other form of header
+
+    def as_binary(self) -> "RemotingCommand":
+        """This command, to be sent with RocketMQ's binary header instead of JSON."""
+        self.serialize_type = SerializeType.ROCKETMQ
+        return self
 
     @property
     def is_response(self) -> bool:

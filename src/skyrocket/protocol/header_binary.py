@@ -10,7 +10,7 @@ name the last counts; a code above 32767 does not fit, its frame must have a JSO
 from struct import Struct
 from struct import error as struct_error
 
-from skyrocket.protocol.codes import LanguageCode, SerializeType
+from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import ProtocolError
 
@@ -55,8 +55,8 @@ def decode(header: bytes, body: Body) -> RemotingCommand:
     if at > end:
         raise ProtocolError("the last ext field is longer than all of them")
     return RemotingCommand(
-        code, opaque, flag, ext_fields, body, remark or None, _LANGUAGES.get(language), version, SerializeType.ROCKETMQ
-    )
+        code, opaque, flag, ext_fields, body, remark or None, _LANGUAGES.get(language), version
+    ).as_binary()
 
 
 def encode(command: RemotingCommand) -> bytes:

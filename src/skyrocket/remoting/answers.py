@@ -114,15 +114,8 @@ def answer_frame(answer: Answer) -> Frame:
             return [encode_head(answer, len(body)), body]
         return encode(answer)
     except CommandTooLarge as error:
-        return encode(
-            RemotingCommand(
-                ResponseCode.SYSTEM_ERROR,
-                answer.opaque,
-                RESPONSE_FLAG,
-                remark=f"the answer is too large: {error}",
-                serialize_type=answer.serialize_type,
-            )
-        )
+        remark = f"the answer is too large: {error}"
+        return encode(RemotingCommand(ResponseCode.SYSTEM_ERROR, answer.opaque, RESPONSE_FLAG, remark=remark))
 
 
 def refusal(request: RemotingCommand, error: RequestError) -> RemotingCommand:

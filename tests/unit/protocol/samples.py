@@ -3,7 +3,6 @@
 from struct import Struct
 
 from skyrocket.protocol import frames
-from skyrocket.protocol.codes import SerializeType
 from skyrocket.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 
 PREFIX = Struct(">iI")
@@ -28,8 +27,8 @@ COMMANDS = [
     RemotingCommand(310, 5, 0, SEND_FIELDS, b"hi", version=479),
     RemotingCommand(34, 6, ONEWAY_FLAG, {}, b"", remark="", version=479),
     RemotingCommand(17, 7, RESPONSE_FLAG, None, b"x" * 300, remark="topic[中] not exist", version=479),
-    RemotingCommand(38, 8, 0, {"consumerGroup": "CG"}, remark="r", serialize_type=SerializeType.ROCKETMQ),
-    RemotingCommand(0, -9, RESPONSE_FLAG, None, b"body", serialize_type=SerializeType.ROCKETMQ),
+    RemotingCommand(38, 8, 0, {"consumerGroup": "CG"}, remark="r").as_binary(),
+    RemotingCommand(0, -9, RESPONSE_FLAG, None, b"body").as_binary(),
 ]
 
 STREAM = b"".join(frames.encode(command) for command in COMMANDS)

@@ -147,7 +147,7 @@ def test_a_command_that_does_not_fit_is_our_error() -> None:
 
 
 def test_a_code_that_a_binary_header_would_cut_is_sent_as_json() -> None:
-    command = RemotingCommand(200050, 1, ext_fields={}, serialize_type=SerializeType.ROCKETMQ)
+    command = RemotingCommand(200050, 1, ext_fields={}).as_binary()
     frame = frames.encode(command)
     assert frame[4] == SerializeType.JSON
     assert FrameReader().receive(frame)[0].code == 200050

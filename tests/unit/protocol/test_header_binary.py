@@ -3,7 +3,7 @@
 import pytest
 
 from skyrocket.protocol import frames, header_binary
-from skyrocket.protocol.codes import LanguageCode, SerializeType
+from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.protocol.frames import FrameReader
@@ -23,13 +23,13 @@ SEND = bytes.fromhex(
 
 
 def command(**fields: str) -> RemotingCommand:
-    return RemotingCommand(38, 5, ext_fields=fields, version=479, serialize_type=SerializeType.ROCKETMQ)
+    return RemotingCommand(38, 5, ext_fields=fields, version=479).as_binary()
 
 
 def test_the_vectors_are_read_and_written() -> None:
     small = command(consumerGroup="CG")
     small.remark = "r"
-    send = RemotingCommand(310, 5, ext_fields=SEND_FIELDS, version=479, serialize_type=SerializeType.ROCKETMQ)
+    send = RemotingCommand(310, 5, ext_fields=SEND_FIELDS, version=479).as_binary()
     for frame, expected in ((CONSUMER_LIST, small), (SEND, send)):
         assert FrameReader().receive(frame) == [expected]
         assert frames.encode(expected) == frame

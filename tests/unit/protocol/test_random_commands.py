@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyrocket.protocol import frames
-from skyrocket.protocol.codes import LanguageCode, SerializeType
+from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ProtocolError, RequestError
 from skyrocket.protocol.frames import FrameReader
@@ -40,8 +40,7 @@ BINARY_COMMANDS = st.builds(
     st.none() | FULL_TEXT,
     st.sampled_from(LanguageCode),
     INT16,
-    st.just(SerializeType.ROCKETMQ),
-)
+).map(RemotingCommand.as_binary)
 
 
 def with_language(command: RemotingCommand) -> RemotingCommand:

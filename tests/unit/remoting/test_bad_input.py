@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from skyrocket.protocol.codes import SerializeType
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.remoting.addresses import Address
@@ -117,9 +116,8 @@ def random_frame(rng: random.Random) -> bytes:
             ONEWAY_FLAG if rng.random() < 0.5 else 0,
             fields,
             version=493,
-            serialize_type=SerializeType.ROCKETMQ,
         )
-        return encode(command)
+        return encode(command.as_binary())
     if kind == 4:
         return b"\0\0\0\4\0\0\0\0"
     if kind == 5:  # headers as other languages write them
