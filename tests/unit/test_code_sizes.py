@@ -16,7 +16,6 @@ WIDEST_CONSTRUCTOR = 8  # arguments
 LONGEST_FILE = 500  # lines
 
 KNOWN: set[str] = {
-    "broker/send/send.py:_keep_plain",
     "store/message_store.py",
 }
 

@@ -9,7 +9,7 @@ A producer sends headers of one shape by the thousand. The first is read in full
 fit cost half as much. Whoever wants the ext fields of such a request still gets them: they are parsed when asked for.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from skyrocket.protocol.codes import LanguageCode, RequestCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -32,6 +32,12 @@ _JSON = SerializeType.JSON
 _new = object.__new__
 
 
+class ShapeMemo:
+    """What the handler of such requests found out for all of one shape; it derives a class of its own."""
+
+    __slots__ = ()
+
+
 class Shape:
     """What headers have in common, and what somebody found out for all of them."""
 
@@ -44,7 +50,7 @@ class Shape:
         self.flag = example.flag
         self.language: LanguageCode | None = example.language
         self.version = example.version
-        self.memo: Any = None  # for the handler of such requests
+        self.memo: ShapeMemo | None = None
 
 
 class ShapedSend(RemotingCommand):

@@ -88,6 +88,10 @@ class Intake:
         began = self._log.append_began_ms
         return began > 0 and self._config.page_cache_busy_ms < self._clock.now_ms() - began < 10_000_000
 
+    def put(self, message: PutMessage) -> PutResult:
+        """Append one message."""
+        return self.put_group((message,))[0]
+
     def put_group(self, messages: Sequence[PutMessage]) -> list[PutResult]:
         """Append messages that arrived together; each has a result of its own."""
         queues = self._queues.by_key

@@ -104,7 +104,7 @@ def with_replaced(properties: bytes, name: bytes, value: bytes) -> bytes:
     return with_property(properties, name, value)
 
 
-def real_place(topic: str, queue_id: int) -> bytes:
+def real_properties(topic: str, queue_id: int) -> bytes:
     """The properties that say where a message belongs that waits elsewhere."""
     return b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (topic.encode(), queue_id)
 

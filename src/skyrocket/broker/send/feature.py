@@ -8,6 +8,7 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.send.duplicate_window import DuplicateWindow
 from skyrocket.broker.send.replies import ReplyProcessor
 from skyrocket.broker.send.send import SendProcessor
+from skyrocket.broker.send.send_answers import SendAnswers
 from skyrocket.broker.send.send_back import SendBackProcessor
 from skyrocket.observability.exposition import Metric
 from skyrocket.protocol.send_shapes import SendShapes
@@ -21,7 +22,10 @@ class SendFeature(Feature):
         self.duplicates = DuplicateWindow(parts.config.duplicate_window)
         self._store = parts.store
         self._identity = parts.identity
-        self._send = SendProcessor(parts.store, parts.tables, parts.identity, parts.clock, parts.rules, self.duplicates)
+        answers = SendAnswers(parts.store, parts.identity)
+        self._send = SendProcessor(
+            parts.store, parts.tables, parts.identity, parts.clock, parts.rules, answers, self.duplicates
+        )
         self._send_back = SendBackProcessor(
             parts.store, parts.tables, parts.rules, parts.identity.address.host, parts.settings, parts.counters
         )
@@ -29,7 +33,7 @@ class SendFeature(Feature):
             parts.store, parts.tables, parts.identity, parts.clock, stores_replies=parts.config.store_replies
         )
         parts.router.shapes = SendShapes()
-        parts.server.on_turn_end(self._send.store_kept)
+        parts.server.on_turn_end(self._send.end_turn)
 
     def handlers(self) -> Handlers:
         return (*self._send.handlers(), *self._send_back.handlers(), *self._replies.handlers())

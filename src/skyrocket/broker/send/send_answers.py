@@ -1,4 +1,4 @@
-"""What producers hear: at once, or when the disk has their messages (SYNC_FLUSH; one callback for all of a turn)."""
+"""What producers hear: at once, or when their messages are safe (SYNC_FLUSH: on disk; one wait for all of a turn)."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from skyrocket.broker.rules.put_refusals import put_refusal
 from skyrocket.broker.state.identity import BrokerIdentity
+from skyrocket.config.sections import FlushDiskType
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.messaging import SendMessageAnswer
@@ -27,10 +28,13 @@ class Stored(NamedTuple):
 
 
 class SendAnswers:
-    """Answers of one broker."""
+    """Answers to the sends of one broker."""
 
     def __init__(self, store: MessageStore, identity: BrokerIdentity) -> None:
         self._store = store
+        self.wait = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH  # unless a message says WAIT=false
+        self._waiting: list[Stored] = []  # of this turn: in the log, to be confirmed when safe
+        self._waiting_end = 0  # where the last of them ends in the log
         host = identity.store_host
         self.id_prefix = (host.address + host.port.to_bytes(4, "big")).hex().upper()
         trace = "true" if identity.trace_on else "false"
@@ -42,8 +46,22 @@ class SendAnswers:
         attributes = ("transaction_id", *attributes, "recall_handle")
         self._timer_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
 
-    def confirm(self, stored: Stored) -> None:
-        """Success."""
+    def confirm_stored(self, stored: Stored, end_offset: int, *, waits: bool) -> None:
+        """A send is in the log up to an offset: answer now, or with all of this turn that wait until they are safe."""
+        if not waits:
+            self._confirm(stored)
+            return
+        self._waiting.append(stored)
+        if end_offset > self._waiting_end:
+            self._waiting_end = end_offset
+
+    def end_turn(self) -> None:
+        """Nothing more comes in this turn: begin the one wait for all of it."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self.confirm_when_durable(waiting, self._waiting_end)
+
+    def _confirm(self, stored: Stored) -> None:
         later, unique_key, queue_id, message_ids, queue_offset, handle, is_batch = stored
         opaque = later.request.opaque
         if is_batch:
@@ -81,7 +99,7 @@ class SendAnswers:
             if not each.later.is_open:
                 continue
             if ok:
-                self.confirm(each)
+                self._confirm(each)
             else:
                 self.refuse(each.later, PutStatus.SERVICE_NOT_AVAILABLE)
 

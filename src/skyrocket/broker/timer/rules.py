@@ -11,7 +11,7 @@ import random
 import re
 from typing import Final
 
-from skyrocket.broker.rules.put_rules import real_place
+from skyrocket.broker.rules.put_rules import real_properties
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
@@ -81,7 +81,7 @@ class TimerRules:
             if name in properties:
                 properties = without_property(properties, name)
         properties = with_property(properties, TIMER_OUT_MS, b"%d" % out_ms)
-        message.properties = properties + real_place(message.topic, message.queue_id)
+        message.properties = properties + real_properties(message.topic, message.queue_id)
         message.topic, message.queue_id = TIMER_TOPIC, 0
 
     def step_for(self, asked: bytes, text: bytes) -> int | None:

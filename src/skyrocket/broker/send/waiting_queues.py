@@ -1,4 +1,4 @@
-"""Where a message waits that asks for a time, found with what is known of all that look like it.
+"""The queue in which a message waits that asks for a time, found with what is known of all that look like it.
 
 The usual timer asks once, and for nothing else that has to do with time: its properties are put together from known
 pieces. All others, delay levels among them, go by `put_rules`. Either way leads to the same bytes.
@@ -7,7 +7,7 @@ pieces. All others, delay levels among them, go by `put_rules`. Either way leads
 import re
 from typing import Final, NamedTuple
 
-from skyrocket.broker.rules.put_rules import PutRules, is_special, real_place
+from skyrocket.broker.rules.put_rules import PutRules, is_special, real_properties
 from skyrocket.format.recall_handle import handle_from, handle_head, recall_handle
 from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.store.commit_log import PutMessage
@@ -32,8 +32,8 @@ class Postponed(NamedTuple):
     recall_handle: str  # of a timer
 
 
-class WaitingPlaces:
-    """Of one broker; `added` are the properties that it adds to every message."""
+class WaitingQueues:
+    """Finds them for one broker; `added` are the properties that it adds to every message."""
 
     def __init__(self, rules: PutRules, broker_name: str, added: bytes) -> None:
         self._rules = rules
@@ -42,7 +42,7 @@ class WaitingPlaces:
 
     def destination(self, topic: str, queue_id: int) -> Destination:
         """What is known of all messages for a queue; not for retry topics and those in which messages wait."""
-        return Destination((topic, queue_id), real_place(topic, queue_id), handle_head(topic, self._broker_name))
+        return Destination((topic, queue_id), real_properties(topic, queue_id), handle_head(topic, self._broker_name))
 
     def find(
         self, destination: Destination, text: bytes, unique_key: bytes

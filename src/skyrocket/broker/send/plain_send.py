@@ -1,0 +1,263 @@
+"""The common send: it looks like one that was checked before, becomes a row, and is stored with all rows of its turn.
+
+    send ─▶ a KnownSend is found for it ─▶ one row ─┐
+    send ─▶ …                                       │ end of the turn
+                                                    ▼
+                          one append of all rows ─▶ answers, which leave with the turn's write
+
+A KnownSend is what was found out for one message and holds for all that look the same: the topic may be sent to, and
+nothing but time, properties and body differs. A message that asks for a time goes the same way; its row is for the
+queue in which delayed messages or timers wait.
+
+The properties of a message are text that passes through: the broker adds its own at the end and looks for a few names.
+"""
+
+import contextlib
+import logging
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from skyrocket.broker.rules.put_rules import PutRules, is_compacted
+from skyrocket.broker.send.send_answers import SendAnswers, Stored
+from skyrocket.broker.send.waiting_queues import Destination, Postponed, WaitingQueues
+from skyrocket.broker.state.identity import packed_host
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
+from skyrocket.format.record import pack_host
+from skyrocket.model.topic import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import RequestError, SystemFailure
+from skyrocket.protocol.requests.messaging import SendMessage
+from skyrocket.protocol.send_shapes import ShapedSend, ShapeMemo
+from skyrocket.remoting.answers import LaterAnswer
+from skyrocket.remoting.peer import Peer
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.queue_table import QueueKey
+from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, Row, end_offset
+
+_logger = logging.getLogger(__name__)
+
+# What makes two messages look the same: all fields of the short form but time, properties and what only retries use.
+_look: Final = itemgetter("a", "b", "c", "d", "e", "f", "h", "j", "k", "m")
+_MAX_KNOWN: Final = 20_000
+_WAITING_TOPICS: Final = (TIMER_TOPIC, SCHEDULE_TOPIC)
+_MAX_PLAIN_PROPERTIES: Final = 32_000  # with what the broker adds they still fit into a record
+_KEY_NAME: Final = b"UNIQ_KEY\1"
+_KEY_NAME_SIZE: Final = len(_KEY_NAME)
+_SEPARATOR: Final = 2  # the byte behind every property
+_ORIGIN: Final = "broker.send.origin"
+
+
+class Origin(NamedTuple):
+    """Where the messages of a connection come from, worked out once."""
+
+    text: str
+    born_host: bytes
+
+
+def origin_of(peer: Peer) -> Origin:
+    origin: Origin | None = peer.attributes.get(_ORIGIN)
+    if origin is None:
+        address = peer.remote_address
+        origin = peer.attributes[_ORIGIN] = Origin(str(address), pack_host(packed_host(address)))
+    return origin
+
+
+class KnownSend(ShapeMemo):
+    """What holds for all sends that look the same, as long as the topic table does not change."""
+
+    __slots__ = ("destination", "flag", "generation", "key", "sys_flag")
+
+    def __init__(self, destination: Destination, flag: int, sys_flag: int, generation: int) -> None:
+        self.destination = destination
+        self.key: QueueKey = destination.key
+        self.flag = flag
+        self.sys_flag = sys_flag
+        self.generation = generation  # of the topic table for which this holds
+
+
+class PlainSends:
+    """The plain sends of the turn; `added` are the properties that the broker adds to every message."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        rules: PutRules,
+        answers: SendAnswers,
+        broker_name: str,
+        added: bytes,
+    ) -> None:
+        self._intake = store.intake
+        self._queues = store.queues
+        self._topics = topics
+        self._rules = rules
+        self._answers = answers
+        self._added = added
+        self._waiting_queues = WaitingQueues(rules, broker_name, added)
+        self._known: dict[tuple[str, ...], KnownSend] = {}  # for requests without a shape
+        self._rows: list[Row] = []
+        self._senders: list[tuple[LaterAnswer, str]] = []  # of the rows; with the unique key
+        self._postponed: dict[int, Postponed] = {}  # by number of the row: those that wait for their time
+        self._rows_of = -1  # the generation of the topic table for which the rows hold
+        self._max_body = -1  # what the store takes as a row in this turn
+        self._waits = False  # whether answers of this turn wait until the messages are safe
+
+    def keep(self, peer: Peer, request: RemotingCommand) -> LaterAnswer | None:
+        """Make a row of a message that looks like one seen before; None when it needs a closer look."""
+        known: ShapeMemo | None
+        if request.__class__ is ShapedSend:
+            known, text, born = request.shape.memo, request.properties, request.born
+        else:
+            known, text, born = self._look_up(request)
+        if known.__class__ is not KnownSend or known.generation != self._topics.generation:
+            return None
+        if not self._rows:
+            self._max_body, self._waits = self._intake.max_plain_body, self._answers.wait
+        body = request.body
+        at = text.rfind(_KEY_NAME)
+        end = text.find(b"\2", at)
+        if (
+            at < 0  # without a unique key: the broker makes one
+            or end <= at + _KEY_NAME_SIZE  # an empty key, or one without an end
+            or (at and text[at - 1] != _SEPARATOR)  # the end of another name
+            or text[-1] != _SEPARATOR  # the broker's own properties could not simply follow
+            or len(text) > _MAX_PLAIN_PROPERTIES
+            or not born.isdigit()  # a time that is read, and refused, with the other fields
+            or len(born) > 18  # perhaps more than a Java long holds
+            or b"MSG" in text  # TRAN_MSG: a half. MSG_REGION: replaced. _SYS_MSG_PRIORITY_: a queue. SKY_MSG: numbered
+            or b"TRACE_ON" in text  # replaced
+            or b"POP_CK" in text  # removed
+            or b"CLUSTER" in text  # replaced
+            or (self._waits and b"WAIT\1false" in text)  # answered at once, unlike the other rows
+            or not 0 < len(body) <= self._max_body  # nothing to store, or the store must look at it
+        ):
+            return None
+        unique_key = text[at + _KEY_NAME_SIZE : end]
+        key, properties, postponed = known.key, text + self._added, None
+        if b"DELAY" in text or b"TIMER_" in text:
+            key, properties, postponed = self._find_waiting_queue(known.destination, text, unique_key)
+        queue = self._queues.by_key.get(key)
+        if queue is None or not queue.simple or len(properties) > MAX_PROPERTIES_BYTES:
+            return None
+        later = LaterAnswer(request)
+        if postponed is not None:
+            self._postponed[len(self._rows)] = postponed
+        self._senders.append((later, unique_key.decode()))
+        self._rows.append(
+            (
+                queue,
+                body if body.__class__ is bytes else bytes(body),
+                properties,
+                known.flag,
+                known.sys_flag,
+                int(born),
+                origin_of(peer).born_host,
+                0,
+                0,
+                None,
+                1,
+            )
+        )
+        self._rows_of = known.generation
+        return later
+
+    def _look_up(self, request: RemotingCommand) -> tuple[KnownSend | None, bytes, bytes]:
+        """The same for a request whose header was read in full: what is known, its properties, its time."""
+        fields = request.ext_fields
+        try:
+            return self._known.get(_look(fields)), fields["i"].encode(), fields["g"].encode()  # type: ignore[arg-type, index]
+        except (KeyError, TypeError, UnicodeEncodeError):
+            return None, b"", b""
+
+    def _find_waiting_queue(
+        self, destination: Destination, text: bytes, unique_key: bytes
+    ) -> tuple[QueueKey, bytes, Postponed | None]:
+        try:
+            return self._waiting_queues.find(destination, text, unique_key)
+        except RequestError as error:
+            error.ext_fields = self._answers.refusal_fields
+            raise
+
+    def learn(self, request: RemotingCommand, header: SendMessage, message: PutMessage) -> None:
+        """Let those that look like this message be plain, if all that is special about it shows in its look."""
+        topic = header.topic
+        if (
+            request.code != RequestCode.SEND_MESSAGE_V2
+            or header.batch
+            or header.reconsume_times
+            or header.max_reconsume_times is not None
+            or header.queue_id < 0  # each goes to a queue of its own
+            or (message.topic != topic and message.topic not in _WAITING_TOPICS)  # a half, a dead letter
+            or topic.startswith(RETRY_PREFIX)
+            or topic in _WAITING_TOPICS
+            or message.sys_flag & (flags.TRANSACTION_MASK | flags.INNER_BATCH)
+            or is_compacted(self._topics.topics[topic])  # each must have a key
+            or self._rules.minds_type(self._topics.topics[topic])  # each must be of the type
+        ):
+            return
+        destination = self._waiting_queues.destination(topic, header.queue_id)
+        known = KnownSend(destination, header.flag, message.sys_flag, self._topics.generation)
+        if isinstance(request, ShapedSend):
+            request.shape.memo = known
+            return
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        assert request.ext_fields is not None
+        with contextlib.suppress(KeyError):  # of a client that leaves fields out nothing is remembered
+            self._known[_look(request.ext_fields)] = known
+
+    # ── storing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def store(self) -> None:
+        """Append the rows in the order of arrival, and answer."""
+        if not self._rows:
+            return
+        rows, senders, postponed = self._rows, self._senders, self._postponed
+        self._rows, self._senders, self._postponed = [], [], {}
+        try:
+            if self._rows_of == self._topics.generation:
+                self._append(rows, senders, postponed)
+            else:
+                self._append_each(rows, senders, postponed)
+        except Exception as error:
+            _logger.exception("messages could not be stored count=%d", len(rows))
+            for later, _ in senders:
+                if later.is_open:
+                    later.refuse(SystemFailure(f"store putMessage failed: {error}"))
+
+    def _append(self, rows: list[Row], senders: list[tuple[LaterAnswer, str]], postponed: dict[int, Postponed]) -> None:
+        items, refused = self._intake.put_rows(rows)
+        answers = self._answers
+        prefix, head = answers.id_prefix, answers.single_head
+        if self._waits or postponed:
+            for number, ((later, unique_key), item) in enumerate(zip(senders, items, strict=False)):
+                queue_id, handle = postponed.get(number) or (item[QUEUE].queue_id, "")
+                message_id = f"{prefix}{item[PHYSICAL_OFFSET]:016X}"
+                stored = Stored(later, unique_key, queue_id, message_id, item[QUEUE_OFFSET], handle)
+                answers.confirm_stored(stored, end_offset(item), waits=self._waits)
+        else:
+            for (later, unique_key), (queue, start, _, _, offset, _, _) in zip(senders, items, strict=False):
+                message_id = f"{prefix}{start:016X}"
+                later.fill(head(later.request.opaque, 0, unique_key, queue.queue_id, message_id, offset))
+        for (later, _), result in zip(senders[len(items) :], refused, strict=True):
+            answers.refuse(later, result.status)
+
+    def _append_each(
+        self, rows: list[Row], senders: list[tuple[LaterAnswer, str]], postponed: dict[int, Postponed]
+    ) -> None:
+        """A topic was changed or deleted in this very turn: the store finds the queue of each message again."""
+        for number, (row, (later, unique_key)) in enumerate(zip(rows, senders, strict=True)):
+            queue, body, properties, flag, sys_flag, born, born_host, *_ = row
+            message = PutMessage(queue.topic, queue.queue_id, body, properties, flag, sys_flag, born, born_host)
+            result = self._intake.put(message)
+            if not result.ok:
+                self._answers.refuse(later, result.status)
+                continue
+            queue_id, handle = postponed.get(number) or (queue.queue_id, "")
+            message_id = f"{self._answers.id_prefix}{result.physical_offset:016X}"
+            stored = Stored(later, unique_key, queue_id, message_id, result.queue_offset, handle)
+            self._answers.confirm_stored(stored, result.end_offset, waits=self._waits)
