@@ -31,6 +31,7 @@ ARROWS: dict[str, set[str]] = {
     "store": {"format", "model"},
     "offline": {"format", "model"},
     "inspector": {"offline", "format", "model"},
+    "repair": {"store", "inspector", "offline", "format", "model"},
     "remoting": {"protocol", "model"},
     "observability": set(),
     "namesrv": {"remoting", "protocol", "observability", "model"},
@@ -48,6 +49,7 @@ ONLY_IN = {
     "pyarrow": {"pipeline"},
     "opentelemetry": {"client"},
     "cryptography": {"remoting"},
+    "rocksdict": {"repair"},
 }
 # These wait for nobody: no event loop, no network.
 NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "format", "protocol"}}

@@ -51,6 +51,7 @@ class FindingKind(Enum):
     ENTRY_ORPHAN = "entry-orphan", _REBUILD_QUEUES
     ENTRY_STALE = "entry-stale", "Nothing to do: the next start drops them."
     ENTRY_EXPIRED = "entry-expired", _NOTHING
+    ENTRY_FILLED = "entry-filled", _NOTHING
     EXT_UNIT_MISSING = "ext-unit-missing", _REBUILD_QUEUES
     QUEUES_BEHIND = "queues-behind", _START
     TOPIC_DELETED = "topic-deleted", _NOTHING

@@ -231,6 +231,10 @@ class QueueCheck:
         here = f"entry {number} of {queue.name}"
         if size == PREFILL_SIZE and number < first_marked:
             return False  # RocketMQ: fills the queue up to its first real entry
+        if size == PREFILL_SIZE and not physical_offset:
+            what = f"{here} stands for a record that was damaged when the queue was built"
+            self._add(queue, number, FindingKind.ENTRY_FILLED, Severity.NOTE, what)
+            return False
         if 0 <= physical_offset < extent.start and size > 0 and number < first_marked:
             return True
         if extent.is_damaged(physical_offset):

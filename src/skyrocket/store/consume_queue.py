@@ -259,9 +259,12 @@ class ConsumeQueue(TopicQueue):
         return int(ENTRY.unpack(self.entries.read(position, ENTRY_SIZE))[0])
 
     def _offset_at(self, queue_offset: int) -> int:
-        """Physical offset of an entry; pre-filled ones lie before everything."""
-        physical_offset, size, _ = ENTRY.unpack(self.read(queue_offset, 1))
-        return -1 if size == PREFILL_SIZE else int(physical_offset)
+        """Physical offset of an entry; a pre-filled one lies where the last real one before it lies, or before all."""
+        for number in range(queue_offset, self._first_number - 1, -1):
+            physical_offset, size, _ = ENTRY.unpack(self.read(number, 1))
+            if size != PREFILL_SIZE:
+                return int(physical_offset)
+        return -1
 
     def _table(self, position: int, length: int) -> NDArray[np.void]:
         data = self.entries.read(position, length)

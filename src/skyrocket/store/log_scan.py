@@ -88,7 +88,9 @@ class LogScan:
 
     def _pass_over(self, end: LogEnd, file: MappedFile, reason: str) -> bool:
         """Go on behind damage; False when nothing follows it."""
-        follower = self.next_intact_record(end.offset, 0)
+        # Only the newest file can hold records that RocketMQ cut off before; in others a clock may have been set back.
+        is_newest = file.start_offset == self._log.files.starts[-1]
+        follower = self.next_intact_record(end.offset, end.last_timestamp if is_newest else 0)
         if follower is None:
             return False
         if len(end.passed) < _DAMAGE_SHOWN:

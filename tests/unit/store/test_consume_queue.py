@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.format.java_hash import java_hash
-from skyrocket.format.queue_entry import ENTRY, PREFILL_ENTRY, PREFILL_SIZE, ext_address
+from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE, PREFILL_ENTRY, PREFILL_SIZE, ext_address
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.entry_files import EntryFiles
 from skyrocket.store.handle_cache import HandleCache
@@ -216,3 +216,15 @@ def test_the_last_record_of_a_file_decides_whether_it_may_go(tmp_path: Path) -> 
     assert queue.last_physical_offset(0) == 4000
     assert queue.last_physical_offset(100) == 6000
     assert queue.last_physical_offset(200) == -1
+
+
+def test_a_filled_gap_in_the_middle_does_not_move_the_first_offset(stores: Stores) -> None:
+    store = stores.open()
+    for number in range(5):
+        put(store, b"%d" % number)
+    store.dispatch()
+    queue = store.queues.get(TOPIC, 0)
+    assert isinstance(queue, ConsumeQueue)
+    queue.entries.overwrite(2 * ENTRY_SIZE, PREFILL_ENTRY)  # where a search for the first record looks first
+    queue.correct_min_offset(0)
+    assert queue.min_offset == 0
