@@ -85,10 +85,20 @@ def kill_in_a_loop(root: Path, mode: str, rounds: int, seed: int) -> None:
     assert acknowledged > 0
 
 
-@pytest.mark.requirement("A029", "A032", "A035", "C046", "C158")
+@pytest.mark.requirement("A029", "A035", "C046", "C158")
 @pytest.mark.parametrize("mode", ["async", "sync", "pool"])
 def test_a_killed_writer_loses_nothing_that_it_was_promised(tmp_path: Path, mode: str) -> None:
     kill_in_a_loop(tmp_path / "store", mode, rounds=2, seed=1)
+
+
+@pytest.mark.requirement("A032", "A030")
+def test_a_killed_writer_loses_what_was_in_the_pool_and_not_yet_committed(tmp_path: Path) -> None:
+    victim = Victim(tmp_path / "store", "held")
+    while not victim.live_and_die(0.2):
+        pass
+    with MessageStore(victim.root, config_of("held")) as store:
+        found = sum(queue.max_offset for queue in store.queues)
+    assert (found, victim.next > 1) == (0, True)
 
 
 @pytest.mark.slow

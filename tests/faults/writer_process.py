@@ -3,10 +3,14 @@
 `python -m tests.faults.writer_process <root> <mode> <first number>` prints a line for each put:
 `A <number> <queue offset> <physical offset> <end offset>` as soon as it was answered, `D <number>` as soon as
 everything up to this number was answered as being on disk.
+
+Modes: `async`, `sync`, `pool` (the transient store pool), and `held`: the pool, whose
+buffers are never committed; it stops before they are full, and waits to be killed.
 """
 
 import os
 import sys
+import time
 from typing import Any
 
 from skyrocket.config.sections import FlushDiskType, StoreConfig
@@ -16,6 +20,7 @@ from skyrocket.store.results import Durability
 from skyrocket.testing.clock import FakeClock
 from tests.faults.harness import Ledger, Put
 
+_HOUR_MS = 3_600_000
 CLOCK = FakeClock()  # for what the messages say; the store has the real one
 
 
@@ -26,14 +31,15 @@ def config_of(mode: str) -> StoreConfig:
         "index_slots": 100,
         "index_entries": 300,
         "preallocate_bytes": 16_384,
-        "flush_interval_ms": 5,
-        "flush_thorough_interval_ms": 20,
+        "flush_interval_ms": _HOUR_MS if mode == "held" else 5,
+        "flush_thorough_interval_ms": _HOUR_MS if mode == "held" else 20,
         "queue_flush_interval_ms": 7,
         "queue_flush_thorough_interval_ms": 30,
         "queue_flush_least_pages": 0,
         "checkpoint_interval_ms": 5,
-        "commit_interval_ms": 3,
-        "transient_pool": mode == "pool",
+        "commit_interval_ms": _HOUR_MS if mode == "held" else 3,
+        "commit_thorough_interval_ms": _HOUR_MS if mode == "held" else 200,
+        "transient_pool": mode in ("pool", "held"),
         "flush_disk_type": FlushDiskType.SYNC_FLUSH if mode == "sync" else FlushDiskType.ASYNC_FLUSH,
     }
     return StoreConfig(**settings)
@@ -66,7 +72,9 @@ def main(root: str, mode: str, first: int) -> None:
                 sys.exit(f"{result.status}: {result.remark}")
             line = f"A {number} {result.queue_offset} {result.physical_offset} {result.end_offset}\n"
             os.write(1, line.encode())
-            if mode == "sync" or number % 50 == 0:
+            if mode == "held" and number - first == 50:
+                time.sleep(3600)
+            if mode == "sync" or (mode != "held" and number % 50 == 0):
                 result = store.wait_durable(result)
                 if result.durability is Durability.DISK:
                     os.write(1, f"D {number}\n".encode())

@@ -70,7 +70,7 @@ def test_files_have_one_size_and_are_named_by_their_start_in_20_digits(stores: S
     assert {file.stat().st_size for file in files} == {FILE_SIZE}
 
 
-@pytest.mark.requirement("A006", "A007", "E017")
+@pytest.mark.requirement("A006", "A007")
 def test_each_record_is_found_by_its_physical_offset_and_by_no_other(stores: Stores) -> None:
     store = stores.open()
     results = fill_files(store, 4)

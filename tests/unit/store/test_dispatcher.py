@@ -17,6 +17,7 @@ from skyrocket.store.message_store import MessageStore
 from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.results import GetStatus, PutStatus
 from tests.unit.store.stores import TOPIC, Stores, bodies, fill_files, message, put, record
+from tests.waiting import wait_until
 
 
 def tags_code(store: MessageStore, topic: str, queue_id: int, offset: int) -> int:
@@ -30,7 +31,28 @@ def tags_code(store: MessageStore, topic: str, queue_id: int, offset: int) -> in
 # -- order ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("A003", "C097")
+@pytest.mark.requirement("C097")
+def test_the_dispatch_thread_pauses_a_millisecond_whenever_there_is_nothing_to_do(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float | None] = []
+    wait = threading.Event.wait
+
+    def noted(event: threading.Event, timeout: float | None = None) -> bool:
+        if threading.current_thread().name == "store-dispatch":
+            pauses.append(timeout)
+        return wait(event, timeout)
+
+    monkeypatch.setattr(threading.Event, "wait", noted)
+    store = stores.open(dispatch_thread=True)
+    for number in range(3):
+        put(store)
+        wait_until(lambda number=number: store.max_offset(TOPIC, 0) == number + 1)  # type: ignore[misc]
+        wait_until(lambda: bool(pauses))
+    assert set(pauses) == {0.001}
+
+
+@pytest.mark.requirement("A003")
 def test_nothing_is_visible_before_it_is_dispatched(stores: Stores) -> None:
     store = stores.open()
     put(store)

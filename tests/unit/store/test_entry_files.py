@@ -53,6 +53,43 @@ def test_entries_go_to_several_files_each_named_by_its_first_byte(tmp_path: Path
     assert (tmp_path / "queue" / f"{200:020d}").read_bytes() == entries(10, 2) + bytes(60)
 
 
+@pytest.mark.requirement("E017", "A011")
+@pytest.mark.parametrize("files_before", [2, 2000])
+def test_an_entry_is_found_with_one_read_at_its_place_however_many_files_there_are(
+    tmp_path: Path, files_before: int
+) -> None:
+    disk = ReadingDisk()
+    files = files_at(tmp_path, disk)
+    last = files_before * FILE // ENTRY - 1
+    for first in range(0, last + 1, FILE // ENTRY):
+        files.tail[1].extend(entries(first, FILE // ENTRY))
+    files.write_out()
+    for number in (0, last // 2, last):
+        files._handles.close()
+        disk.opened.clear()
+        disk.reads.clear()
+        assert files.read(number * ENTRY, ENTRY) == entries(number, 1)
+        assert disk.reads == [(ENTRY, number * ENTRY % FILE)]
+        assert [Path(path).name for path in disk.opened] == [f"{number * ENTRY // FILE * FILE:020d}"]
+
+
+class ReadingDisk(UnforcedDisk):
+    """Notes which files are opened, and every read's length and position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+        self.reads: list[tuple[int, int]] = []
+
+    def open(self, path: str) -> int:
+        self.opened.append(path)
+        return super().open(path)
+
+    def read_at(self, fd: int, length: int, position: int) -> bytes:
+        self.reads.append((length, position))
+        return super().read_at(fd, length, position)
+
+
 def test_a_read_stays_within_one_file_or_within_the_tail(tmp_path: Path) -> None:
     files = files_at(tmp_path)
     files.tail[1].extend(entries(0, 7))

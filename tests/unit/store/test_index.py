@@ -408,7 +408,7 @@ def test_an_index_of_its_own_needs_only_what_dispatch_tells(tmp_path: Path, cloc
     assert index.newest_header is None
 
 
-@pytest.mark.requirement("A003", "C097")
+@pytest.mark.requirement("A003")
 def test_the_dispatch_thread_brings_queues_and_index_up_to_date_within_moments(stores: Stores) -> None:
     store = stores.open(dispatch_thread=True)
     put(store, properties={"KEYS": "k"})

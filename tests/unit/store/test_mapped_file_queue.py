@@ -1,7 +1,9 @@
 """Files in offset order: found by arithmetic, mapped a few at a time, dropped without harm to readers."""
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +28,40 @@ def queue_of(disk: CountingDisk, path: Path, files: int, *, max_mapped: int = 64
     return queue
 
 
-@pytest.mark.requirement("A006", "E017", "C105")
+class CountingStarts(list[int]):
+    """A list that counts how often one of its numbers is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[int]:
+        for number in super().__iter__():
+            self.looks += 1
+            yield number
+
+    def __contains__(self, number: object) -> bool:
+        self.looks += len(self)
+        return super().__contains__(number)
+
+
+@pytest.mark.requirement("E017")
+def test_a_file_is_found_with_the_same_few_looks_among_ten_and_among_a_hundred_thousand(
+    disk: CountingDisk, tmp_path: Path
+) -> None:
+    looks: dict[int, set[int]] = {}
+    for count in (10, 100_000):
+        queue = MappedFileQueue(disk, str(tmp_path), SIZE, 64)
+        for number in (0, count // 2, count - 2, count - 1):
+            starts = queue._starts = CountingStarts(range(0, count * SIZE, SIZE))
+            queue.find(number * SIZE + 1)  # none of the files exists: this is about the search alone
+            looks.setdefault(count, set()).add(starts.looks)
+    assert looks[10] == looks[100_000]
+
+
+@pytest.mark.requirement("A006", "C105")
 def test_an_offset_belongs_to_the_file_that_begins_at_or_before_it(disk: CountingDisk, tmp_path: Path) -> None:
     queue = queue_of(disk, tmp_path, 3)
     for offset, start in [(0, 0), (SIZE - 1, 0), (SIZE, SIZE), (3 * SIZE - 1, 2 * SIZE)]:

@@ -28,6 +28,7 @@ from tests.unit.store.stores import (
     log_bytes,
     message,
     put,
+    put_sized,
 )
 
 
@@ -132,6 +133,19 @@ def test_a_read_from_memory_gives_32_messages_at_most(stores: Stores, wanted: in
 
 
 @pytest.mark.requirement("C114")
+@pytest.mark.parametrize(("ratio", "near_bytes"), [({}, 40_000), ({"memory_ratio": 80}, 80_000)])
+def test_a_read_counts_as_slow_when_its_record_is_farther_from_the_end_than_the_ratio_of_memory(
+    stores: Stores, ratio: dict[str, int], near_bytes: int
+) -> None:
+    store = stores.open(memory_bytes=100_000, **ratio)
+    results = [put_sized(store, 1000) for _ in range(120)]
+    store.dispatch()
+    for result in results:
+        distance = store.commit_log.written_offset - result.physical_offset
+        got = store.get(TOPIC, 0, result.queue_offset, max_count=1)
+        assert got.suggest_slave == (distance > near_bytes), distance
+
+
 @pytest.mark.parametrize(("wanted", "count"), [(1, 1), (5, 5), (32, 8)])
 def test_a_read_from_disk_gives_8_messages_and_suggests_another_broker(stores: Stores, wanted: int, count: int) -> None:
     store = stores.open(memory_bytes=1000)  # 400 bytes count as page cache
