@@ -85,7 +85,7 @@ def kill_in_a_loop(root: Path, mode: str, rounds: int, seed: int) -> None:
     assert acknowledged > 0
 
 
-@pytest.mark.requirement("A029", "A035", "C046", "C158")
+@pytest.mark.requirement("A029", "A035", "C158")
 @pytest.mark.parametrize("mode", ["async", "sync", "pool"])
 def test_a_killed_writer_loses_nothing_that_it_was_promised(tmp_path: Path, mode: str) -> None:
     kill_in_a_loop(tmp_path / "store", mode, rounds=2, seed=1)

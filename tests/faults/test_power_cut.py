@@ -83,14 +83,14 @@ def look(target: Path, disk: FaultyDisk, config: StoreConfig, clock: FakeClock, 
     reopen_and_check(target, copy_ledger(ledger), config, copy_clock(clock), Survives.FLUSHED)
 
 
-@pytest.mark.requirement("A029", "A035", "C046", "D018")
+@pytest.mark.requirement("A029", "A035", "D018")
 @pytest.mark.parametrize("mode", MODES)
 def test_what_was_flushed_survives_a_power_cut(directory: Path, mode: str) -> None:
     for seed in range(3):
         cut_power(directory, MODES[mode], seed, lives=1)
 
 
-@pytest.mark.requirement("C046", "C158")
+@pytest.mark.requirement("C158")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_power_cut_after_the_process_was_killed_and_started_again(directory: Path, mode: str) -> None:
     # What a killed process left in the page cache only must be on disk before anything behind it is said to be.

@@ -60,13 +60,11 @@ async def queues_of_topic(name_server: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-@pytest.mark.requirement("E002")
 async def test_a_killed_broker_comes_back_with_its_messages_and_sigterm_stops_all(tmp_path: Path) -> None:
     with Standalone(tmp_path, arguments=TWO) as program:
         assert len(program.brokers) == 2
         for address in program.brokers:
             await send(address, address.encode())
-        # Two brokers with four queues each are eight queues, each broker's beginning at 0.
         assert await queues_of_topic(program.name_server) == {"broker-a": (4, 4), "broker-b": (4, 4)}
         children = children_of(program.process.pid)
         assert len(children) == 2

@@ -41,7 +41,7 @@ def pay(shop: Shop) -> Callable[[ReceivedMessage, Any], None]:
     return lambda message, connection: shop.effect(connection, message.keys[0])
 
 
-@pytest.mark.requirement("A086", "A087", "A088", "D024")
+@pytest.mark.requirement("A086", "A087", "A088")
 def test_a_message_that_comes_again_is_known_by_memory_or_by_the_database(shop: Shop) -> None:
     once = once_of(shop)
     for _ in range(3):

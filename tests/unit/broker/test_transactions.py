@@ -66,6 +66,7 @@ def test_a_half_is_delivered_when_it_is_committed_and_not_before(given: Transact
     }
 
 
+@pytest.mark.requirement("C023")
 def test_a_half_that_is_rolled_back_is_never_delivered_nor_checked(given: Transacting, clock: FakeClock) -> None:
     half = given.begin(b"one")
     answer = given.end(half.physical_offset, ROLLBACK)
@@ -75,6 +76,7 @@ def test_a_half_that_is_rolled_back_is_never_delivered_nor_checked(given: Transa
     assert given.delivered() == []
 
 
+@pytest.mark.requirement("C023")
 def test_an_unknown_end_has_no_answer_and_changes_nothing(given: Transacting) -> None:
     half = given.begin(b"one")
     assert given.end(half.physical_offset, UNKNOWN) is UNANSWERED

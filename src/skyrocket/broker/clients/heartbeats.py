@@ -1,12 +1,12 @@
-"""Clients come, beat their hearts and go; members of a group hear of each other."""
+"""Clients come, beat their hearts and go; members of a group hear of each other, and of queues that come and go."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from skyrocket.broker.state.connected_clients import Client
 from skyrocket.broker.state.connected_consumers import Change
 from skyrocket.broker.state.tables import Tables
 from skyrocket.model.topic import RETRY_PREFIX
-from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION
+from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION, TopicConfig
 from skyrocket.protocol.bodies.connections import ConsumerList
 from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from skyrocket.protocol.command import Body
@@ -24,6 +24,8 @@ class ClientProcessor:
         self._producers = tables.producers
         self._groups = tables.groups
         self._topics = tables.topics
+        self._told_queues: dict[str, int] = {}  # read queues by topic, as the name servers last heard of them
+        self._topics.on_announced(self.queues_changed)
 
     def handlers(self) -> Handlers:
         return (
@@ -82,6 +84,24 @@ class ClientProcessor:
     def consumer_list(self, _: Peer, header: GetConsumerListByGroup, __: Body) -> ConsumerList:
         """The members of a group."""
         return ConsumerList(self._consumers.client_ids(header.consumer_group))
+
+    # ── queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def queues_changed(self, announced: Sequence[TopicConfig]) -> None:
+        """Tell the members of all groups that read a topic when it has more queues or fewer.
+
+        RocketMQ leaves it to the 30 s in which every client asks for its routes. Ours asks at once for the route of the
+        topic that is named here; others rebalance with the route that they have, which does no harm.
+        """
+        changed = [topic for topic in announced if topic.read_queues != self._told_queues.get(topic.name)]
+        self._told_queues.update((topic.name, topic.read_queues) for topic in changed)
+        for topic in changed:
+            for name in self._consumers.groups_of(topic.name):
+                group = self._consumers.find_group(name)
+                for peer in group.members if group is not None else ():
+                    peer.send_oneway(NotifyConsumerIdsChanged(consumer_group=name, topic=topic.name))
+        if len(self._told_queues) > len(self._topics.topics):
+            self._told_queues = {name: n for name, n in self._told_queues.items() if name in self._topics.topics}
 
     # ── departures that nobody announced ─────────────────────────────────────────────────────────────────────────────
 

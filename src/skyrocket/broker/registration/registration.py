@@ -79,6 +79,8 @@ class Registration:
         body = REGISTRATION.encode(BrokerRegistration(RegisteredTopics(self._topics.data_version, chosen)))
         outcomes = await asyncio.gather(*(self._register_at(address, body) for address in self._name_servers))
         self.heard_by = sum(outcomes)
+        if self.heard_by:
+            self._topics.announced(tuple(chosen.values()))
         return self.heard_by
 
     def _allowed(self, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:

@@ -62,6 +62,7 @@ class TopicTable(SavedTable[Topics]):
         self._sendable: dict[str, TopicConfig] = {}  # those of the table that clients have been let send to
         self.generation = 0  # another one whenever a topic was created, changed or deleted
         self._listeners: list[Listener] = []
+        self._announcement_listeners: list[Listener] = []
         self._unknown: Mapping[str, object] = {}
 
     @property
@@ -77,6 +78,15 @@ class TopicTable(SavedTable[Topics]):
     def on_change(self, listener: Listener) -> None:
         """Have a function called with topics that were created or changed, so that they are registered at once."""
         self._listeners.append(listener)
+
+    def on_announced(self, listener: Listener) -> None:
+        """Have a function called with topics that a name server has heard of: clients that ask now see them."""
+        self._announcement_listeners.append(listener)
+
+    def announced(self, configs: Sequence[TopicConfig]) -> None:
+        """A name server has taken the registration of these topics."""
+        for listener in self._announcement_listeners:
+            listener(configs)
 
     def content(self) -> Topics:
         return Topics(self.data_version, dict(self._topics), self._unknown)

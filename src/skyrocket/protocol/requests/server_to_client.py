@@ -21,9 +21,10 @@ class CheckTransactionState(Request[Header]):
 
 @request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)
 class NotifyConsumerIdsChanged(Request[Header]):
-    """Oneway: members of the group came or went."""
+    """Oneway: members of the group came or went, or `topic` has other queues; RocketMQ has no such field."""
 
     consumer_group: str
+    topic: str | None = None
 
 
 @request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, body=RESET_OFFSETS)
