@@ -7,8 +7,6 @@ import signal
 import time
 from pathlib import Path
 
-import pytest
-
 from skyrocket.protocol.bodies.route import TOPIC_ROUTE
 from skyrocket.protocol.errors import TopicNotExist
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic

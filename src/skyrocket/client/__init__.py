@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer as LitePullConsumer
     from skyrocket.client.consumer.lite_pull_settings import LitePullSettings as LitePullSettings
     from skyrocket.client.consumer.log_context import MessageContext as MessageContext
+    from skyrocket.client.consumer.offset_store import OffsetStorage as OffsetStorage
     from skyrocket.client.consumer.push_consumer import PushConsumer as PushConsumer
     from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings as PushConsumerSettings
     from skyrocket.client.consumer.start_position import (
@@ -113,6 +114,7 @@ _NAMES: Final = {
     "client.admin.group_admin": "QueueLag",
     "client.consumer.allocation": "Averagely AveragelyByCircle ByConfig ByMachineRoom ConsistentHash MachineRoomNearby",
     "client.admin.reset_preview": "QueueMove ResetPreview",
+    "client.consumer.offset_store": "OffsetStorage",
     "client.consumer.push_consumer_settings": "PushConsumerSettings",
     "client.core.credentials": "Acl",
     "client.consumer.dead_letter_cause": "DeadLetterCause cause_of",

@@ -165,7 +165,10 @@ class Producer(_Running[_producer.Producer]):
     queues = _waits(_producer.Producer.queues)
 
     def send_nowait(self, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[SendReceipt]":
-        """`send` with a future for the receipt."""
+        """`send` with a future for the receipt; tried again `async_retries` times unless `retries` is given."""
+        settings = self._inner.settings
+        if settings.async_retries != settings.retries:
+            kwargs.setdefault("retries", settings.async_retries)
         return asyncio.run_coroutine_threadsafe(self._inner.send(*args, **kwargs), _THREAD.loop())
 
 

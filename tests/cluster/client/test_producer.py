@@ -1,12 +1,14 @@
 """Producer against real brokers: every way to send, retries, bounds, the end."""
 
 import asyncio
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from skyrocket.client import blocking
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.consumer.handlers import ReconsumeLater
 from skyrocket.client.consumer.push_consumer import PushConsumer
@@ -30,6 +32,7 @@ from skyrocket.client.sending.queue_selector import select_by_hash
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import MessageRefused
 from skyrocket.format.compression import CompressionType
+from skyrocket.format.sys_flag import COMPRESSED
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
@@ -116,6 +119,48 @@ async def test_large_bodies_travel_compressed_and_arrive_whole(tmp_path: Path, k
         assert sizes[1] == 4095
         assert sorted(each.body for each in await stored(given)) == [b"a" * 4096, b"b" * 4095]
         assert message.body == b"a" * 4096
+
+
+@pytest.mark.requirement("E018")
+async def test_a_batch_is_not_compressed(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send_batch([Message(TOPIC, b"a" * 5000), Message(TOPIC, b"b" * 5000)])
+        assert [(each.stored_body_size, each.sys_flag & COMPRESSED) for each in await stored(given)] == [(5000, 0)] * 2
+
+
+@pytest.mark.requirement("E002")
+async def test_a_new_topic_has_four_queues_on_each_broker_numbered_from_0(tmp_path: Path) -> None:
+    async with cluster(tmp_path, "broker-a", "broker-b") as given, Producer("Shop", given.names) as producer:
+        queues = await producer.queues(TOPIC)
+        wanted = [MessageQueue(TOPIC, name, number) for name in ("broker-a", "broker-b") for number in range(4)]
+        assert sorted(queues) == wanted
+        for queue in queues:
+            assert (await producer.send(Message(TOPIC, b"x"), queue=queue)).queue == queue
+        for broker in given.brokers.values():
+            config = broker.tables.topics.find(TOPIC)
+            assert config is not None
+            assert (config.read_queues, config.write_queues) == (4, 4)
+            assert [broker.store.max_offset(TOPIC, number) for number in range(5)] == [1, 1, 1, 1, 0]
+
+
+@pytest.mark.requirement("C172")
+async def test_a_send_that_nobody_waits_for_has_its_own_number_of_retries(tmp_path: Path) -> None:
+    settings = ProducerSettings(retries=0, async_retries=4, send_timeout=10.0)
+
+    def attempts(receipt: "Future[SendReceipt]") -> int:
+        with pytest.raises(SendFailed) as failed:
+            receipt.result(60)
+        return len(failed.value.attempts)
+
+    async with cluster(tmp_path) as given:
+        with blocking.Producer("Shop", given.names, settings) as producer:
+            await asyncio.to_thread(producer.send, Message(TOPIC, b"x"))
+            await given.stop_broker()
+            sends = [producer.send_nowait(Message(TOPIC, b"x")), producer.send_nowait(Message(TOPIC, b"x"), retries=1)]
+            assert [await asyncio.to_thread(attempts, each) for each in sends] == [5, 2]
+            with pytest.raises(SendFailed) as waited_for:
+                await asyncio.to_thread(producer.send, Message(TOPIC, b"x"))
+            assert len(waited_for.value.attempts) == 1
 
 
 @pytest.mark.requirement("C014", "B037")
@@ -205,7 +250,6 @@ async def test_a_send_is_tried_on_another_broker(tmp_path: Path) -> None:
             assert max(receipt.attempts for receipt in receipts) == 2
 
 
-@pytest.mark.requirement("C088")
 async def test_brokers_that_failed_rest_with_fault_avoidance(tmp_path: Path) -> None:
     settings = ProducerSettings(send_latency_fault_enable=True, send_timeout=5)
     async with cluster(tmp_path, "broker-a", "broker-b") as given:
@@ -232,6 +276,7 @@ async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
         assert sorted(each.body for each in await stored(given)) == [b"before", b"while it is away"]
 
 
+@pytest.mark.requirement("C052")
 async def test_when_all_attempts_fail_the_error_lists_them(tmp_path: Path) -> None:
     async with (
         cluster(tmp_path) as given,

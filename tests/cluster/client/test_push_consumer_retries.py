@@ -16,7 +16,8 @@ from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.message import Message, ReceivedMessage, decode_messages
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
-from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
+from skyrocket.protocol.codes import RequestCode
+from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, seen_by_broker, send
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
 
@@ -139,6 +140,7 @@ async def test_broadcasting_drops_what_fails(tmp_path: Path) -> None:
             message_model=MessageModel.BROADCASTING, consume_from=FIRST, local_offsets=tmp_path / "offsets"
         )
         await send(producer, 3)
+        sent_back = seen_by_broker(given, RequestCode.CONSUMER_SEND_MSG_BACK)
         consumer = PushConsumer(GROUP, given.names, settings)
 
         @consumer.on(TOPIC)
@@ -149,8 +151,11 @@ async def test_broadcasting_drops_what_fails(tmp_path: Path) -> None:
         async with consumer:
             await until(lambda: len(got) == 3)
             await until(lambda: sum(consumer.offsets_of(TOPIC).values()) == 3)
-        assert given.brokers["broker-a"].tables.topics.find(f"%RETRY%{GROUP}") is None or committed(given) == 0
-        assert len(got) == 3
+            broker = given.brokers["broker-a"]
+            # Neither sent back nor sent again: nothing is in the retry topic, and nothing waits for its level.
+            assert broker.store.max_offset(f"%RETRY%{GROUP}", 0) == 0
+            assert [broker.store.max_offset("SCHEDULE_TOPIC_XXXX", level) for level in range(18)] == [0] * 18
+            assert (sent_back, committed(given), len(got)) == ([], 0, 3)
 
 
 @pytest.mark.requirement("C125", "C074")

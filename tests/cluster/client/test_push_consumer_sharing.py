@@ -11,15 +11,19 @@ import pytest
 from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.consumer.handlers import ConsumeStatus, SuspendCurrentQueue
+from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
+from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.push_consumer import PushConsumer
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.queue_locks import RENEW_SECONDS
 from skyrocket.client.consumer.start_position import MessageModel
+from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
+from skyrocket.protocol.bodies.offsets import RESET_OFFSETS
 from skyrocket.protocol.requests.locks import LockBatchMq
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
@@ -27,7 +31,7 @@ from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
 
 
-@pytest.mark.requirement("A091", "C038", "B037")
+@pytest.mark.requirement("A091", "B037")
 async def test_a_message_in_order_blocks_its_queue_until_it_is_consumed(tmp_path: Path) -> None:
     got: list[tuple[bytes, int]] = []
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
@@ -49,7 +53,7 @@ async def test_a_message_in_order_blocks_its_queue_until_it_is_consumed(tmp_path
         assert got == [(b"0", 0), (b"1", 0), (b"1", 1), (b"1", 2), (b"2", 0), (b"3", 0)]
 
 
-@pytest.mark.requirement("A069", "A070", "A071", "A072", "A086", "C128", "C074")
+@pytest.mark.requirement("A071", "A086", "C128", "C074")
 async def test_members_share_queues_when_they_come_and_go(tmp_path: Path) -> None:
     got: Counter[bytes] = Counter()
     members: list[PushConsumer] = []
@@ -99,6 +103,55 @@ async def test_members_share_queues_when_they_come_and_go(tmp_path: Path) -> Non
         assert sum(got.values()) - sent < sent / 2 + 200
 
 
+@pytest.mark.requirement("A069", "A070", "A107")
+async def test_members_hear_of_queues_that_come_and_go_from_the_broker(tmp_path: Path) -> None:
+    """Routes are not asked for by themselves here: without the broker's word nobody would notice."""
+    async with cluster(tmp_path) as given, Admin(given.names) as admin:
+        await admin.create_topic(TOPIC, 4)
+        members = []
+        for name in ("one", "two"):
+            client = ClientSettings(given.names, instance_name=name, route_refresh=3600)
+            consumer = PushConsumer(GROUP, client=client, settings=PushConsumerSettings(consume_from=FIRST))
+            consumer.subscribe(TOPIC, lambda message: None)
+            await consumer.start()
+            members.append(consumer)
+
+        def share() -> list[int]:
+            return [sum(queue.topic == TOPIC for queue in member.assignment) for member in members]
+
+        await until(lambda: share() == [2, 2])
+        await admin.create_topic(TOPIC, 10)
+        await until(lambda: share() == [5, 5])
+        await admin.create_topic(TOPIC, 2)
+        await until(lambda: share() == [1, 1])
+        for member in members:
+            await member.stop()
+
+
+@pytest.mark.requirement("A072")
+async def test_a_member_more_than_there_are_queues_stays_idle(tmp_path: Path) -> None:
+    got: dict[str, set[int]] = {"one": set(), "two": set(), "three": set()}
+    members = []
+    async with cluster(tmp_path) as given, Admin(given.names) as admin, Producer("Shop", given.names) as producer:
+        await admin.create_topic(TOPIC, 2)
+        for name in got:
+            client = ClientSettings(given.names, instance_name=name)
+            consumer = PushConsumer(GROUP, client=client, settings=PushConsumerSettings(consume_from=FIRST))
+            consumer.subscribe(TOPIC, lambda message, name=name: got[name].add(message.queue_id))
+            await consumer.start()
+            members.append(consumer)
+
+        def share() -> list[int]:
+            return sorted(sum(queue.topic == TOPIC for queue in member.assignment) for member in members)
+
+        await until(lambda: share() == [0, 1, 1])
+        await asyncio.gather(*(producer.send(Message(TOPIC, b"x")) for _ in range(20)))
+        await until(lambda: committed(given) == 20)
+        assert sorted(map(len, got.values())) == [0, 1, 1]
+        for member in members:
+            await member.stop()
+
+
 @pytest.mark.requirement("C146", "B002", "B037")
 async def test_order_is_kept_while_members_come_and_go(tmp_path: Path) -> None:
     log: list[tuple[str, int]] = []
@@ -140,7 +193,7 @@ async def test_order_is_kept_while_members_come_and_go(tmp_path: Path) -> None:
         assert given.brokers["broker-a"].tables.locks.are_held(GROUP) is False
 
 
-@pytest.mark.requirement("A064", "A067")
+@pytest.mark.requirement("A064")
 async def test_broadcasting_gives_every_member_everything_and_remembers_in_a_file(tmp_path: Path) -> None:
     got: dict[str, list[bytes]] = {"one": [], "two": []}
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
@@ -165,6 +218,108 @@ async def test_broadcasting_gives_every_member_everything_and_remembers_in_a_fil
         assert got["one"][-1] == b"new"
         assert len(got["one"]) == 11
         assert committed(given) == 0
+
+
+@pytest.mark.requirement("A067")
+async def test_broadcasting_keeps_its_offsets_under_the_users_home_by_client_and_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got: list[bytes] = []
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ROCKETMQ_CLIENT_OFFSETS", raising=False)
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await send(producer, 3)
+        settings = PushConsumerSettings(message_model=MessageModel.BROADCASTING, consume_from=FIRST)
+        client = ClientSettings(given.names, client_ip="10.1.2.3")
+        consumer = PushConsumer(GROUP, settings=settings, client=client)
+        consumer.subscribe(TOPIC, lambda message: got.append(message.body))
+        async with consumer:
+            await until(lambda: len(got) == 3)
+    file = tmp_path / ".rocketmq_offsets" / "10.1.2.3@DEFAULT" / GROUP / "offsets.json"
+    assert sum(RESET_OFFSETS.decode(file.read_bytes()).offsets.values()) == 3
+
+
+@pytest.mark.requirement("C171")
+async def test_broadcasting_from_the_newest_skips_what_came_while_it_was_stopped(tmp_path: Path) -> None:
+    got: list[bytes] = []
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        settings = PushConsumerSettings(message_model=MessageModel.BROADCASTING, broadcast_from_newest=True)
+        for number in range(2):
+            await send(producer, 4, tags="missed")
+            consumer = PushConsumer(GROUP, given.names, settings)
+            consumer.subscribe(TOPIC, lambda message: got.append(message.body))
+            async with consumer:
+                await until(lambda consumer=consumer: len(consumer.assignment) == 4)  # type: ignore[misc]
+                await producer.send(Message(TOPIC, b"heard %d" % number))
+                await until(lambda number=number: len(got) > number)  # type: ignore[misc]
+        assert got == [b"heard 0", b"heard 1"]
+    with pytest.raises(WrongUse, match="is for BROADCASTING"):
+        PushConsumerSettings(broadcast_from_newest=True)
+
+
+@pytest.mark.requirement("C038")
+async def test_in_order_a_message_is_tried_without_end_a_second_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    times: list[int] = []
+
+    async def rest(_: OrderlyConsumption, __: ProcessQueue, seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(OrderlyConsumption, "_rest", rest)
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send(Message(TOPIC, b"x"))
+        consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True, consume_from=FIRST))
+
+        @consumer.on(TOPIC)
+        async def handle(message: ReceivedMessage) -> None:
+            times.append(message.reconsume_times)
+            if len(times) <= 40:
+                raise ValueError("not yet")
+
+        async with consumer:
+            await until(lambda: len(times) == 41)
+        assert times == list(range(41))
+        assert pauses == [1.0] * 40
+        assert given.brokers["broker-a"].tables.topics.find(f"%DLQ%{GROUP}") is None
+
+
+@pytest.mark.requirement("A090")
+@pytest.mark.parametrize(("orderly", "most"), [(False, 6), (True, 2)])
+async def test_handlers_run_at_once_per_thread_and_node_but_per_queue_in_order(
+    tmp_path: Path, orderly: bool, most: int
+) -> None:
+    running, highest, release = 0, 0, asyncio.Event()
+    async with cluster(tmp_path) as given, Admin(given.names) as admin, Producer("Shop", given.names) as producer:
+        await admin.create_topic(TOPIC, 2)
+        members = []
+        for name in ("one", "two"):
+            settings = PushConsumerSettings(orderly=orderly, max_concurrency=3, consume_from=FIRST)
+            member = PushConsumer(GROUP, client=ClientSettings(given.names, instance_name=name), settings=settings)
+
+            @member.on(TOPIC)
+            async def handle(message: ReceivedMessage) -> None:
+                nonlocal running, highest
+                running += 1
+                highest = max(highest, running)
+                await release.wait()
+                running -= 1
+
+            await member.start()
+            members.append(member)
+
+        def share() -> list[int]:
+            return [sum(queue.topic == TOPIC for queue in member.assignment) for member in members]
+
+        await until(lambda: share() == [1, 1])
+        await asyncio.gather(*(producer.send(Message(TOPIC, b"x")) for _ in range(20)))
+        await until(lambda: running == most)
+        release.set()
+        await until(lambda: committed(given) == 20)
+        assert highest == most
+        for member in members:
+            await member.stop()
 
 
 @pytest.mark.requirement("A079", "A080", "C057")

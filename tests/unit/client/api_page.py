@@ -22,7 +22,8 @@ classes without `await`.
 _SECTIONS = {
     "Sending": "Producer ProducerSettings TransactionProducer Transaction TransactionState Message SendReceipt "
     "SendStatus",
-    "Consuming": "PushConsumer PushConsumerSettings LitePullConsumer LitePullSettings ReceivedMessage SqlFilter "
+    "Consuming": "PushConsumer PushConsumerSettings LitePullConsumer LitePullSettings ReceivedMessage "
+    "OffsetStorage SqlFilter "
     "ConsumeFromWhere MessageModel ConsumeStatus ReconsumeLater DeadLetter SuspendCurrentQueue",
     "Sharing queues": "Averagely AveragelyByCircle ConsistentHash ByConfig ByMachineRoom MachineRoomNearby "
     "MessageQueue",

@@ -5,6 +5,7 @@ import os
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -135,7 +136,7 @@ def test_a_read_from_memory_gives_32_messages_at_most(stores: Stores, wanted: in
 @pytest.mark.requirement("C114")
 @pytest.mark.parametrize(("ratio", "near_bytes"), [({}, 40_000), ({"memory_ratio": 80}, 80_000)])
 def test_a_read_counts_as_slow_when_its_record_is_farther_from_the_end_than_the_ratio_of_memory(
-    stores: Stores, ratio: dict[str, int], near_bytes: int
+    stores: Stores, ratio: dict[str, Any], near_bytes: int
 ) -> None:
     store = stores.open(memory_bytes=100_000, **ratio)
     results = [put_sized(store, 1000) for _ in range(120)]

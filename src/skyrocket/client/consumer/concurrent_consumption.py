@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from skyrocket.client.consumer.consume_statistics import ConsumeStatistics
 from skyrocket.client.consumer.handlers import Handler, Outcome, current_group
 from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.process_queue import ProcessQueue
@@ -17,6 +18,7 @@ from skyrocket.client.consumer.push_consumer_settings import PushConsumerSetting
 from skyrocket.client.consumer.send_back import SendBack
 from skyrocket.client.core.hooks import ConsumeContext, ConsumeHook, run_hooks
 from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.clock import Clock
 from skyrocket.remoting.tasks import TaskSet
 
 _logger = logging.getLogger(__name__)
@@ -46,7 +48,8 @@ class ConcurrentConsumption:
         offsets: OffsetStore,
         send_back: SendBack | None,
         settings: PushConsumerSettings,
-        monotonic: Callable[[], float],
+        clock: Clock,
+        statistics: ConsumeStatistics,
         hooks: Sequence[ConsumeHook] = (),
     ) -> None:
         self.group = group
@@ -55,7 +58,9 @@ class ConcurrentConsumption:
         self._send_back = send_back  # None when broadcasting: what fails is lost
         self._batch_size = settings.consume_message_batch_max_size
         self._timeout = settings.consume_timeout
-        self._monotonic = monotonic
+        self._clock = clock
+        self._monotonic = clock.monotonic
+        self.statistics = statistics
         self._hooks = hooks
         self._pending: deque[tuple[ProcessQueue, list[ReceivedMessage]]] = deque()
         self._idle: deque[_Worker] = deque()
@@ -63,8 +68,6 @@ class ConcurrentConsumption:
         self._tasks = TaskSet()
         self._timers: set[asyncio.TimerHandle] = set()
         self._is_stopping = False
-        self.succeeded = 0
-        self.failed = 0
 
     def start(self) -> None:
         """Let the workers wait for work."""
@@ -99,7 +102,7 @@ class ConcurrentConsumption:
                 continue
             worker.process_queue, worker.piece, worker.started = process_queue, piece, self._monotonic()
             try:
-                await self._consume(process_queue, piece)
+                await self._consume(process_queue, piece, worker.started)
             except Exception:
                 _logger.exception("consumption failed, messages will come again queue=%s", process_queue.queue)
                 self._again_later(process_queue, piece)
@@ -111,15 +114,16 @@ class ConcurrentConsumption:
 
     # ── one call ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _consume(self, process_queue: ProcessQueue, piece: list[ReceivedMessage]) -> None:
+    async def _consume(self, process_queue: ProcessQueue, piece: list[ReceivedMessage], began: float) -> None:
         outcome = await self.call(piece)
+        ended = self._monotonic()
+        succeeded = len(piece) if outcome is None else max(0, min(outcome.first_failed, len(piece)))
+        self.statistics.consumed(process_queue.queue.topic, ended - began, succeeded, len(piece) - succeeded)
         if process_queue.is_dropped:
             return  # the queue's new owner will get them
         if outcome is not None:
-            piece = await self._failed(process_queue, piece, outcome)
-        else:
-            self.succeeded += len(piece)
-        process_queue.last_consumed = self._monotonic()
+            piece = await self._failed(process_queue, piece, succeeded, outcome)
+        process_queue.last_consumed = ended
         self._advance(process_queue, piece)
 
     def _advance(self, process_queue: ProcessQueue, done: Sequence[ReceivedMessage]) -> None:
@@ -133,6 +137,9 @@ class ConcurrentConsumption:
         if handler is None:
             _logger.error("no handler for topic=%s group=%s: the message is kept for later", piece[0].topic, self.group)
             return Outcome(0, status="FAILED")
+        now_ms = self._clock.now_ms()
+        for message in piece:
+            message.consumption_begins(now_ms)
         if not self._hooks:
             return await handler.call(piece)
         context = ConsumeContext(self.group, piece[0].queue, piece)
@@ -148,13 +155,10 @@ class ConcurrentConsumption:
         return outcome
 
     async def _failed(
-        self, process_queue: ProcessQueue, piece: list[ReceivedMessage], outcome: Outcome
+        self, process_queue: ProcessQueue, piece: list[ReceivedMessage], first: int, outcome: Outcome
     ) -> list[ReceivedMessage]:
-        """Send back what was not consumed; returns what is done with."""
-        first = max(0, min(outcome.first_failed, len(piece)))
+        """Send back what was not consumed, from the `first` on; returns what is done with."""
         failed = piece[first:]
-        self.succeeded += first
-        self.failed += len(failed)
         if self._send_back is None:
             _logger.warning("broadcasting: failed messages are dropped group=%s count=%d", self.group, len(failed))
             return piece

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -15,11 +15,12 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import RESET_OFFSETS, ResetOffsets
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
-from skyrocket.remoting.errors import RemotingError
+from skyrocket.remoting.errors import CallTimeout, RemotingError
 
 _logger = logging.getLogger(__name__)
 
 _TIMEOUT = 5.0
+_CONFIRMED_ATTEMPTS = 3  # of a save that is waited for, when no answer comes in time
 
 
 class OffsetStore(Protocol):
@@ -40,6 +41,22 @@ class OffsetStore(Protocol):
         ...
 
     def forget(self, queue: MessageQueue) -> None: ...
+
+
+class OffsetStorage(Protocol):
+    """A place of the application's own for the offsets of a group: a database, a file, next to its results.
+
+    Offsets are those to go on with. `save` gets what has changed and may be called again with the same; an exception of
+    either is logged, and the queue is begun, or its offset saved, a little later.
+    """
+
+    async def load(self, group: str, queue: MessageQueue) -> int | None:
+        """Where the group goes on in a queue; None if it was never there."""
+        ...
+
+    async def save(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Keep these; what is kept for other queues stays."""
+        ...
 
 
 class _Memory:
@@ -106,11 +123,24 @@ class RemoteOffsets(_Memory):
         try:
             address = await self._address(queue)
             if confirmed:
-                await self._instance.ask(address, request, doing=f"saving the offset of {queue}", timeout=_TIMEOUT)
+                await self._ask(address, request)
             else:
                 await self._instance.remoting.call_oneway(address, request, timeout_seconds=_TIMEOUT)
         except (ClientError, RemotingError) as error:
             _logger.warning("an offset was not saved queue=%s offset=%d reason=%s", queue, offset, error)
+
+    async def _ask(self, address: str, request: UpdateConsumerOffset) -> None:
+        """Sent again when no answer comes in time: an offset may be saved twice. Raises what the last attempt did."""
+        doing = f"saving the offset of {request.topic}/{request.queue_id}"
+        for attempt in range(1, _CONFIRMED_ATTEMPTS + 1):
+            try:
+                await self._instance.ask(address, request, doing=doing, timeout=_TIMEOUT)
+            except CallTimeout:
+                if attempt == _CONFIRMED_ATTEMPTS:
+                    raise
+                _logger.warning("no answer while %s, it is sent again attempt=%d", doing, attempt)
+            else:
+                return
 
     async def _address(self, queue: MessageQueue) -> str:
         """The master; without one any replica will do, which hands it on."""
@@ -169,6 +199,50 @@ class LocalOffsets(_Memory):
         if failures:
             raise DataError(f"offsets cannot be read ({'; '.join(failures)}): repair or remove the files")
         return {}
+
+
+class OwnOffsets(_Memory):
+    """Kept by the application."""
+
+    def __init__(self, storage: OffsetStorage, group: str) -> None:
+        super().__init__()
+        self._storage = storage
+        self._group = group
+        self._saved: dict[MessageQueue, int] = {}
+
+    async def stored(self, queue: MessageQueue) -> int | None:
+        try:
+            offset = await self._storage.load(self._group, queue)
+        except Exception as error:
+            raise ClientError(f"the offset storage cannot tell the offset of {queue}: {error!r}") from error
+        self._saved.pop(queue, None)
+        return offset
+
+    async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
+        known = {queue: offset for queue in queues if (offset := self.in_memory(queue)) is not None}
+        news = {queue: offset for queue, offset in known.items() if self._saved.get(queue) != offset}
+        if not news:
+            return
+        try:
+            await self._storage.save(self._group, news)
+        except Exception:
+            _logger.exception("offsets were not saved by the offset storage group=%s queues=%d", self._group, len(news))
+            return
+        self._saved |= news
+
+
+class SessionOffsets(_Memory):
+    """Kept as long as the consumer runs: broadcasting that begins with the newest message at every start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[MessageQueue, int] = {}
+
+    async def stored(self, queue: MessageQueue) -> int | None:
+        return self._last.get(queue)
+
+    async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
+        self._last |= {queue: offset for queue in queues if (offset := self.in_memory(queue)) is not None}
 
 
 def default_directory() -> Path:

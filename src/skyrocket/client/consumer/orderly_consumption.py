@@ -99,19 +99,18 @@ class OrderlyConsumption:
 
     async def _one(self, process_queue: ProcessQueue, piece: list[ReceivedMessage]) -> float:
         """Consume one piece; returns how long the queue must rest before the same piece comes again."""
+        began = self._monotonic()
         outcome = await self._calls.call(piece)
-        process_queue.last_consumed = self._monotonic()
-        if outcome is None:
-            self._calls.succeeded += len(piece)
-        elif outcome.succeeded:
+        process_queue.last_consumed = ended = self._monotonic()
+        failed = len(piece) if outcome is not None and not outcome.succeeded else 0
+        consumed = 0 if failed else len(piece) if outcome is None else outcome.first_failed
+        self._calls.statistics.consumed(process_queue.queue.topic, ended - began, consumed, failed)
+        if outcome is not None and outcome.succeeded:
             process_queue.put_back(piece[outcome.first_failed :])  # it has not seen them
-            self._calls.succeeded += outcome.first_failed
-        elif outcome.decision is ConsumeStatus.ROLLBACK:
-            self._calls.failed += len(piece)
+        elif outcome is not None and outcome.decision is ConsumeStatus.ROLLBACK:
             process_queue.roll_back()
             return self._pause(outcome)
-        elif await self._must_repeat(piece, outcome):
-            self._calls.failed += len(piece)
+        elif outcome is not None and await self._must_repeat(piece, outcome):
             process_queue.put_back(piece)
             return self._pause(outcome)
         if self._auto_commit or (outcome is not None and outcome.succeeded):

@@ -45,6 +45,7 @@ class ProcessQueue:
         "last_pulled",
         "locked_at",
         "max_offset",
+        "pull_seconds",
         "queue",
         "size",
     )
@@ -58,6 +59,7 @@ class ProcessQueue:
         self.locked_at = 0.0
         self.last_pulled = now
         self.last_consumed = now
+        self.pull_seconds = 0.0  # how long the last pull took, the wait at the broker included
         self._unfinished: dict[int, int] = {}  # offset → size of its body
         self._order: deque[int] = deque()  # offsets as they came, ascending; finished ones leave at both ends
         self._ready: deque[ReceivedMessage] = deque()
@@ -120,14 +122,26 @@ class ProcessQueue:
         return message.queue_offset in self._unfinished
 
     def overflow(self, limits: FlowLimits) -> str | None:
-        """Why it must not be pulled now."""
-        if len(self._unfinished) > limits.count:
-            return f"{len(self._unfinished)} messages are in hand, the limit is {limits.count}"
-        if self.size // _MIB > limits.mib:
-            return f"{self.size // _MIB} MiB are in hand, the limit is {limits.mib}"
-        if limits.span is not None and self.span > limits.span:
-            return f"offsets in hand span {self.span}, the limit is {limits.span}: one message takes very long"
-        return None
+        """Why it must not be pulled now, in RocketMQ's words."""
+        if not self._order:
+            return None
+        mib = self.size // _MIB
+        first, last, count = self._order[0], self._order[-1], len(self._unfinished)
+        if count > limits.count:
+            exceeded = f"count exceeds the threshold {limits.count}"
+        elif mib > limits.mib:
+            exceeded = f"size exceeds the threshold {limits.mib} MiB"
+        elif limits.span is not None and last - first > limits.span:
+            return (
+                "the queue's messages, span too long, so do flow control, "
+                f"minOffset={first}, maxOffset={last}, maxSpan={last - first}"
+            )
+        else:
+            return None
+        return (
+            f"the cached message {exceeded}, so do flow control, "
+            f"minOffset={first}, maxOffset={last}, count={count}, size={mib} MiB"
+        )
 
     def drop(self) -> None:
         """The queue belongs to somebody else now: what is in hand does not count any more."""

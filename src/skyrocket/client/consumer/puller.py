@@ -49,6 +49,7 @@ PULL_CODES: Final = frozenset(
 _FLOW_CONTROL_SECONDS: Final = 0.02
 _SUSPENDED_SECONDS: Final = 1.0
 _WITHOUT_LOCK_SECONDS: Final = 0.1
+_PAUSES_PER_WARNING: Final = 1000
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class PullRules:
     brings_subscription: bool = False  # the broker need not know the group
     notes_progress: bool = True  # what was passed over counts as consumed when nothing is in hand
     needs_lock: bool = False
+    pauses: int = 0  # how often a queue of this consumer was not pulled because of its limits or its lock
 
 
 class PullOwner(Protocol):
@@ -118,10 +120,13 @@ class Puller:
             if owner.is_paused(self._queue):
                 await process_queue.changed(_SUSPENDED_SECONDS)
                 continue
-            if process_queue.overflow(rules.limits) is not None:
+            full = process_queue.overflow(rules.limits)
+            if full is not None:
+                self._warn(full)
                 await process_queue.changed(_SUSPENDED_SECONDS)
                 continue
             if rules.needs_lock and not process_queue.is_locked:
+                self._warn("pull message later because not locked in broker")
                 await asyncio.sleep(_WITHOUT_LOCK_SECONDS)
                 continue
             subscription = owner.subscription(self._queue.topic)
@@ -148,6 +153,13 @@ class Puller:
                 await asyncio.sleep(rules.exception_delay)
             if rules.interval:
                 await asyncio.sleep(rules.interval)
+
+    def _warn(self, reason: str) -> None:
+        """RocketMQ: the first pause of a consumer is logged, and every thousandth."""
+        rules, queue = self._rules, self._queue
+        if rules.pauses % _PAUSES_PER_WARNING == 0:
+            _logger.warning("%s, queue=%s group=%s flowControlTimes=%d", reason, queue, self._group, rules.pauses)
+        rules.pauses += 1
 
     async def _target(self) -> tuple[str, int]:
         found = self._instance.brokers.replica(self._instance.leader(self._queue), self._broker_id)
@@ -180,6 +192,7 @@ class Puller:
             broker_name=queue.broker_name,
         )
         reply = await self._instance.remoting.call(address, request, timeout_seconds=rules.timeout, accepted=PULL_CODES)
+        self._process_queue.pull_seconds = self._instance.clock.monotonic() - self._process_queue.last_pulled
         header = reply.header
         self._broker_id = header.suggest_which_broker_id
         if self._process_queue.is_dropped:

@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 
 from skyrocket.client.consumer.assigned_queues import AssignedQueues
 from skyrocket.client.consumer.concurrent_consumption import ConcurrentConsumption
+from skyrocket.client.consumer.consume_statistics import SAMPLE_SECONDS, ConsumeStatistics
 from skyrocket.client.consumer.handlers import Handler, HandlerWrapper, current_group
-from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
+from skyrocket.client.consumer.offset_store import OffsetStorage, OffsetStore, OwnOffsets, SessionOffsets, offset_store
 from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
@@ -70,6 +71,7 @@ class PushConsumer(Startable):
         credentials: Acl | None = None,
         hooks: Sequence[ConsumeHook] = (),
         on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
+        offset_storage: OffsetStorage | None = None,
     ) -> None:
         check_group(group)
         self.settings = settings or PushConsumerSettings()
@@ -80,6 +82,7 @@ class PushConsumer(Startable):
         self._hooks = tuple(hooks)
         self._tracer: Tracer | None = None
         self._on_queues_changed = on_queues_changed
+        self._offset_storage = offset_storage
         self._state = State.NEW
         self._handlers: dict[str, Handler] = {}  # by topic without namespace
         self._subscriptions: dict[str, SubscriptionData] = {}  # by topic with namespace
@@ -90,6 +93,7 @@ class PushConsumer(Startable):
         self._started_ms = 0
         self._instance: ClientInstance
         self._offsets: OffsetStore
+        self._statistics: ConsumeStatistics
         self._rebalancer: Rebalancer
         self._calls: ConcurrentConsumption
         self._in_order: OrderlyConsumption | None = None
@@ -201,13 +205,8 @@ class PushConsumer(Startable):
             self._subscriptions[retry_topic(self.group)] = subscription_of(
                 retry_topic(self.group), "*", self._started_ms
             )
-        self._offsets = offset_store(
-            instance,
-            self.group,
-            clustering=self.is_clustering,
-            new_group_from_zero=settings.new_group_from_zero,
-            directory=settings.local_offsets,
-        )
+        self._offsets = self._offset_store()
+        self._statistics = ConsumeStatistics(instance.clock.monotonic)
         self._tracer = tracer_of(instance, self._client.trace, self.group, CONSUME)
         monotonic = instance.clock.monotonic
         send_back = SendBack(instance, self.group, settings.max_reconsume_times) if self.is_clustering else None
@@ -217,7 +216,8 @@ class PushConsumer(Startable):
             self._offsets,
             send_back,
             settings,
-            monotonic,
+            instance.clock,
+            self._statistics,
             self._hooks if self._tracer is None else (*self._hooks, self._tracer),
         )
         if settings.orderly:
@@ -241,6 +241,20 @@ class PushConsumer(Startable):
             self._apply,
         )
 
+    def _offset_store(self) -> OffsetStore:
+        settings = self.settings
+        if self._offset_storage is not None:
+            return OwnOffsets(self._offset_storage, self.group)
+        if settings.broadcast_from_newest:
+            return SessionOffsets()
+        return offset_store(
+            self._instance,
+            self.group,
+            clustering=self.is_clustering,
+            new_group_from_zero=settings.new_group_from_zero,
+            directory=settings.local_offsets,
+        )
+
     async def _meet_brokers(self) -> None:
         """Find the topics, have filters checked, say hello; a topic that does not exist yet may come later."""
         for topic in list(self._subscriptions):
@@ -259,6 +273,7 @@ class PushConsumer(Startable):
             self._calls.start()
         self._tasks.start(self._rebalancer.run(), f"rebalance {self.group}")
         self._repeat(settings.persist_interval, self._queues.persist, "persist offsets")
+        self._repeat(SAMPLE_SECONDS, self._statistics.sample, "sample statistics")
         if self._in_order is not None and self.is_clustering:
             self._repeat(RENEW_SECONDS, self._queues.renew_locks, "renew locks", first=1.0)
         if self._in_order is None:
@@ -342,6 +357,7 @@ class PushConsumer(Startable):
     # ── what pullers report ──────────────────────────────────────────────────────────────────────────────────────────
 
     def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        self._statistics.pulled(process_queue.queue.topic, process_queue.pull_seconds, len(messages))
         if self._in_order is not None:
             process_queue.put_in_order(messages)
         else:
@@ -435,6 +451,7 @@ class PushConsumer(Startable):
             },
             self._instance.clock,
         )
+        info = replace(info, status={topic: self._statistics.status(topic) for topic in sorted(self._subscriptions)})
         return replace(info, jstack=_stacks()) if with_stacks else info
 
     async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:

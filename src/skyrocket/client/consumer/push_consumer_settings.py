@@ -46,6 +46,7 @@ class PushConsumerSettings:
     persist_interval: float = 5.0
     shutdown_timeout: float = 30.0  # how long running handlers are waited for
     local_offsets: Path | None = None  # broadcasting: where offsets are kept
+    broadcast_from_newest: bool = False  # broadcasting: no offset is kept, what came while it was stopped is skipped
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
@@ -61,6 +62,10 @@ class PushConsumerSettings:
                 "orderly=True and BROADCASTING exclude each other: no lock protects the order if all members get all; "
                 "use CLUSTERING, with a group for each member if each must see everything"
             )
+        if self.broadcast_from_newest and self.message_model is not MessageModel.BROADCASTING:
+            raise WrongUse("broadcast_from_newest=True is for BROADCASTING: the members of a group share its offsets")
+        if self.broadcast_from_newest and self.consume_from is not ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET:
+            raise WrongUse(f"broadcast_from_newest=True and consume_from={self.consume_from.value} exclude each other")
         if not self.auto_commit and not self.orderly:
             raise WrongUse("auto_commit=False is for orderly=True: else what is committed is the lowest unfinished")
         if self.consume_timestamp is not None:

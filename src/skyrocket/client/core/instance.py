@@ -264,11 +264,15 @@ class ClientInstance:
         members: list[ProducerMember | ConsumerMember] = [*self.producers.values(), *self.consumers.values()]
         topics = {topic for member in members for topic in member.topics}
         for topic in topics:
-            try:
-                await self._fetch_once(topic)
-            except NoRoute as error:
-                if not topic.startswith(RETRY_PREFIX) and topic in self.routes:
-                    _logger.warning("a topic has no route any more topic=%s reason=%s", topic, error)
+            await self.refresh_route(topic)
+
+    async def refresh_route(self, topic: str) -> None:
+        """Ask again for one."""
+        try:
+            await self._fetch_once(topic)
+        except NoRoute as error:
+            if not topic.startswith(RETRY_PREFIX) and topic in self.routes:
+                _logger.warning("a topic has no route any more topic=%s reason=%s", topic, error)
 
     # ── asking brokers ───────────────────────────────────────────────────────────────────────────────────────────────
 

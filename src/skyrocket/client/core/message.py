@@ -154,6 +154,7 @@ class ReceivedMessage:
         "body_crc",
         "born_timestamp",
         "broker_name",
+        "consume_start_ms",
         "flag",
         "max_offset",
         "min_offset",
@@ -185,6 +186,7 @@ class ReceivedMessage:
     body_crc: int
     min_offset: int  # of its queue when it was pulled, else -1: `max_offset - queue_offset` is the lag
     max_offset: int
+    consume_start_ms: int  # when its handler was called, -1 before: the property CONSUME_START_TIME
     _body: bytes
     _property_bytes: bytes
     _properties: dict[str, str] | None
@@ -216,7 +218,15 @@ class ReceivedMessage:
             if self.max_offset >= 0:
                 properties["MIN_OFFSET"] = str(self.min_offset)
                 properties["MAX_OFFSET"] = str(self.max_offset)
+            if self.consume_start_ms >= 0:
+                properties["CONSUME_START_TIME"] = str(self.consume_start_ms)
         return properties
+
+    def consumption_begins(self, now_ms: int) -> None:
+        """Its handler is about to be called."""
+        self.consume_start_ms = now_ms
+        if self._properties is not None:
+            self._properties["CONSUME_START_TIME"] = str(now_ms)
 
     @property
     def tags(self) -> str | None:
@@ -319,7 +329,7 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
         message.reconsume_times = times
         message.prepared_transaction_offset = prepared
         message.body_crc = crc
-        message.min_offset = message.max_offset = -1
+        message.min_offset = message.max_offset = message.consume_start_ms = -1
         message._body = data[body_at:topic_at]
         message._property_bytes = data[topic_end + PROPERTIES_LENGTH.size : at + size]
         message._properties = None
@@ -363,7 +373,7 @@ def reply_message(header: PushReplyMessageToClient, body: bytes) -> ReceivedMess
     message.store_timestamp = header.store_timestamp
     message.reconsume_times = header.reconsume_times or 0
     message.body_crc = 0
-    message.min_offset = message.max_offset = -1
+    message.min_offset = message.max_offset = message.consume_start_ms = -1
     message._body = body
     message._property_bytes = (header.properties or "").encode()
     message._properties = None

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
+from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.members import ConsumerMember, ProducerMember, TransactionCheck
 from skyrocket.client.core.message import CORRELATION_ID, ReceivedMessage, decode_messages, reply_message
 from skyrocket.client.core.names import wrap
@@ -25,6 +26,7 @@ from skyrocket.protocol.requests.server_to_client import (
     PushReplyMessageToClient,
     ResetConsumerClientOffset,
 )
+from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 
@@ -38,6 +40,10 @@ class Members(Protocol):
     producers: dict[str, ProducerMember]
     consumers: dict[str, ConsumerMember]
     replies: dict[str, asyncio.Future[ReceivedMessage]]
+
+    async def refresh_route(self, topic: str) -> None:
+        """Ask the name servers for the route of a topic now."""
+        ...
 
 
 def register(router: Router, members: Members) -> None:
@@ -62,12 +68,18 @@ class _ServerRequests:
             raise SystemFailure(f"The Consumer Group <{group}> not exist in this consumer")
         return found
 
-    def members_changed(self, _: Peer, request: RemotingCommand) -> None:
-        """NOTIFY_CONSUMER_IDS_CHANGED: share the queues anew."""
+    async def members_changed(self, _: Peer, request: RemotingCommand) -> None:
+        """NOTIFY_CONSUMER_IDS_CHANGED: share the queues anew; our brokers name a topic whose queues are others now."""
         header = NotifyConsumerIdsChanged.from_fields(request.ext_fields)
         member = self._members.consumers.get(header.consumer_group)
-        if member is not None:
-            member.rebalance_soon()
+        if member is None:
+            return
+        if header.topic in member.topics:
+            try:
+                await self._members.refresh_route(header.topic)
+            except (ClientError, RemotingError) as error:
+                _logger.warning("the new queues are not known yet topic=%s reason=%s", header.topic, error)
+        member.rebalance_soon()
 
     async def reset_offsets(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """RESET_CONSUMER_CLIENT_OFFSET; oneway from brokers, so nobody waits for the answer."""

@@ -169,8 +169,9 @@ class Producer(Startable):
         queue: MessageQueue | None = None,
         selector: QueueSelector | None = None,
         argument: Any = None,
+        retries: int | None = None,
     ) -> SendReceipt:
-        """Send and wait for the broker's word.
+        """Send and wait for the broker's word; `retries` counts instead of the settings', but not in a batch.
 
         A `queue`, a `selector` or the message's sharding key decides where it goes; otherwise queues take turns.
         Raises SendFailed with all attempts, TooManyInFlight, MessageRefused, NoRoute or NoNameServer.
@@ -180,19 +181,19 @@ class Producer(Startable):
             raise self._not_running()
         settings = self.settings
         if settings.idempotent:
-            number = self._numbers.next()
             return await self.send_numbered(
-                message, number, timeout=timeout, queue=queue, selector=selector, argument=argument
+                message, self._numbers.next(), timeout=timeout, queue=queue, selector=selector, argument=argument
             )
         if self._preparing:
             message = prepared(self._preparing, self.group, message)
+        is_free = queue is None and selector is None
         if timeout is None:
             timeout = settings.send_timeout
-            if settings.auto_batch and queue is None and selector is None and _may_wait(message):
+            if settings.auto_batch and is_free and _may_wait(message):
                 if self._accumulator.is_full:
                     await self._accumulator.room()
                 return await self._accumulator.add(message, topic)
-        if self._sender.is_plain and queue is None and selector is None and is_plain(message, self._rules):
+        if is_free and retries is None and self._sender.is_plain and is_plain(message, self._rules):
             return await self._send_plainly(message, topic, timeout)
         out = encoded(message, topic, self._rules, self._instance.clock.now_ms())
         size = len(out.body)
@@ -201,7 +202,7 @@ class Producer(Startable):
         try:
             if queue is not None or selector is not None or message.sharding_key is not None:
                 queue = await self._chosen(message, topic, queue, selector, argument)
-            return await self._sender.send(out, timeout, queue)
+            return await self._sender.send(out, timeout, queue, retries=retries)
         finally:
             self._flight.leave(size)
 

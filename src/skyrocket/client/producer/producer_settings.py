@@ -15,6 +15,7 @@ class ProducerSettings:
     send_timeout: float = 3.0  # for the whole of a send: route, all attempts
     timeout_per_attempt: float | None = None
     retries: int = 2
+    async_retries: int = 2  # of sends that nobody waits for: `send_nowait` of the blocking producer
     retry_another_broker_when_not_store_ok: bool = False
     retryable_codes: frozenset[int] = RETRYABLE_CODES
     send_latency_fault_enable: bool = False  # brokers that were slow or failed rest for a while
@@ -36,7 +37,7 @@ class ProducerSettings:
     idempotent: bool = False  # number each message, so that our brokers store it once however often `send` tries
 
     def __post_init__(self) -> None:
-        if self.send_timeout <= 0 or self.max_in_flight < 1 or self.retries < 0:
+        if self.send_timeout <= 0 or self.max_in_flight < 1 or min(self.retries, self.async_retries) < 0:
             raise WrongUse("send_timeout and max_in_flight must be positive, retries must not be negative")
         if self.idempotent and self.auto_batch:
             raise WrongUse("idempotent and auto_batch exclude each other: messages of a batch have no numbers")

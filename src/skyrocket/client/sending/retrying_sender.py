@@ -174,13 +174,20 @@ class RetryingSender:
         return await self.send(out, timeout, first=first)
 
     async def send(
-        self, out: EncodedMessage, timeout: float, queue: MessageQueue | None = None, *, first: Attempt | None = None
+        self,
+        out: EncodedMessage,
+        timeout: float,
+        queue: MessageQueue | None = None,
+        *,
+        first: Attempt | None = None,
+        retries: int | None = None,
     ) -> SendReceipt:
         """Until a broker confirms it; raises SendFailed, or what a look for the route raises.
 
-        `first` is an attempt that failed already; its time counts.
+        `first` is an attempt that failed already; its time counts. `retries` counts instead of what the rules say.
         """
         clock, rules = self._clock, self._rules
+        retries = rules.retries if retries is None else retries
         began = clock.monotonic()
         attempts: list[Attempt] = []
         weak: SendReceipt | None = None
@@ -194,7 +201,7 @@ class RetryingSender:
         deadline = began + timeout
         if first is not None and not self._may_retry(first.error, fixed=False):
             raise self._failure(out, attempts, began, deadline)
-        for number in range(len(attempts) + 1, rules.retries + 2):
+        for number in range(len(attempts) + 1, retries + 2):
             publishing = self.topics.get(out.topic)
             if publishing is None:
                 publishing = await self._publishing_in_time(out.topic, deadline, timeout, attempts)
@@ -215,7 +222,7 @@ class RetryingSender:
             try:
                 address = self._master(chosen.broker_name) or await self._instance.master_of(chosen)
                 seconds = deadline - now
-                if rules.timeout_per_attempt is not None and number <= rules.retries:
+                if rules.timeout_per_attempt is not None and number <= retries:
                     seconds = min(seconds, rules.timeout_per_attempt)
                 command = publishing.command(index, out, clock.now_ms())
                 ask = self._hooked if self._hooks else self._ask

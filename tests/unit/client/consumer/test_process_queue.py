@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -115,18 +116,27 @@ TestInOrder: Any = InOrder.TestCase
 TestConcurrent.settings = TestInOrder.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
 
 
-def test_limits_say_which_of_them_holds() -> None:
+@pytest.mark.requirement("C160", "C167")
+def test_limits_say_which_of_them_holds_in_rocketmqs_words() -> None:
     queue = ProcessQueue(QUEUE)
     queue.put([message(offset) for offset in range(3)])
     assert queue.overflow(FlowLimits()) is None
     assert queue.overflow(FlowLimits(count=3)) is None
-    assert queue.overflow(FlowLimits(count=2)) == "3 messages are in hand, the limit is 2"
+    assert queue.overflow(FlowLimits(count=2)) == (
+        "the cached message count exceeds the threshold 2, so do flow control, "
+        "minOffset=0, maxOffset=2, count=3, size=0 MiB"
+    )
     queue.finish([message(1)])
     queue.put([message(3000)])
-    assert queue.overflow(FlowLimits()) == "offsets in hand span 3000, the limit is 2000: one message takes very long"
+    assert queue.overflow(FlowLimits()) == (
+        "the queue's messages, span too long, so do flow control, minOffset=0, maxOffset=3000, maxSpan=3000"
+    )
     assert queue.overflow(FlowLimits(span=None)) is None
     queue.put([message(3001, size=2 << 20)])
-    assert queue.overflow(FlowLimits(mib=1, span=None)) == "2 MiB are in hand, the limit is 1"
+    assert queue.overflow(FlowLimits(mib=1, span=None)) == (
+        "the cached message size exceeds the threshold 1 MiB, so do flow control, "
+        "minOffset=0, maxOffset=3001, count=4, size=2 MiB"
+    )
 
 
 async def test_whoever_waits_hears_of_a_finished_message_and_of_the_end() -> None:
