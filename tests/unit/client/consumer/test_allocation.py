@@ -1,5 +1,7 @@
 """Sharing queues: RocketMQ's own examples, and what must hold for every group."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from skyrocket.client.consumer.allocation import (
     md5_hash,
 )
 from skyrocket.model.message_queue import MessageQueue
+from tests import ROOT
 
 
 def queues_of(count: int, broker: str = "broker-a") -> list[MessageQueue]:
@@ -108,6 +111,49 @@ def test_on_the_ring_only_queues_of_the_one_who_left_move(queues: int, members: 
     for own in rest:
         before = set(ConsistentHash()("G", own, queues_of(queues), ids))
         assert before <= set(ConsistentHash()("G", own, queues_of(queues), rest))
+
+
+@pytest.mark.requirement("D029")
+def test_virtual_nodes_make_shares_on_the_ring_more_even() -> None:
+    def unevenness(virtual_nodes: int) -> int:
+        sizes = [len(mine) for mine in shares(ConsistentHash(virtual_nodes=virtual_nodes), queues_of(400), ids_of(8))]
+        return max(sizes) - min(sizes)
+
+    assert unevenness(200) < unevenness(1) / 2
+    assert ConsistentHash().virtual_nodes == 10
+
+
+@pytest.mark.requirement("A108", "C131")
+def test_the_averages_share_evenly_and_the_ring_moves_fewer_queues() -> None:
+    """The table of docs/guides/client.md#how-queues-are-shared is this comparison, printed."""
+    table = {name: comparison(strategy) for name, strategy in COMPARED.items()}
+    moved = {name: moves for name, (moves, _) in table.items()}
+    uneven = {name: difference for name, (_, difference) in table.items()}
+    assert uneven["AVG"] == uneven["AVG_BY_CIRCLE"] == 0 < uneven["CONSISTENT_HASH"]
+    assert moved["CONSISTENT_HASH"] < moved["AVG"] / 3
+    assert moved["CONSISTENT_HASH"] < moved["AVG_BY_CIRCLE"] / 2
+    written = (ROOT / "docs" / "guides" / "client.md").read_text(encoding="utf-8")
+    for name, (moves, difference) in table.items():
+        assert f"| `{name}` | {moves} of 64 | {difference} |" in written
+
+
+COMPARED: dict[str, AllocationStrategy] = {
+    "AVG": Averagely(),
+    "AVG_BY_CIRCLE": AveragelyByCircle(),
+    "CONSISTENT_HASH": ConsistentHash(),
+}
+
+
+def comparison(strategy: AllocationStrategy) -> tuple[int, int]:
+    """When the first of eight members leaves: how many of 64 queues get another owner, and how far shares differed."""
+    queues, ids = queues_of(64), ids_of(8)
+    before, after = owners(strategy, queues, ids), owners(strategy, queues, ids[1:])
+    sizes = Counter(before.values())
+    return sum(before[queue] != after[queue] for queue in queues), max(sizes.values()) - min(sizes.values())
+
+
+def owners(strategy: AllocationStrategy, queues: list[MessageQueue], ids: list[str]) -> dict[MessageQueue, str]:
+    return {queue: own for own in ids for queue in strategy("G", own, queues, ids)}
 
 
 @given(STRATEGIES)
