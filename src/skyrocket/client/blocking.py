@@ -22,6 +22,7 @@ from skyrocket.client.consumer import lite_pull_consumer as _lite
 from skyrocket.client.consumer import push_consumer as _push
 from skyrocket.client.consumer.handlers import HandlerWrapper
 from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
+from skyrocket.client.consumer.offset_store import OffsetStorage
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.subscription import Filter
 from skyrocket.client.core.credentials import Acl
@@ -252,6 +253,7 @@ class PushConsumer(_Running[_push.PushConsumer]):
         credentials: Acl | None = None,
         hooks: Sequence[ConsumeHook] = (),
         on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
+        offset_storage: OffsetStorage | None = None,
     ) -> None:
         self._inner = _push.PushConsumer(
             group,
@@ -261,6 +263,7 @@ class PushConsumer(_Running[_push.PushConsumer]):
             credentials=credentials,
             hooks=hooks,
             on_queues_changed=on_queues_changed,
+            offset_storage=offset_storage,
         )
 
     start = _waits(_push.PushConsumer.start)

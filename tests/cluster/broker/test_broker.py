@@ -10,6 +10,7 @@ from typing import Any, Self
 import pytest
 
 from skyrocket.config.sections import BrokerConfig, FlushDiskType
+from skyrocket.fastjson import loads
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
 from skyrocket.model.message_queue import MessageQueue
@@ -346,6 +347,35 @@ async def members(given: RunningBroker | Member) -> set[str]:
 
 
 # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("A082")
+async def test_a_commit_is_in_the_table_at_once_and_then_in_the_file_and_pulls_tell_where_the_queue_ends(
+    tmp_path: Path,
+) -> None:
+    async with running_broker(tmp_path) as given:
+        for i in range(5):
+            await given.send(b"%d" % i)
+        found = (await given.pull(2)).header
+        assert (found.min_offset, found.max_offset, found.next_begin_offset) == (0, 5, 5)
+        update = UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=4)
+        await given.client.call(given.address, update)
+        assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 4
+    saved: Any = loads((tmp_path / "store" / "config" / "consumerOffset.json").read_bytes())
+    assert saved["offsetTable"] == {f"{TOPIC}@{GROUP}": {0: 4}}
+
+
+@pytest.mark.requirement("A021")
+async def test_the_store_is_by_default_in_the_users_home_and_has_rocketmqs_files(tmp_path: Path) -> None:
+    assert BrokerConfig().store_root == "~/store"
+    async with running_broker(tmp_path) as given:
+        await given.client.call(given.address, message(properties="KEYS\x01k\x02"), b"x")
+        await given.pull()
+        given.broker.store.queues.write_out()
+        assert (tmp_path / "store" / "abort").exists()
+    names = {path.name for path in (tmp_path / "store").iterdir()}
+    assert names >= {"checkpoint", "commitlog", "config", "consumequeue", "index", "lock"}
+    assert "abort" not in names
 
 
 @pytest.mark.requirement("A068")

@@ -76,7 +76,7 @@ def lite_pull(offset: int = 0, queue_id: int = 0, suspend_ms: int = 0) -> LitePu
 # ── [OVERLOAD]: a class is full ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("C163")
+@pytest.mark.requirement("C163", "C160")
 @pytest.mark.requirement("E021")
 async def test_sends_beyond_the_bound_are_refused_and_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -256,7 +256,7 @@ async def test_a_request_that_gets_no_thread_in_time_is_swept(tmp_path: Path, mo
         assert (await given.client.call(given.address, BY_TIME)).header.offset == 0
 
 
-@pytest.mark.requirement("C161")
+@pytest.mark.requirement("C161", "C160")
 @pytest.mark.parametrize("enabled", [True, False])
 async def test_sends_behind_answers_that_nobody_reads_are_swept_after_200_ms(tmp_path: Path, enabled: bool) -> None:
     store = replace(SMALL, commit_log_file_size=8 << 20)
@@ -327,7 +327,7 @@ async def test_a_search_in_an_old_index_file_on_a_slow_disk_does_not_hold_up_sen
 # ── [PCBUSY_CLEAN_QUEUE] and [REJECTREQUEST]: the log cannot be written ──────────────────────────────────────────────
 
 
-@pytest.mark.requirement("C161")
+@pytest.mark.requirement("C161", "C160")
 async def test_sends_that_waited_while_an_append_stood_still_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,7 +366,7 @@ async def test_sends_that_waited_while_an_append_stood_still_are_refused(
         assert (await given.send()).queue_offset == 2
 
 
-@pytest.mark.requirement("C162")
+@pytest.mark.requirement("C162", "C160")
 async def test_sends_are_rejected_while_no_transient_buffer_is_free(tmp_path: Path) -> None:
     store = replace(SMALL, transient_pool=True, transient_pool_size=3)
     async with running_broker(tmp_path, store=store) as given:

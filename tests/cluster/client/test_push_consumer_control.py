@@ -1,6 +1,7 @@
 """PushConsumer against real brokers: what users and tools can ask of a running one."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,100 @@ async def test_tools_can_ask_a_running_consumer(tmp_path: Path) -> None:
             assert given.brokers["broker-a"].tables.offsets.committed(GROUP, TOPIC, 0) == 0
 
 
-@pytest.mark.requirement("A082", "C055")
+@pytest.mark.requirement("C166")
+@pytest.mark.parametrize("orderly", [False, True])
+async def test_tools_see_how_fast_a_consumer_pulls_and_consumes(tmp_path: Path, orderly: bool) -> None:
+    calls = 0
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        for number in range(12):
+            await producer.send(Message(TOPIC, b"%d" % number))
+        settings = PushConsumerSettings(orderly=orderly, suspend_current_queue=0.01)
+        consumer = PushConsumer(GROUP, given.names, settings)
+
+        @consumer.on(TOPIC)
+        async def handle(message: ReceivedMessage) -> None:
+            nonlocal calls
+            calls += 1
+            await asyncio.sleep(0.01)
+            if message.body == b"5" and message.reconsume_times == 0:
+                raise ValueError("not at first")
+
+        async with consumer, Admin(given.names) as admin:
+            await until(lambda: sum(consumer.offsets_of(TOPIC).values()) == 12)
+            status = (await admin.running_info(GROUP, consumer._instance.client_id)).status
+            assert set(status) == {TOPIC, f"%RETRY%{GROUP}"}
+            found = status[TOPIC]
+            assert found.consume_rt >= 9
+            assert found.pull_rt > 0
+            # Eleven of the twelve were consumed at their first call; in order the twelfth came again in its own queue.
+            assert found.consume_failed_messages == 1
+            ratio = found.consume_ok_tps / found.consume_failed_tps
+            assert round(ratio) == (12 if orderly else 11)
+            assert round(found.pull_tps / found.consume_failed_tps) == 12
+
+
+@pytest.mark.requirement("C168")
+async def test_a_message_says_when_its_handler_was_called(tmp_path: Path) -> None:
+    stamps: list[tuple[int, str, int]] = []
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send(Message(TOPIC, b"x", keys="k"))
+        consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True, suspend_current_queue=0.05))
+
+        @consumer.on(TOPIC)
+        async def handle(message: ReceivedMessage) -> None:
+            stamp = message.properties["CONSUME_START_TIME"]
+            stamps.append((message.consume_start_ms, stamp, message.store_timestamp))
+            if len(stamps) == 1:
+                raise ValueError("again, with properties that were read before")
+
+        async with consumer:
+            await until(lambda: len(stamps) == 2)
+    assert all(text == str(began) and began >= stored for began, text, stored in stamps)
+    assert stamps[0][0] < stamps[1][0]
+
+
+@pytest.mark.requirement("C167", "C160")
+async def test_a_consumer_logs_why_it_does_not_pull(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    release = asyncio.Event()
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send_batch([Message(TOPIC, b"x")] * 100)
+        consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(pull_threshold_for_queue=40))
+
+        @consumer.on(TOPIC)
+        async def handle(message: ReceivedMessage) -> None:
+            await release.wait()
+
+        async with consumer:
+            await until(lambda: "so do flow control" in caplog.text)
+            await asyncio.sleep(0.1)
+            release.set()
+            await until(lambda: sum(consumer.offsets_of(TOPIC).values()) == 100)
+        said = [each.getMessage() for each in caplog.records if "so do flow control" in each.getMessage()]
+        assert len(said) == 1  # and then every thousandth time
+        assert re.fullmatch(
+            r"the cached message count exceeds the threshold 40, so do flow control, minOffset=0, maxOffset=63, "
+            rf"count=64, size=0 MiB, queue=.*{TOPIC}.* group={GROUP} flowControlTimes=0",
+            said[0],
+        )
+
+
+@pytest.mark.requirement("C160")
+async def test_in_order_a_consumer_logs_that_it_waits_for_its_lock(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send(Message(TOPIC, b"x"))
+        consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True))
+        consumer.subscribe(TOPIC, lambda message: None)
+        async with consumer:
+            await until(lambda: len(consumer.assignment) == 5)
+            for process_queue in consumer._queues.in_hand.values():
+                process_queue.is_locked = False
+            await producer.send(Message(TOPIC, b"x"), queue=MessageQueue(TOPIC, "broker-a", 0))
+            await until(lambda: "pull message later because not locked in broker" in caplog.text)
+
+
+@pytest.mark.requirement("C055")
 async def test_received_messages_tell_how_far_behind_they_are(tmp_path: Path) -> None:
     lags: list[int] = []
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
