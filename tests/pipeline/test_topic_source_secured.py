@@ -57,7 +57,9 @@ def test_tls_is_spoken_when_the_options_say_so(tmp_path: Path) -> None:
     context.verify_mode = ssl.CERT_NONE
     with running_standalone(tmp_path, TLS_ONLY) as server:
         run_bounded(prepared(ClientSettings(server.name_server, tls=context)), 60)
-        assert bodies(server.name_server, tls="true") == [b"secret"]
+        assert bodies(server.name_server, tls="true", tlsInsecureTrustAnyServer="true") == [b"secret"]
+        with pytest.raises(SkyrocketError, match="the certificate is not trusted"):
+            bodies(server.name_server, tls="true")
         with pytest.raises(SkyrocketError, match="no name server answered"):
             bodies(server.name_server)
         with pytest.raises(ConfigError, match=r"TLS options name files that cannot be used.*No such file"):

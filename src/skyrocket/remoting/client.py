@@ -235,7 +235,11 @@ class RemotingClient:
         address = Address.parse(text)
         connection = Connection(address, self.router, self._turn, self, self._settings.limits, self._clock)
         opening = self._opening(connection)
-        protocol = connection if self._tls is None else TlsTransport(self._tls, connection, server_side=False)
+        protocol: asyncio.Protocol = connection
+        if self._tls is None:
+            connection.lost_before_answer = _WANTS_TLS
+        else:
+            protocol = self._over_tls(connection, address.host)
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: protocol, address.host, address.port)
         try:
             await opening
@@ -243,6 +247,15 @@ class RemotingClient:
             transport.abort()
             raise
         return connection
+
+    def _over_tls(self, connection: Connection, host: str) -> TlsTransport:
+        assert self._tls is not None
+        connection.attributes[_TLS_FAILURE] = _NO_TLS
+
+        def failed(reason: str) -> None:
+            connection.attributes[_TLS_FAILURE] = f"{reason}. {_next_step(reason, host)}"
+
+        return TlsTransport(self._tls, connection, server_side=False, server_hostname=host, on_failure=failed)
 
     def _opening(self, connection: Connection) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -267,7 +280,7 @@ class RemotingClient:
     def closed(self, connection: Connection, reason: CloseReason) -> None:
         opening = connection.attributes.pop(_OPENING, None)
         if opening is not None and not opening.done():
-            opening.set_exception(ConnectionError(reason.value))
+            opening.set_exception(ConnectionError(connection.attributes.pop(_TLS_FAILURE, reason.value)))
         self._connections.discard(connection)
         self._retired.discard(connection)
         for known in list(self._known.values()):
@@ -323,6 +336,23 @@ class RemotingClient:
 
 
 _OPENING: Final = "remoting.opening"
+_TLS_FAILURE: Final = "remoting.tls failure"
+_NO_TLS: Final = (
+    "the connection ended before TLS began: the server does not speak TLS. "
+    "Connect without it, or set the server's tls.server.mode"
+)
+_WANTS_TLS: Final = (
+    "the server closed the connection before its first answer: maybe the server wants TLS. "
+    "Connect with it (--tls, tls=… of ClientSettings); the server's log says why it was closed"
+)
+
+
+def _next_step(reason: str, host: str) -> str:
+    if "not trusted" in reason:
+        return "Name the authority that signed it (--tls-ca, tlsTrustCertPath, cafile of the ssl context)"
+    if "host name" in reason:
+        return f"Give the server a certificate that names {host}, or connect by a name that it has"
+    return "docs/guides/tls.md shows both ends"
 
 
 class _KnownAddress:

@@ -92,6 +92,7 @@ class Connection(asyncio.Protocol):
         self.opened_at = self.last_activity = clock.monotonic()
         self.closing_since: float | None = None
         self.handshake_since: float | None = None
+        self.lost_before_answer = ""  # what is said of a connection that brings nothing at all
         self._turn = turn
         self._owner = owner
         self._limits = limits
@@ -488,4 +489,6 @@ class Connection(asyncio.Protocol):
 
     def _lost_error(self, cause: BaseException | None) -> ConnectionLost:
         reason = "the connection is not open" if self._close_reason is None else self._close_reason.value
+        if self._close_reason in (CloseReason.PEER, CloseReason.ERROR) and not self.frames_received:
+            reason = self.lost_before_answer or reason
         return ConnectionLost(str(self.remote_address), reason, cause)

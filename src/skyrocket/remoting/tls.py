@@ -10,12 +10,25 @@ import tempfile
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from skyrocket.config.sections import TlsConfig
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.self_signed import self_signed
 
 _logger = logging.getLogger(__name__)
+
+
+E = TypeVar("E", bound=Enum)
+
+
+def _word(kind: type[E], text: str, key: str) -> E:
+    """TLS fails closed: a word that is not understood must not open a door."""
+    found = next((word for word in kind if word.value == text.strip().lower()), None)
+    if found is None:
+        words = ", ".join(word.value for word in kind)
+        raise ConfigError(f"{key}={text!r} is not one of {words}")
+    return found
 
 
 class TlsMode(Enum):
@@ -27,8 +40,8 @@ class TlsMode(Enum):
 
     @classmethod
     def parse(cls, text: str) -> "TlsMode":
-        """As RocketMQ: an unknown word means permissive."""
-        return next((mode for mode in cls if mode.value == text.strip().lower()), cls.PERMISSIVE)
+        """Raises ConfigError for any other word; RocketMQ takes them all for permissive."""
+        return _word(cls, text, "tls.server.mode")
 
 
 class ClientAuth(Enum):
@@ -40,8 +53,8 @@ class ClientAuth(Enum):
 
     @classmethod
     def parse(cls, text: str) -> "ClientAuth":
-        """As RocketMQ: an unknown word means none."""
-        return next((auth for auth in cls if auth.value == text.strip().lower()), cls.NONE)
+        """Raises ConfigError for any other word; RocketMQ takes them all for none."""
+        return _word(cls, text, "tls.server.need.client.auth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +77,13 @@ class ServerTlsSettings:
 
 
 def server_settings(config: TlsConfig) -> ServerTlsSettings:
-    """What a server was told."""
+    """What a server was told; raises ConfigError when it asks for certificates without the means to check them."""
+    auth = ClientAuth.parse(config.client_auth)
+    if auth is not ClientAuth.NONE and (config.test_mode or not config.verify_clients or not config.trust_cert_path):
+        raise ConfigError(
+            f"tls.server.need.client.auth={auth.value} would check nobody: it needs tls.test.mode.enable=false, "
+            "tls.server.authClient=true and tls.server.trustCertPath (the authority of the clients' certificates)"
+        )
     return ServerTlsSettings(
         mode=TlsMode.parse(config.mode),
         test_mode=config.test_mode,
@@ -72,7 +91,7 @@ def server_settings(config: TlsConfig) -> ServerTlsSettings:
         key_path=config.key_path or None,
         key_password=config.key_password or None,
         trust_cert_path=config.trust_cert_path or None,
-        client_auth=ClientAuth.parse(config.client_auth),
+        client_auth=auth,
         verify_clients=config.verify_clients,
     )
 
@@ -165,10 +184,9 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
 
 
 def _ask_for_certificates(context: ssl.SSLContext, settings: ServerTlsSettings) -> None:
+    # RocketMQ takes any certificate without these, which OpenSSL's Python interface cannot: it proves nothing anyway.
     if not settings.verify_clients or not settings.trust_cert_path:
-        # RocketMQ then takes any certificate, which OpenSSL's Python interface cannot: it proves nothing anyway.
-        _logger.warning("client certificates are not asked for: set tls.server.authClient and tls.server.trustCertPath")
-        return
+        raise ConfigError("certificates of clients need tls.server.authClient=true and tls.server.trustCertPath")
     context.load_verify_locations(settings.trust_cert_path)
     required = settings.client_auth is ClientAuth.REQUIRE
     context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.client.core.tls import tls_context
+from skyrocket.config.sections import TlsConfig
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.requests.offsets import GetMaxOffset
 from skyrocket.remoting.client import RemotingClient
-from skyrocket.remoting.errors import ConnectFailed
+from skyrocket.remoting.errors import ConnectFailed, ConnectionLost
 from skyrocket.remoting.peer import CloseReason
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.self_signed import self_signed
@@ -26,12 +28,19 @@ from skyrocket.remoting.tls import (
     TlsMode,
     client_context,
     server_context,
+    server_settings,
 )
 from tests.unit.remoting.peers import RawPeer, request, serving
 from tests.waiting import until
 
 TRUSTS_ANYONE = client_context(ClientTlsSettings())
 ASK = GetMaxOffset(topic="T", queue_id=0)
+
+
+def asked() -> Router:
+    router = Router()
+    router.register(ASK.code, lambda _, command: command.answer(0, None, {"offset": "5"}))
+    return router
 
 
 def in_mode(mode: TlsMode) -> ServerTls:
@@ -152,13 +161,14 @@ async def test_a_client_with_tls_meets_a_server_without() -> None:
 class Files:
     """A certificate and its key, in two files."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, host: str = "localhost") -> None:
         self.cert, self.key = folder / f"{name}.pem", folder / f"{name}.key"
+        self.host = host
         self.renew()
 
     def renew(self) -> bytes:
         """A new certificate; returns it as it is shown in a handshake."""
-        made = self_signed()
+        made = self_signed(self.host)
         self.cert.write_bytes(made.certificate)
         self.key.write_bytes(made.private_key)
         return ssl.PEM_cert_to_DER_cert(made.certificate.decode())
@@ -268,9 +278,58 @@ def test_files_are_needed_outside_test_mode() -> None:
 
 def test_words_of_the_settings() -> None:
     assert TlsMode.parse("Enforcing") is TlsMode.ENFORCING
-    assert TlsMode.parse("whatever") is TlsMode.PERMISSIVE
     assert ClientAuth.parse("require") is ClientAuth.REQUIRE
-    assert ClientAuth.parse("") is ClientAuth.NONE
+    with pytest.raises(
+        ConfigError, match=r"tls\.server\.mode='enforced' is not one of disabled, permissive, enforcing"
+    ):
+        TlsMode.parse("enforced")
+    with pytest.raises(ConfigError, match=r"need\.client\.auth='' is not one of none, optional, require"):
+        ClientAuth.parse("")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        TlsConfig(client_auth="require"),
+        TlsConfig(client_auth="optional", test_mode=False, trust_cert_path="ca.pem"),
+        TlsConfig(client_auth="require", test_mode=False, verify_clients=True),
+    ],
+)
+def test_certificates_that_nobody_would_check_are_an_error_at_the_start(config: TlsConfig) -> None:
+    with pytest.raises(ConfigError, match=r"need\.client\.auth=\w+ would check nobody.*authClient=true"):
+        server_settings(config)
+
+
+async def test_a_client_checks_the_host_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = Files(tmp_path, "server", "broker.example")
+    async with serving(asked(), tls=ServerTls(from_files(files))) as (server, address):
+        async with RemotingClient(tls=tls_context(files.cert)) as client:
+            assert (await client.call(str(address), ASK)).header.offset == 5, "the certificate names 127.0.0.1"
+            with pytest.raises(ConnectFailed, match=r"the host name differs .*a certificate that names localhost"):
+                await client.call(f"localhost:{address.port}", ASK)
+        await until(lambda: server.connection_count == 0)
+        assert "TLS failed peer=" in caplog.text
+
+
+async def test_a_client_checks_the_certificate(tmp_path: Path) -> None:
+    files = Files(tmp_path, "server")
+    async with serving(asked(), tls=ServerTls(from_files(files))) as (_, address):
+        async with RemotingClient(tls=tls_context()) as client:
+            with pytest.raises(ConnectFailed, match=r"the certificate is not trusted: self.signed .*--tls-ca"):
+                await client.call(str(address), ASK)
+        async with RemotingClient(tls=tls_context(insecure_trust_any_server=True)) as careless:
+            assert (await careless.call(f"localhost:{address.port}", ASK)).header.offset == 5
+
+
+async def test_both_sides_say_that_one_of_them_speaks_no_tls(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(asked(), tls=in_mode(TlsMode.ENFORCING)) as (_, address), RemotingClient() as plain:
+        with pytest.raises(ConnectionLost, match="the server wants TLS"):
+            await plain.call(str(address), ASK)
+        assert "tls.server.mode is enforcing" in caplog.text
+    async with serving(asked()) as (_, address), RemotingClient(tls=TRUSTS_ANYONE) as client:
+        with pytest.raises(ConnectFailed, match="the server does not speak TLS"):
+            await client.call(str(address), ASK)
+        assert "it speaks TLS, and tls.server.mode is disabled" in caplog.text
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl looks at the certificate")

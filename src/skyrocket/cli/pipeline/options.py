@@ -15,6 +15,7 @@ from skyrocket.cli.program.cluster import (
     NamesrvOption,
     SecretKeyOption,
     TlsCaOption,
+    TlsInsecureOption,
     TlsOption,
 )
 from skyrocket.cli.program.moments import ago_or_at
@@ -108,6 +109,7 @@ class JobClusterOptions:
     namespace: NamespaceOption = ""
     tls: TlsOption = False
     tls_ca: TlsCaOption = None
+    tls_insecure: TlsInsecureOption = False
 
     def settings(self) -> "ClientSettings":
         """For our client; raises ConfigError or WrongUse."""
@@ -122,6 +124,7 @@ class JobClusterOptions:
             "namespace": self.namespace,
             "tls": "true" if self.tls else "",
             "tlsTrustCertPath": "" if self.tls_ca is None else str(self.tls_ca),
+            "tlsInsecureTrustAnyServer": "true" if self.tls_insecure else "",
         }
         return {name: value for name, value in given.items() if value}
 

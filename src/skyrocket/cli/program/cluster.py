@@ -51,9 +51,13 @@ TlsCaOption = Annotated[
     Path | None,
     _cluster(
         "--tls-ca",
-        help="With --tls: whom to trust (PEM), whatever host names say; else the system's authorities.",
+        help="With --tls: the authorities to trust (PEM) instead of the system's.",
         show_default=False,
     ),
+]
+TlsInsecureOption = Annotated[
+    bool,
+    _cluster("--tls-insecure-trust-any-server", help="With --tls: check neither certificates nor host names."),
 ]
 
 DEFAULT_NAMESRV = "127.0.0.1:9876"
@@ -70,6 +74,7 @@ class ClusterOptions:
     namespace: NamespaceOption = ""
     tls: TlsOption = False
     tls_ca: TlsCaOption = None
+    tls_insecure: TlsInsecureOption = False
 
     def settings(self) -> "ClientSettings":
         """For clients; raises ConfigError or WrongUse."""
@@ -83,20 +88,20 @@ class ClusterOptions:
         acl = None
         if self.access_key is not None and self.secret_key is not None:
             acl = Acl(self.access_key, self.secret_key, self.security_token)
-        if self.tls_ca is not None and not self.tls:
-            raise ConfigError("--tls-ca is for encrypted connections: add --tls")
-        tls = _tls(self.tls_ca) if self.tls else None
+        if (self.tls_ca is not None or self.tls_insecure) and not self.tls:
+            option = "--tls-ca" if self.tls_ca is not None else "--tls-insecure-trust-any-server"
+            raise ConfigError(f"{option} is for encrypted connections: add --tls")
+        tls = _tls(self.tls_ca, insecure=self.tls_insecure) if self.tls else None
         return ClientSettings(self.namesrv, namespace=self.namespace, credentials=acl, tls=tls)
 
 
-def _tls(authorities: Path | None) -> ssl.SSLContext:
+def _tls(authorities: Path | None, *, insecure: bool) -> ssl.SSLContext:
+    from skyrocket.client.core.tls import tls_context
+
     try:
-        context = ssl.create_default_context(cafile=authorities)
+        return tls_context(authorities, insecure_trust_any_server=insecure)
     except OSError as error:
         raise ConfigError(f"--tls-ca {authorities} cannot be used: {error}") from None
-    # RocketMQ: brokers are called by address, certificates name the cluster; who gives its authority trusts that.
-    context.check_hostname = authorities is None
-    return context
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Final
 
 from skyrocket.client import Acl, ClientSettings
 from skyrocket.client.core.names import SEPARATOR, unwrap, wrap
+from skyrocket.client.core.tls import tls_context
 from skyrocket.pipeline.options import Options
 
 NAMESPACE: Final = "namespace"
@@ -23,6 +24,7 @@ CLUSTER_OPTIONS: Final = (
     "tlsTrustCertPath",
     "tlsCertPath",
     "tlsKeyPath",
+    "tlsInsecureTrustAnyServer",
 )
 _NAMESPACE: Final = re.compile(r"[|a-zA-Z0-9_-]+")
 
@@ -39,6 +41,7 @@ class Cluster:
     cert_path: str = ""
     key_path: str = ""
     namespace: str = ""
+    insecure_trust_any_server: bool = False
 
     def client_settings(self, instance_name: str) -> ClientSettings:
         """For our client; raises OSError when a certificate cannot be read."""
@@ -63,15 +66,12 @@ class Cluster:
         return wrap(self.namespace, full_name) == full_name
 
     def _tls_context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False  # RocketMQ: brokers are reached by address, certificates are not tied to names
-        if self.trust_cert_path:
-            context.load_verify_locations(self.trust_cert_path)
-        else:
-            context.verify_mode = ssl.CERT_NONE  # RocketMQ's default: encrypted, but nobody is checked
-        if self.cert_path:
-            context.load_cert_chain(self.cert_path, self.key_path or None)
-        return context
+        return tls_context(
+            self.trust_cert_path or None,
+            self.cert_path or None,
+            self.key_path or None,
+            insecure_trust_any_server=self.insecure_trust_any_server,
+        )
 
 
 def cluster_of(options: Options) -> Cluster:
@@ -89,6 +89,7 @@ def cluster_of(options: Options) -> Cluster:
         options.text("tlsCertPath", ""),
         options.text("tlsKeyPath", ""),
         ClientSettings(name_servers=name_servers, namespace=_namespace(options)).effective_namespace(),
+        options.flag("tlsInsecureTrustAnyServer", False),
     )
 
 
