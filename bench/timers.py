@@ -24,7 +24,7 @@ from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.config_files import timer_metrics
+from skyrocket.format.config_files.waiting_counts import TIMERS
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
@@ -48,7 +48,7 @@ class Timed:
         self.store = MessageStore(root, self.config, clock=clock)
         self.store.open()
         self.files = TimerFiles(disk, self.store.paths, self.config.timer_precision_ms, self.config.timer_log_file_size)
-        file = ConfigFile(disk, str(root / "config" / "timermetrics"), timer_metrics.decode, timer_metrics.encode)
+        file = ConfigFile(disk, str(root / "config" / "timermetrics"), TIMERS.decode, TIMERS.encode)
         counts = TimerCountTable(file, clock)
         self.service = TimerService(self.store, self.files, counts, clock, self.config)
         self.service.load()

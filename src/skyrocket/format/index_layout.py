@@ -86,13 +86,6 @@ def index_hash(text: str) -> int:
     return 0 if h == 1 << 31 else h
 
 
-def seconds_since(begin_timestamp: int, store_timestamp: int) -> int:
-    """The stored time difference, within 0 … 2^31-1."""
-    if begin_timestamp <= 0:
-        return 0
-    return min(max((store_timestamp - begin_timestamp) // 1000, 0), MAX_SECONDS)
-
-
 def overlaps(header: IndexHeader, begin: int, end: int) -> bool:
     """Whether a file may hold entries between two times."""
     first, last = header.begin_timestamp, header.end_timestamp

@@ -62,30 +62,6 @@ class UniqueKeyGenerator:
         return f"{self._prefix}{elapsed & 0xFFFFFFFF:08X}{counter:04X}"
 
 
-class UniqueKey(NamedTuple):
-    """What a client's unique key says."""
-
-    address: bytes
-    process_id: int
-    born_ms: int
-
-
-def parse_unique_key(text: str, now_ms: int) -> UniqueKey:
-    """Address, process and birth time of a key made within the last month."""
-    try:
-        raw = bytes.fromhex(text)
-    except ValueError:
-        raw = b""
-    if len(raw) not in (16, 28) or len(text) != len(raw) * 2:
-        raise DataError(f"unique key {text!r} must be 32 (IPv4) or 56 (IPv6) hexadecimal digits")
-    elapsed = int.from_bytes(raw[-6:-2], "big")
-    month_start, _ = _month_around(now_ms)
-    born = month_start + elapsed
-    if born >= now_ms:
-        born = _month_around(month_start - 1)[0] + elapsed
-    return UniqueKey(raw[:-12], int.from_bytes(raw[-12:-10], "big"), born)
-
-
 def _month_around(now_ms: int) -> tuple[int, int]:
     local = time.localtime(now_ms / 1000)
     start = time.mktime((local.tm_year, local.tm_mon, 1, 0, 0, 0, 0, 0, -1))

@@ -20,7 +20,6 @@ BATCH_ENTRY = Struct(">qiqqqhii")
 BATCH_ENTRY_SIZE = BATCH_ENTRY.size
 
 EXT_UNIT = Struct(">hqqh")  # unit size, tags code, store timestamp, bitmap length
-EXT_END = Struct(">h").pack(-1)  # the rest of an extension file is unused
 _EXT_BASE = -(1 << 63)
 _LARGEST_EXT_ADDRESS = -2147483649
 
@@ -69,11 +68,6 @@ def ext_position(tags_code: int) -> int:
     return tags_code - _EXT_BASE
 
 
-def ext_address(position: int) -> int:
-    """The tags code that points to a byte offset in the extension files."""
-    return position + _EXT_BASE
-
-
 def decode_ext_unit(buffer: bytes | memoryview, position: int) -> ExtUnit | None:
     """The unit at a position; None where the file has no (whole) unit."""
     if position + EXT_UNIT.size > len(buffer):
@@ -82,8 +76,3 @@ def decode_ext_unit(buffer: bytes | memoryview, position: int) -> ExtUnit | None
     if size != EXT_UNIT.size + bitmap_bytes or bitmap_bytes < 0 or position + size > len(buffer):
         return None
     return ExtUnit(size, tags_code, store_timestamp, bytes(buffer[position + EXT_UNIT.size : position + size]))
-
-
-def encode_ext_unit(tags_code: int, store_timestamp: int, bitmap: bytes = b"") -> bytes:
-    """A unit as stored."""
-    return EXT_UNIT.pack(EXT_UNIT.size + len(bitmap), tags_code, store_timestamp, len(bitmap)) + bitmap

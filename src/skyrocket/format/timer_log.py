@@ -69,11 +69,6 @@ class TimerLogEnd(Enum):
     DAMAGED = "damaged"
 
 
-def encode_unit(unit: TimerUnit) -> bytes:
-    """A unit as stored."""
-    return UNIT.pack(UNIT_SIZE, *unit)
-
-
 def decode_unit(buffer: Buffer, position: int = 0) -> TimerUnit | None:
     """The unit at a position; None where there is no whole and valid one."""
     if not 0 <= position <= len(buffer) - UNIT_SIZE:
@@ -102,11 +97,6 @@ def place_of_next(end: int, file_size: int) -> int:
     """Where the unit goes that follows an end of the log: there, or at the start of the next file."""
     inside = end % file_size
     return end - inside + file_size if needs_blank(file_size - inside) else end
-
-
-def last_unit_position(file_size: int) -> int:
-    """Where the last unit of a full file begins."""
-    return file_size - (file_size - BLANK_SIZE) % UNIT_SIZE - BLANK_SIZE - UNIT_SIZE
 
 
 class TimerLogWalk:

@@ -45,21 +45,10 @@ class Slot(NamedTuple):
     def is_empty(self) -> bool:
         return self.last_position == _NO_POSITION
 
-    def with_unit(self, position: int, *, deletes: bool) -> "Slot":
-        """The slot after the unit at this log position was chained to it."""
-        first = position if self.first_position == _NO_POSITION else self.first_position
-        messages = self.messages - 1 if deletes else self.messages + 1
-        return self._replace(first_position=first, last_position=position, messages=messages)
-
 
 def slot_index(time_ms: int, precision_ms: int = DEFAULT_PRECISION_MS, slots: int = WHEEL_SLOTS) -> int:
     """The place of a time on the wheel."""
     return time_ms // precision_ms % slots
-
-
-def encode_slot(slot: Slot, precision_ms: int = DEFAULT_PRECISION_MS) -> bytes:
-    """A slot as stored."""
-    return SLOT.pack(slot.time_ms // precision_ms, *slot[1:])
 
 
 def decode_slot(buffer: Buffer, index: int, precision_ms: int = DEFAULT_PRECISION_MS) -> Slot:
@@ -69,16 +58,6 @@ def decode_slot(buffer: Buffer, index: int, precision_ms: int = DEFAULT_PRECISIO
         raise DataError(f"slot {index} lies outside a timer wheel of {len(buffer)} bytes")
     time, *rest = SLOT.unpack_from(buffer, position)
     return Slot(time * precision_ms, *rest)
-
-
-def slot_of_time(buffer: Buffer, time_ms: int, precision_ms: int = DEFAULT_PRECISION_MS) -> Slot:
-    """What the wheel holds for a time: an empty slot when the stored one belongs to another round."""
-    slots = len(buffer) // SLOT_SIZE
-    if slots == 0:
-        raise DataError(f"a timer wheel of {len(buffer)} bytes has no slot")
-    slot = decode_slot(buffer, slot_index(time_ms, precision_ms, slots), precision_ms)
-    wanted_ms = time_ms // precision_ms * precision_ms
-    return slot if slot.time_ms == wanted_ms else Slot(wanted_ms)
 
 
 def used_slots(buffer: Buffer, precision_ms: int = DEFAULT_PRECISION_MS) -> Iterator[tuple[int, Slot]]:

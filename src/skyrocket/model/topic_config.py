@@ -30,14 +30,6 @@ def permission_text(permission: int) -> str:
     return "".join(letter if permission & bit else "-" for bit, letter in _LETTERS)
 
 
-def parse_permission(text: str) -> int:
-    """The opposite: `RW-` → 6; raises ValueError for anything else than such three signs."""
-    permission = sum(bit for (bit, letter), sign in zip(_LETTERS, text, strict=False) if sign == letter)
-    if permission_text(permission) != text:
-        raise ValueError(f"{text!r} is no permission; one looks like RW- or RWX")
-    return permission
-
-
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
     """One topic on one broker."""

@@ -13,9 +13,8 @@ from skyrocket.format.config_files import (
     queue_mapping,
     request_mode,
     subscription_groups,
-    timer_metrics,
     topics,
-    transaction_metrics,
+    waiting_counts,
 )
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.store_files import StoreFiles
@@ -32,8 +31,8 @@ CONFIG_FILES: dict[str, Callable[[bytes], Any]] = {
     "consumerOrderInfo.json": order_info.decode,
     "topicQueueMapping.json": queue_mapping.decode,
     "messageRequestMode.json": request_mode.decode,
-    "timermetrics": timer_metrics.decode,
-    "transactionMetrics": transaction_metrics.decode,
+    "timermetrics": waiting_counts.TIMERS.decode,
+    "transactionMetrics": waiting_counts.TRANSACTIONS.decode,
 }
 
 

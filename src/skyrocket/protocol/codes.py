@@ -302,14 +302,6 @@ class Version(IntEnum):
 OUR_VERSION = Version.V5_4_0
 
 
-def release_ordinal(major: int, minor: int, patch: int) -> int:
-    """The ordinal of release 4.x.y or 5.x.y; its SNAPSHOT is one less."""
-    assert major in (4, 5)
-    assert 0 <= minor <= 9
-    assert 0 <= patch <= 9
-    return 213 + 200 * (major - 4) + 20 * minor + 2 * patch
-
-
 def version_name(ordinal: int) -> str:
     """An ordinal as the tools print it: 493 → `V5_4_0`."""
     if ordinal >= Version.HIGHER_VERSION:

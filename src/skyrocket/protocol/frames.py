@@ -6,7 +6,6 @@
 grows with what has really come, so a peer that only announces much costs nothing.
 """
 
-from collections.abc import Sequence
 from struct import Struct
 
 from skyrocket.protocol import header_binary, header_json
@@ -142,11 +141,6 @@ def encode(command: RemotingCommand) -> bytes:
     body = command.body
     head = encode_head(command, len(body))
     return b"".join((head, body)) if body else head
-
-
-def encode_parts(command: RemotingCommand, body: Sequence[Body]) -> list[Body]:
-    """The frame in pieces, for a body that should not be copied once more; the command's own body is not looked at."""
-    return [encode_head(command, sum(map(len, body))), *body]
 
 
 def encode_head(command: RemotingCommand, body_size: int) -> bytes:

@@ -60,11 +60,6 @@ class MovableClock:
     def monotonic(self) -> float:
         return time.monotonic() + self._moved_ms / 1000
 
-    @property
-    def moved_ms(self) -> int:
-        """How far ahead of the machine's clock it is."""
-        return self._moved_ms
-
     def from_file_ms(self, real_ms: int) -> int:
         """What this clock showed when the kernel gave a file this time."""
         at = bisect.bisect_right(self._moves, (real_ms, 1 << 62))

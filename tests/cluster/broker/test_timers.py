@@ -11,7 +11,7 @@ import pytest
 from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
-from skyrocket.format.config_files import timer_metrics
+from skyrocket.format.config_files.waiting_counts import TIMERS
 from skyrocket.format.record import decode_records
 from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
 from skyrocket.model.message import StoredMessage
@@ -247,7 +247,7 @@ async def test_slaves_and_operators_are_told_how_the_timer_stands(tmp_path: Path
         assert len(reply.body) == 56
         assert decode_timer_checkpoint(bytes(reply.body)).log_flushed_position == 52
         reply = await given.client.call(given.address, GetTimerMetrics())
-        assert timer_metrics.decode(bytes(reply.body)).topics[TOPIC].count == 1
+        assert TIMERS.decode(bytes(reply.body)).topics[TOPIC].count == 1
         rows = given.broker.feature(StatisticsFeature).runtime_info.table()
         assert (rows["timerCongestNum"], rows["timerOffsetBehind"], rows["timerReadBehind"]) == ("1", "0", "0")
         names = {metric.name for metric in given.broker.feature(TimerFeature).metrics()}

@@ -15,7 +15,6 @@ from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect, dumps, loads
 from skyrocket.fastjson.bean import WrongShape
 from skyrocket.format.config_files import (
-    broadcast_offsets,
     consumer_filters,
     consumer_offsets,
     delay_offsets,
@@ -24,23 +23,19 @@ from skyrocket.format.config_files import (
     queue_mapping,
     request_mode,
     subscription_groups,
-    timer_metrics,
     topics,
-    transaction_metrics,
 )
-from skyrocket.format.config_files.bloom_filter import BloomFilter, murmur3_first_half
 from skyrocket.format.config_files.consumer_filters import BloomPositions, ConsumerFilter, ConsumerFilters, TopicFilters
 from skyrocket.format.config_files.consumer_offsets import ConsumerOffsets, offset_key, split_offset_key
 from skyrocket.format.config_files.delay_offsets import DelayOffsets
-from skyrocket.format.config_files.metric import Metric
 from skyrocket.format.config_files.order_info import OrderInfo, OrderInfos
 from skyrocket.format.config_files.queue_mapping import MappingItem, QueueMappings, TopicQueueMapping
 from skyrocket.format.config_files.request_mode import POP, PULL, RequestMode
 from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
 from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files.waiting_counts import TIMERS, TRANSACTIONS, Metric
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
-from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import (
     EXPONENTIAL,
     CustomizedRetry,
@@ -56,7 +51,6 @@ from skyrocket.model.topic_config import (
     PERM_WRITE,
     TopicConfig,
     is_valid_permission,
-    parse_permission,
     permission_text,
 )
 from tests.golden_store import GOLDEN, GoldenStore
@@ -70,9 +64,8 @@ FILES: dict[str, Any] = {
     "delayOffset.json": delay_offsets,
     "consumerOrderInfo.json": order_info,
     "messageRequestMode.json": request_mode,
-    "offsets.json": broadcast_offsets,
-    "timermetrics": timer_metrics,
-    "transactionMetrics": transaction_metrics,
+    "timermetrics": TIMERS,
+    "transactionMetrics": TRANSACTIONS,
     "kvConfig.json": kv_config,
 }
 ONE_LINE = {"timermetrics", "transactionMetrics", "kvConfig.json"}
@@ -94,7 +87,7 @@ def golden_files_of(pattern: str) -> list[Path]:
     return sorted(path for path in GOLDEN.glob(pattern) if path.is_file() and path.name not in NOT_JSON)
 
 
-EVERY_FILE = golden_files_of("*/*/config/*") + golden_files_of("*/*/client/**/*") + golden_files_of("*/*/namesrv/*")
+EVERY_FILE = golden_files_of("*/*/config/*") + golden_files_of("*/*/namesrv/*")
 
 
 def golden(version: str, name: str, store: str = "clean") -> bytes:
@@ -129,7 +122,7 @@ def test_the_golden_files_show_every_kind_of_file_but_static_topics() -> None:
 
 
 def test_the_layout_alone_is_byte_identical_too() -> None:
-    for path in EVERY_FILE:
+    for path in [*EVERY_FILE, *golden_files_of("*/*/client/**/*")]:
         if path.name.removesuffix(".bak") not in ONE_LINE:
             assert dumps(loads(path.read_bytes()), dialect_of(path)) == path.read_bytes()
 
@@ -165,24 +158,16 @@ def test_delay_offsets_are_a_map_of_level_to_offset() -> None:
 
 
 @pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
-def test_bloom_positions_are_those_of_rocketmq(version: str) -> None:
+def test_a_filter_whose_group_is_gone_is_dead(version: str) -> None:
     content = consumer_filters.decode(golden(version, "consumerFilter.json"))
     stored = content.topics["TopicFilter"].groups["GroupFilter"]
-    assert stored.bloom == consumer_filters.bloom_positions(BloomFilter(), "GroupFilter", "TopicFilter")
     assert stored.is_dead
-    assert content.fits(BloomFilter())
-    assert not content.fits(BloomFilter(expected_consumers=64))
-
-
-@pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
-def test_broadcast_offsets_are_a_map_of_queue_to_offset(version: str) -> None:
-    (path,) = (p for p in golden_files_of(f"{version}/clean/client/**/*.json"))
-    content = broadcast_offsets.decode(path.read_bytes())
-    assert content.offsets == {MessageQueue("TopicBroadcast", "broker-a", n): 20 for n in range(3)}
+    assert stored.bloom is not None
+    assert (stored.bloom.bits, len(stored.bloom.positions)) == (112, 3)
 
 
 def test_transaction_counts_may_be_below_zero() -> None:
-    content = transaction_metrics.decode(golden("5.4.0", "transactionMetrics"))
+    content = TRANSACTIONS.decode(golden("5.4.0", "transactionMetrics"))
     assert content.topics == {"TopicTx": Metric(-36, 1794794145223)}
 
 
@@ -248,11 +233,6 @@ def test_quoted_queue_numbers_are_read() -> None:
     assert consumer_offsets.decode(b'{"offsetTable":{"T@G":{"0":12,"1":"7"}}}').offsets == {"T@G": {0: 12, 1: 7}}
 
 
-def test_an_object_key_within_quotes_is_read() -> None:
-    data = b'{"offsetTable":{"{\\"brokerName\\":\\"b\\",\\"queueId\\":1,\\"topic\\":\\"t\\"}":5}}'
-    assert broadcast_offsets.decode(data).offsets == {MessageQueue("t", "b", 1): 5}
-
-
 @pytest.mark.parametrize("dialect", Dialect)
 def test_unknown_fields_are_kept_and_written_back_in_their_place(dialect: Dialect) -> None:
     data = b'{"aNew":{0:[1]},"dataVersion":{"zNew":1},"topicConfigTable":{"T":{"nNew":"x","topicName":"T"}}}'
@@ -282,7 +262,6 @@ def test_a_live_filter_is_not_dead() -> None:
     content = ConsumerFilters({"t": TopicFilters("t", {"g": live})})
     written: Any = loads(consumer_filters.encode(content, Dialect.V5_4))
     assert written["filterDataByTopic"]["t"]["groupFilterData"]["g"]["dead"] is False
-    assert not content.fits(BloomFilter())
 
 
 def test_offsets_in_hand_are_stored_as_distances_from_the_first() -> None:
@@ -402,9 +381,6 @@ def test_a_wrong_value_is_told_with_the_way_to_it(data: str, message: str) -> No
         (consumer_offsets, b'{"offsetTable":{"T@G":{"x":1}}}'),
         (consumer_offsets, b'{"groupTopicMap":{"G":[{}]}}'),
         (consumer_offsets, b'{"groupTopicMap":{"G":1}}'),
-        (broadcast_offsets, b'{"offsetTable":{"x":1}}'),
-        (broadcast_offsets, b'{"offsetTable":{{"topic":"t"}:1}}'),
-        (broadcast_offsets, b'{"offsetTable":{7:1}}'),
         (order_info, b'{"table":{"T@G":{0:{"o":7}}}}'),
     ],
 )
@@ -466,9 +442,6 @@ CONTENTS = st.one_of(
             ),
         ),
     ).map(lambda content: (consumer_filters, content)),
-    st.builds(broadcast_offsets.BroadcastOffsets, st.dictionaries(st.builds(MessageQueue, NAMES, NAMES, I64), I64)).map(
-        lambda content: (broadcast_offsets, content)
-    ),
 )
 
 
@@ -496,14 +469,7 @@ def test_a_change_counts_up_and_takes_the_time() -> None:
 @pytest.mark.parametrize(("permission", "text"), [(0, "---"), (4, "R--"), (2, "-W-"), (6, "RW-"), (7, "RWX")])
 def test_permissions_as_text(permission: int, text: str) -> None:
     assert permission_text(permission) == text
-    assert parse_permission(text) == permission
     assert is_valid_permission(permission)
-
-
-@pytest.mark.parametrize("text", ["", "RW", "WR-", "RW-X", "6"])
-def test_other_text_is_no_permission(text: str) -> None:
-    with pytest.raises(ValueError, match="is no permission"):
-        parse_permission(text)
 
 
 def test_permission_bits() -> None:
@@ -535,21 +501,3 @@ def test_retry_delays() -> None:
     assert [GroupRetryPolicy(EXPONENTIAL).next_delay_ms(n) for n in (-1, 0, 1, 99)] == [5000, 5000, 10_000, 7_200_000]
     assert CustomizedRetry((5,)).next_delay_ms(0) == 5
     assert CustomizedRetry(()).next_delay_ms(0) == 10_000
-
-
-def test_the_bloom_filter_of_rocketmq_has_three_functions_and_112_bits() -> None:
-    assert (BloomFilter().functions, BloomFilter().bits) == (3, 112)
-
-
-@pytest.mark.parametrize(
-    ("data", "first_half"),
-    [
-        (b"", 0),
-        (b"hello", 0xCBD8A7B341BD9B02),
-        (b"hello, world", 0x342FAC623A5EBC8E),
-        (b"19 Jan 2038 at 3:14:07 AM", 0xB89E5988B737AFFC),
-        (b"The quick brown fox jumps over the lazy dog.", 0xCD99481F9EE902C9),
-    ],
-)
-def test_murmur3_matches_published_values(data: bytes, first_half: int) -> None:
-    assert murmur3_first_half(data) == first_half

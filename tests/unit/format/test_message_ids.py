@@ -15,10 +15,9 @@ from skyrocket.format.message_id import (
     offset_message_id,
     parse_host,
     parse_offset_message_id,
-    parse_unique_key,
 )
 from skyrocket.model.message import Host
-from tests.golden_store import GoldenStore, Line
+from tests.golden_store import Line
 from tests.unit.format.samples import HOSTS, I64
 
 LOCAL = bytes([10, 0, 0, 2])
@@ -80,24 +79,18 @@ def test_an_offset_id_comes_back(host: Host, physical_offset: int) -> None:
 def test_other_texts_are_no_ids(text: str) -> None:
     with pytest.raises(DataError, match="hexadecimal digits"):
         parse_offset_message_id(text)
-    with pytest.raises(DataError, match="hexadecimal digits"):
-        parse_unique_key(text, 0)
 
 
 @given(st.text(max_size=60))
 def test_random_texts_are_no_ids(text: str) -> None:
     with pytest.raises(DataError):
         parse_offset_message_id(text)
-    with pytest.raises(DataError):
-        parse_unique_key(text, 1_700_000_000_000)
 
 
-def test_blanks_between_the_digits_make_no_key() -> None:
+def test_blanks_between_the_digits_make_no_id() -> None:
     spaced = "0A00000200002A9F 00000000000000BB"
     with pytest.raises(DataError):
         parse_offset_message_id(spaced)
-    with pytest.raises(DataError):
-        parse_unique_key(spaced, 0)
 
 
 @pytest.mark.usefixtures("utc")
@@ -133,29 +126,6 @@ def test_a_clock_that_steps_back_a_little_counts_as_the_start_of_the_month() -> 
     keys.next(january)
     assert int(keys.next(january - 999_999)[20:28], 16) == 0
     assert int(keys.next(january - HOUR_MS)[20:28], 16) == january - HOUR_MS - utc_ms(2026, 12, 1)
-
-
-@pytest.mark.usefixtures("utc")
-@pytest.mark.parametrize("address", [LOCAL, bytes.fromhex("FD000000000000000000000000000002")], ids=["ipv4", "ipv6"])
-def test_a_unique_key_tells_who_made_it_and_when(address: bytes) -> None:
-    born = utc_ms(2026, 10, 31, 23)
-    key = UniqueKeyGenerator(address, process_id=70_000).next(born)
-    for now in (born + 1, utc_ms(2026, 11, 1), utc_ms(2026, 11, 30)):
-        assert parse_unique_key(key, now) == (address, 70_000 & 0xFFFF, born)
-
-
-@pytest.mark.usefixtures("utc")
-@pytest.mark.parametrize("golden", [GoldenStore(v, "clean") for v in ("4.9.7", "5.4.0")], indirect=True, ids=str)
-def test_the_unique_keys_of_java_clients_tell_when_their_message_was_born(golden_lines: list[Line]) -> None:
-    checked = 0
-    for line in golden_lines:
-        key = line.get("uniqKey") or ""
-        if len(key) == 56 and line["reconsumeTimes"] == 0 and line["topic"].startswith("Topic"):
-            told = parse_unique_key(key, line["storeTimestamp"] + 1)
-            assert told.address.hex().startswith("fd")
-            assert abs(told.born_ms - line["bornTimestamp"]) < 5000
-            checked += 1
-    assert checked > 1000
 
 
 @given(HOSTS.filter(lambda host: not host.address.startswith(bytes(10) + b"\xff\xff")))

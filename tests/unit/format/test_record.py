@@ -168,9 +168,9 @@ def test_v2_records_occur_exactly_for_topics_that_one_length_byte_cannot_hold(
         assert any(line["magic"] == "V2" for line in messages)
 
 
-def test_the_digits_of_a_record_crc_stand_least_significant_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skyrocket.format.record.checksum", lambda _data: 584690009)
-    assert record_crc_property(bytes(100)) == b"__CRC32#\x019000964850\x02"
+def test_the_digits_of_a_record_crc_stand_least_significant_first() -> None:
+    assert checksum(bytes(80)) == 237181158
+    assert record_crc_property(bytes(100)) == b"__CRC32#\x018511817320\x02"
 
 
 def test_a_record_crc_replaces_the_one_that_a_message_brought() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.errors import DataError
+from skyrocket.format import timer_log
 from skyrocket.format.timer_checkpoint import (
     MOST_BEGUN,
     SIZE,
@@ -26,22 +27,17 @@ from skyrocket.format.timer_log import (
     TimerUnit,
     decode_unit,
     encode_blank,
-    encode_unit,
-    last_unit_position,
-    needs_blank,
 )
 from skyrocket.format.timer_wheel import (
+    SLOT,
     SLOT_SIZE,
     WHEEL_SIZE,
-    WHEEL_SLOTS,
     Slot,
     decode_slot,
-    encode_slot,
     parked_time_ms,
     parking,
     roll_window_slots,
     slot_index,
-    slot_of_time,
     used_slots,
 )
 from skyrocket.model.data_version import DataVersion
@@ -58,6 +54,14 @@ I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 UNITS = st.builds(TimerUnit, I64, st.integers(1, 15), I64, I32, I64, I32, I32, I64)
 
 UNIT = TimerUnit(-1, MAGIC_DEFAULT, 1_700_000_000_000, 3000, 6947, 380, 1148717942)
+
+
+def encode_unit(unit: TimerUnit) -> bytes:
+    return timer_log.UNIT.pack(UNIT_SIZE, *unit)
+
+
+def encode_slot(slot: Slot) -> bytes:
+    return SLOT.pack(slot.time_ms // 1000, *slot[1:])
 
 
 def lines_of(golden: GoldenStore, kind: str) -> list[Line]:
@@ -106,25 +110,8 @@ def test_golden_timer_log_files_are_written_byte_for_byte(golden: GoldenStore, g
         assert written.ljust(len(data), b"\0") == data
 
 
-@EVERY_TIMER_STORE
-def test_the_last_unit_of_a_full_golden_file_is_where_the_formula_says(golden: GoldenStore) -> None:
-    for line in lines_of(golden, "blank"):
-        last = max(unit["position"] for unit in lines_of(golden, "unit") if unit["position"] < line["position"])
-        assert last % TIMER_LOG_FILE_SIZE == last_unit_position(TIMER_LOG_FILE_SIZE)
-        assert line["size"] == UNIT_SIZE, "these blanks are as long as a unit: only the magic tells"
-
-
 def test_a_unit_has_52_bytes_and_a_blank_16() -> None:
     assert (UNIT_SIZE, BLANK_SIZE) == (52, 16)
-    assert last_unit_position(100 << 20) == 104_857_532
-
-
-@given(st.integers(UNIT_SIZE + BLANK_SIZE, 5000))
-def test_the_last_unit_is_the_last_that_leaves_room_for_a_blank(file_size: int) -> None:
-    position = 0
-    while not needs_blank(file_size - position):
-        position += UNIT_SIZE
-    assert last_unit_position(file_size) == position - UNIT_SIZE
 
 
 @given(UNITS)
@@ -184,7 +171,7 @@ def test_there_is_no_unit_outside_the_buffer() -> None:
 
 
 @EVERY_TIMER_STORE
-def test_every_slot_of_a_golden_wheel_is_read_found_by_its_time_and_written(golden: GoldenStore) -> None:
+def test_every_slot_of_a_golden_wheel_is_read_and_written(golden: GoldenStore) -> None:
     wheel = wheel_of(golden)
     assert len(wheel) == WHEEL_SIZE
     slots = list(used_slots(wheel))
@@ -194,10 +181,7 @@ def test_every_slot_of_a_golden_wheel_is_read_found_by_its_time_and_written(gold
     ]
     for index, slot in slots:
         assert slot_index(slot.time_ms) == index
-        assert slot_of_time(wheel, slot.time_ms) == slot
         assert encode_slot(slot) == wheel[index * SLOT_SIZE : (index + 1) * SLOT_SIZE]
-        other_round_ms = slot.time_ms + WHEEL_SLOTS * 1000
-        assert slot_of_time(wheel, other_round_ms) == Slot(other_round_ms)
 
 
 @EVERY_TIMER_STORE
@@ -207,7 +191,9 @@ def test_chaining_the_units_of_a_golden_log_gives_its_wheel(golden: GoldenStore)
         unit = unit_of(line)
         slot = slots.get(unit.slot_time_ms, Slot(unit.slot_time_ms))
         assert unit.previous == slot.last_position
-        slots[unit.slot_time_ms] = slot.with_unit(line["position"], deletes=unit.deletes)
+        first = line["position"] if slot.is_empty else slot.first_position
+        messages = slot.messages + (-1 if unit.deletes else 1)
+        slots[unit.slot_time_ms] = Slot(unit.slot_time_ms, first, line["position"], messages)
     stored = {line["timeMs"]: (line["firstPos"], line["lastPos"], line["num"]) for line in lines_of(golden, "slot")}
     assert {time_ms: slot[1:4] for time_ms, slot in slots.items()} == stored
 
@@ -269,12 +255,7 @@ def test_a_roll_window_out_of_bounds_becomes_the_largest(setting: int, slots: in
 def test_a_fresh_wheel_has_only_empty_slots() -> None:
     wheel = bytes(SLOT_SIZE * 8)
     assert list(used_slots(wheel)) == []
-    assert slot_of_time(wheel, 5000).is_empty
-    assert not Slot(5000).with_unit(0, deletes=False).is_empty
-
-
-def test_a_cancel_takes_one_away() -> None:
-    assert Slot(5000).with_unit(52, deletes=True) == Slot(5000, 52, 52, -1)
+    assert decode_slot(wheel, 5) == Slot(0, 0, 0)
 
 
 @given(st.integers(0, 1 << 40), I64, I64, I32, I32)
@@ -286,8 +267,6 @@ def test_a_slot_is_read_back_as_it_was_written(time: int, first: int, last: int,
 def test_a_wheel_that_is_cut_off_is_refused() -> None:
     with pytest.raises(DataError, match="slot 1 lies outside"):
         decode_slot(bytes(SLOT_SIZE * 2 - 1), 1)
-    with pytest.raises(DataError, match="no slot"):
-        slot_of_time(b"", 1000)
     with pytest.raises(DataError):
         decode_slot(bytes(SLOT_SIZE), -1)
 

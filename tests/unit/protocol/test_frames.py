@@ -131,14 +131,6 @@ def test_a_dripping_peer_costs_no_more_than_its_frame() -> None:
     assert peaks[-1] < most
 
 
-def test_parts_are_the_frame_in_pieces() -> None:
-    command = RemotingCommand(0, 1, 1, {"maxOffset": "7"})
-    parts = frames.encode_parts(command, [b"one", memoryview(b"two")])
-    command.body = b"onetwo"
-    assert b"".join(parts) == frames.encode(command)
-    assert parts[1:] == [b"one", b"two"]
-
-
 def test_a_command_that_does_not_fit_is_our_error() -> None:
     with pytest.raises(CommandTooLarge):
         frames.encode(RemotingCommand(310, body=bytes(MAX_FRAME_SIZE)))

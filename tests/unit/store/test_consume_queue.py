@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.format.java_hash import java_hash
-from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE, PREFILL_ENTRY, PREFILL_SIZE, ext_address
+from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE, PREFILL_ENTRY, PREFILL_SIZE
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.entry_files import EntryFiles
 from skyrocket.store.handle_cache import HandleCache
@@ -100,7 +100,7 @@ def test_an_entry_that_differs_from_the_log_is_mended(tmp_path: Path, written: b
 @pytest.mark.requirement("C102")
 def test_the_address_of_an_extension_unit_is_left_alone(tmp_path: Path) -> None:
     queue = queue_at(tmp_path)
-    address = ext_address(40)
+    address = -(1 << 63) + 40  # byte 40 of the extension files
     queue.append(0, 100, address, 0, 0, 1)
     queue.append(0, 100, 77, 0, 0, 1)
     entry = queue.entry(0)

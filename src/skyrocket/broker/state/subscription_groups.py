@@ -170,13 +170,6 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
             raise SystemFailure(f"java.lang.RuntimeException: {failure.remark}") from None
         return replace(group, attributes=attributes)
 
-    def disable(self, group: str) -> None:
-        """Let a group consume no more until an operator says otherwise."""
-        found = self._groups.get(group)
-        if found is not None and found.may_consume:
-            self._groups[group] = replace(found, may_consume=False)
-            self._changed()
-
     def delete(self, group: str) -> SubscriptionGroup | None:
         """Forget a group and what was forbidden to it; None when there was none."""
         removed = self._groups.pop(group, None)

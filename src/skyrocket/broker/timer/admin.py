@@ -3,7 +3,7 @@
 from typing import Final
 
 from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.format.config_files import timer_metrics
+from skyrocket.format.config_files.waiting_counts import TIMERS
 from skyrocket.format.timer_checkpoint import WIRE_SIZE, encode_timer_checkpoint
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -42,7 +42,7 @@ class TimerAdminProcessor:
         """How many messages of each topic wait for their time."""
         if self._files is None:
             raise SystemFailure("The timer message store is null")
-        return timer_metrics.encode(self._counts.content())
+        return TIMERS.encode(self._counts.content())
 
     def switch_engine(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """Agree to the engine of files, the only one."""

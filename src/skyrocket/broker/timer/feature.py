@@ -13,7 +13,7 @@ from skyrocket.broker.timer.recall import RecallProcessor
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import PendingTimer, TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.format.config_files import timer_metrics
+from skyrocket.format.config_files.waiting_counts import TIMERS
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers
@@ -36,7 +36,7 @@ class TimerFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         store, clock, config = parts.store, parts.clock, parts.store.config
         path = str(Path(store.paths.config) / "timermetrics")
-        self.counts = TimerCountTable(ConfigFile(parts.disk, path, timer_metrics.decode, timer_metrics.encode), clock)
+        self.counts = TimerCountTable(ConfigFile(parts.disk, path, TIMERS.decode, TIMERS.encode), clock)
         files: TimerFiles | None = None
         self.service: TimerService | None = None
         if config.timer_wheel:

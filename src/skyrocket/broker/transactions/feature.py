@@ -9,9 +9,8 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.transactions.end_transaction import EndTransactionProcessor
 from skyrocket.broker.transactions.open_transactions import OpenTransactionProcessor
 from skyrocket.broker.transactions.transaction_check import TransactionCheck
-from skyrocket.broker.transactions.transaction_counts import TransactionCountTable
-from skyrocket.broker.transactions.transaction_log import TransactionLog
-from skyrocket.format.config_files import transaction_metrics
+from skyrocket.broker.transactions.transaction_log import TransactionCountTable, TransactionLog
+from skyrocket.format.config_files.waiting_counts import TRANSACTIONS
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.errors import NoPermission
 from skyrocket.remoting.services import Work
@@ -35,7 +34,7 @@ class TransactionsFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         store, tables, config, clock = parts.store, parts.tables, parts.config, parts.clock
         path = str(Path(store.paths.config) / "transactionMetrics")
-        file = ConfigFile(parts.disk, path, transaction_metrics.decode, transaction_metrics.encode)
+        file = ConfigFile(parts.disk, path, TRANSACTIONS.decode, TRANSACTIONS.encode)
         self.counts = TransactionCountTable(file, clock)
         self.log = TransactionLog(store, tables, self.counts, parts.rules, config, parts.identity.store_host, clock)
         self.check = TransactionCheck(self.log, store, tables.producers, self.counts, config, parts.identity, clock)

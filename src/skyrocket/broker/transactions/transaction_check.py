@@ -19,8 +19,7 @@ from typing import Final
 from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.transactions.half_message import HalfMessage, question
-from skyrocket.broker.transactions.transaction_counts import TransactionCountTable
-from skyrocket.broker.transactions.transaction_log import PutRefused, TransactionLog
+from skyrocket.broker.transactions.transaction_log import PutRefused, TransactionCountTable, TransactionLog
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import DataError, StoreError

@@ -19,12 +19,13 @@ from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.broker.state.tables import Tables
+from skyrocket.broker.state.waiting_counts import WaitingCountTable
 from skyrocket.broker.transactions.half_message import HALF_QUEUE, HalfMessage, read_half
-from skyrocket.broker.transactions.transaction_counts import TransactionCountTable
 from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
+from skyrocket.format.config_files.waiting_counts import TransactionMetrics
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.queue_entry import ENTRY, PREFILL_SIZE
 from skyrocket.format.record import decode_record, pack_host
@@ -87,6 +88,12 @@ class OpenPage(NamedTuple):
 class _Ended(NamedTuple):
     decision: Decision | None  # None: it stands in the log that it has ended, not how
     key: bytes  # of one with several copies, else empty
+
+
+class TransactionCountTable(WaitingCountTable[TransactionMetrics]):
+    """Halves that wait for their end, as `transactionMetrics` keeps it."""
+
+    content_class = TransactionMetrics
 
 
 class TransactionLog:

@@ -7,7 +7,7 @@ tells, by the ids of its messages. So nothing is ever sent again by this produce
 from typing import Final, NamedTuple
 
 from skyrocket.client.consumer.puller import PULL_CODES
-from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at
+from skyrocket.client.consumer.start_position import max_offset, offset_at
 from skyrocket.client.core.errors import BrokerAbsent, ClientError, NoRoute, SendFailed
 from skyrocket.client.core.message import Message, ReceivedMessage, decode_messages
 from skyrocket.client.core.names import wrap
@@ -66,10 +66,6 @@ class ReadBackProducer(Producer):
     async def end_of(self, queue: MessageQueue) -> int:
         """The offset of the next message."""
         return await max_offset(self._instance, queue._replace(topic=self._topic(queue.topic)))
-
-    async def begin_of(self, queue: MessageQueue) -> int:
-        """The offset of the first message that is still there."""
-        return await min_offset(self._instance, queue._replace(topic=self._topic(queue.topic)))
 
     async def offset_at(self, queue: MessageQueue, moment_ms: int) -> int:
         """The first message stored at or after a moment."""

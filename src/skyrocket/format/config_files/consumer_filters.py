@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
 from skyrocket.fastjson.bean import FLAG, TEXT_KEY, Field, bean, map_of
-from skyrocket.format.config_files.bloom_filter import BloomFilter
+from skyrocket.format.config_files.json_file import JsonFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +58,6 @@ class ConsumerFilters:
     topics: Annotated[dict[str, TopicFilters], "filterDataByTopic"] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def fits(self, bloom_filter: BloomFilter) -> bool:
-        """Whether all positions were made for this filter; RocketMQ discards everything otherwise."""
-        filters = (entry for topic in self.topics.values() for entry in topic.groups.values())
-        return all(entry.bloom is not None and entry.bloom.bits == bloom_filter.bits for entry in filters)
 
-
-_CONSUMER_FILTERS = bean(ConsumerFilters)
-
-
-def bloom_positions(bloom_filter: BloomFilter, group: str, topic: str) -> BloomPositions:
-    """What a new filter of a group stores."""
-    return BloomPositions(bloom_filter.bits, bloom_filter.positions(group, topic))
-
-
-def decode(data: bytes) -> ConsumerFilters:
-    """The content of the file; raises DataError where it is not."""
-    return _CONSUMER_FILTERS.read(loads(data))
-
-
-def encode(filters: ConsumerFilters, dialect: Dialect) -> bytes:
-    """The bytes of the file."""
-    return dumps(_CONSUMER_FILTERS.write(filters, dialect), dialect)
+_FILE = JsonFile(ConsumerFilters)
+decode, encode = _FILE.decode, _FILE.encode

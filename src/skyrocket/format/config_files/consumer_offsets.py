@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import SINCE_5, bean
+from skyrocket.fastjson import Dialect
+from skyrocket.fastjson.bean import SINCE_5
+from skyrocket.format.config_files.json_file import JsonFile
 from skyrocket.model.data_version import DataVersion
 
 _SEPARATOR = "@"
@@ -26,7 +27,8 @@ class ConsumerOffsets:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_CONSUMER_OFFSETS = bean(ConsumerOffsets)
+_FILE = JsonFile(ConsumerOffsets)
+decode = _FILE.decode
 
 
 def offset_key(topic: str, group: str) -> str:
@@ -53,12 +55,7 @@ def topics_by_group(keys: Iterable[str], like: Mapping[str, list[str]]) -> dict[
     return ordered
 
 
-def decode(data: bytes) -> ConsumerOffsets:
-    """The content of the file; raises DataError where it is not."""
-    return _CONSUMER_OFFSETS.read(loads(data))
-
-
 def encode(offsets: ConsumerOffsets, dialect: Dialect) -> bytes:
     """The bytes of the file."""
     repeated = {} if dialect is Dialect.V4_9 else topics_by_group(offsets.offsets, offsets.topics_of_group)
-    return dumps(_CONSUMER_OFFSETS.write(replace(offsets, topics_of_group=repeated), dialect), dialect)
+    return _FILE.encode(replace(offsets, topics_of_group=repeated), dialect)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import SINCE_5, bean
+from skyrocket.fastjson.bean import SINCE_5
+from skyrocket.format.config_files.json_file import JsonFile
 from skyrocket.model.data_version import DataVersion
 
 
@@ -18,14 +18,5 @@ class DelayOffsets:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_DELAY_OFFSETS = bean(DelayOffsets)
-
-
-def decode(data: bytes) -> DelayOffsets:
-    """The content of the file; raises DataError where it is not."""
-    return _DELAY_OFFSETS.read(loads(data))
-
-
-def encode(offsets: DelayOffsets, dialect: Dialect) -> bytes:
-    """The bytes of the file."""
-    return dumps(_DELAY_OFFSETS.write(offsets, dialect), dialect)
+_FILE = JsonFile(DelayOffsets)
+decode, encode = _FILE.decode, _FILE.encode

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import bean
+from skyrocket.format.config_files.json_file import JsonFile
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
@@ -18,14 +17,5 @@ class KvConfig:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_KV_CONFIG = bean(KvConfig)
-
-
-def decode(data: bytes) -> KvConfig:
-    """The content of the file; raises DataError where it is not."""
-    return _KV_CONFIG.read(loads(data))
-
-
-def encode(config: KvConfig) -> bytes:
-    """The bytes of the file: one line in every version."""
-    return dumps(_KV_CONFIG.write(config, Dialect.COMPACT))
+_FILE = JsonFile(KvConfig)
+decode, encode = _FILE.decode, _FILE.encode

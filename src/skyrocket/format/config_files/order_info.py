@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, Json, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, Kind, bean, list_of
+from skyrocket.fastjson import Dialect, Json
+from skyrocket.fastjson.bean import INTEGER, Kind, list_of
+from skyrocket.format.config_files.json_file import JsonFile
 
 
 def _absolute(value: Json) -> list[int]:
@@ -41,14 +42,5 @@ class OrderInfos:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_ORDER_INFOS = bean(OrderInfos)
-
-
-def decode(data: bytes) -> OrderInfos:
-    """The content of the file; raises DataError where it is not."""
-    return _ORDER_INFOS.read(loads(data))
-
-
-def encode(infos: OrderInfos, dialect: Dialect) -> bytes:
-    """The bytes of the file."""
-    return dumps(_ORDER_INFOS.write(infos, dialect), dialect)
+_FILE = JsonFile(OrderInfos)
+decode, encode = _FILE.decode, _FILE.encode

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import bean
+from skyrocket.format.config_files.json_file import JsonFile
 from skyrocket.model.data_version import DataVersion
 
 
@@ -48,14 +47,5 @@ class QueueMappings:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_QUEUE_MAPPINGS = bean(QueueMappings)
-
-
-def decode(data: bytes) -> QueueMappings:
-    """The content of the file; raises DataError where it is not."""
-    return _QUEUE_MAPPINGS.read(loads(data))
-
-
-def encode(mappings: QueueMappings, dialect: Dialect) -> bytes:
-    """The bytes of the file."""
-    return dumps(_QUEUE_MAPPINGS.write(mappings, dialect), dialect)
+_FILE = JsonFile(QueueMappings)
+decode, encode = _FILE.decode, _FILE.encode

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import bean, one_of
+from skyrocket.fastjson.bean import one_of
+from skyrocket.format.config_files.json_file import JsonFile
 
 PULL = "PULL"
 POP = "POP"
@@ -30,14 +30,5 @@ class RequestModes:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_REQUEST_MODES = bean(RequestModes)
-
-
-def decode(data: bytes) -> RequestModes:
-    """The content of the file; raises DataError where it is not."""
-    return _REQUEST_MODES.read(loads(data))
-
-
-def encode(modes: RequestModes, dialect: Dialect) -> bytes:
-    """The bytes of the file."""
-    return dumps(_REQUEST_MODES.write(modes, dialect), dialect)
+_FILE = JsonFile(RequestModes)
+decode, encode = _FILE.decode, _FILE.encode

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import SINCE_5, bean
+from skyrocket.fastjson.bean import SINCE_5
+from skyrocket.format.config_files.json_file import JsonFile
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.subscription_group import SubscriptionGroup
 
@@ -20,14 +20,5 @@ class SubscriptionGroups:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_SUBSCRIPTION_GROUPS = bean(SubscriptionGroups)
-
-
-def decode(data: bytes) -> SubscriptionGroups:
-    """The content of the file; raises DataError where it is not."""
-    return _SUBSCRIPTION_GROUPS.read(loads(data))
-
-
-def encode(groups: SubscriptionGroups, dialect: Dialect) -> bytes:
-    """The bytes of the file."""
-    return dumps(_SUBSCRIPTION_GROUPS.write(groups, dialect), dialect)
+_FILE = JsonFile(SubscriptionGroups)
+decode, encode = _FILE.decode, _FILE.encode

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import bean
+from skyrocket.format.config_files.json_file import JsonFile
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
 
@@ -19,14 +18,5 @@ class Topics:
     unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-_TOPICS = bean(Topics)
-
-
-def decode(data: bytes) -> Topics:
-    """The content of the file; raises DataError where it is not."""
-    return _TOPICS.read(loads(data))
-
-
-def encode(topics: Topics, dialect: Dialect) -> bytes:
-    """The bytes of the file."""
-    return dumps(_TOPICS.write(topics, dialect), dialect)
+_FILE = JsonFile(Topics)
+decode, encode = _FILE.decode, _FILE.encode

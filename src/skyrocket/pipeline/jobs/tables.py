@@ -1,7 +1,6 @@
 """From a DataFrame to a table of a report, and small words that several jobs use in queries."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -33,11 +32,6 @@ def best_of(rows: "DataFrame", keys: Sequence[str], *order: "Column", most: int 
     """The first rows of each group of keys in this order."""
     window = Window.partitionBy(*keys).orderBy(*order)
     return rows.withColumn("_rank", fn.row_number().over(window)).where(fn.col("_rank") <= most).drop("_rank")
-
-
-def text_of_ms(time_ms: int | float | None) -> str:
-    """A moment for labels and notes, in UTC."""
-    return "never" if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%F %T")
 
 
 def floats(values: Sequence[Any]) -> list[float]:

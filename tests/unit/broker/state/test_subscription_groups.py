@@ -84,9 +84,7 @@ def test_refusals(clock: FakeClock) -> None:
     assert missing.value.remark == "Group g not exist!"
     groups.update(SubscriptionGroup("g"))
     assert groups.consuming("g") is groups.existing("g", "")
-    groups.disable("g")
-    groups.disable("g")
-    groups.disable("no such")
+    groups.update(SubscriptionGroup("g", may_consume=False))
     assert groups.data_version.counter == 2
     with pytest.raises(NoPermission) as forbidden:
         groups.consuming("g")

@@ -11,7 +11,7 @@ from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.config_files import timer_metrics
+from skyrocket.format.config_files.waiting_counts import TIMERS
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.recall_handle import decode_handle, recall_handle
 from skyrocket.format.record import decode_records
@@ -51,7 +51,7 @@ class Timed:
         self.store.intake.after_put = self.dispatch
         self.files = TimerFiles(disk, self.store.paths, self.config.timer_precision_ms, self.config.timer_log_file_size)
         path = str(root / "config" / "timermetrics")
-        self.counts = TimerCountTable(ConfigFile(disk, path, timer_metrics.decode, timer_metrics.encode), clock)
+        self.counts = TimerCountTable(ConfigFile(disk, path, TIMERS.decode, TIMERS.encode), clock)
         self.service = TimerService(self.store, self.files, self.counts, clock, self.config)
         self.service.load()
         service = self.service if self.config.timer_wheel else None
