@@ -17,8 +17,7 @@ from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import unknown_settings
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address
-from skyrocket.testing.movable_clock import MovableClock
-from skyrocket.testing.moved_disk import MovedDisk
+from skyrocket.testing.movable_clock import MovableClock, MovedDisk
 
 _HOST: Final = "127.0.0.1"
 # Below the ports that systems give to outgoing connections: nobody takes one while its broker is down.

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from skyrocket.store.disk import Disk
 from skyrocket.testing import movable_clock
-from skyrocket.testing.movable_clock import MovableClock, ServiceStuck
-from skyrocket.testing.moved_disk import MovedDisk
+from skyrocket.testing.movable_clock import MovableClock, MovedDisk, ServiceStuck
 from skyrocket.testing.time_travel import HOUR_MS, TOGETHER_MS, next_stop
 
 

@@ -149,16 +149,7 @@ class DelayLevels:
         while True:
             await self._clock.sleep(self._save_seconds)
             self.settle()
-            if not self._offsets.dirty:
-                continue
-            writing = asyncio.ensure_future(asyncio.to_thread(self._offsets.begin_save()))
-            try:
-                await asyncio.shield(writing)
-            except asyncio.CancelledError:
-                await asyncio.wait((writing,))  # the thread goes on: the last save must not meet it
-                raise
-            except OSError as error:
-                _logger.error("delay offsets could not be saved reason=%s", error)
+            await self._offsets.save_beside()
 
     def save(self) -> None:
         """Force to disk what was delivered and save how far it has come; for a broker that stops."""

@@ -1,5 +1,7 @@
 """A table that is kept in a file under `config/` and counts its changes."""
 
+import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Generic, TypeVar
@@ -9,6 +11,8 @@ from skyrocket.model.data_version import DataVersion
 from skyrocket.store.config_file import ConfigFile
 
 Content = TypeVar("Content")
+
+_logger = logging.getLogger(__name__)
 
 
 class SavedTable(ABC, Generic[Content]):
@@ -52,6 +56,19 @@ class SavedTable(ABC, Generic[Content]):
                 raise
 
         return write
+
+    async def save_beside(self) -> None:
+        """Write it in another thread; what cannot be written is logged and tried again next time."""
+        if not self.dirty:
+            return
+        writing = asyncio.ensure_future(asyncio.to_thread(self.begin_save()))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait((writing,))  # the thread goes on: the last save must not meet it
+            raise
+        except OSError as error:
+            _logger.error("the table could not be saved path=%s reason=%s", self._file.path, error)
 
     def replace(self, content: Content) -> None:
         """Become a copy of another broker's table, data version included."""

@@ -1,17 +1,38 @@
 """Looks at every counter once a second, for as long as the broker runs."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from skyrocket.broker.state.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS, Counters
-from skyrocket.broker.statistics.day_totals import DayTotals
 from skyrocket.broker.statistics.rates import Rates, Traffic
-from skyrocket.clock import ServiceClock
+from skyrocket.clock import Clock, ServiceClock
 from skyrocket.store.statistics import Statistics
 
 _PERIOD_SECONDS: Final = 1.0
 _TIDY_SECONDS: Final = 600.0
+
+
+class DayTotals:
+    """What had been counted when today and yesterday began, by the local time; 0 before the broker started."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.this_morning = 0
+        self.yesterday_morning = 0
+        self._clock = clock
+        self._day = self._today()
+
+    def look(self, total: Callable[[], int]) -> None:
+        """To be called now and then; it asks for the count when a day begins."""
+        today = self._today()
+        if today != self._day:
+            self._day = today
+            self.yesterday_morning, self.this_morning = self.this_morning, total()
+
+    def _today(self) -> tuple[int, int]:
+        local = time.localtime(self._clock.now_ms() / 1000)
+        return local.tm_year, local.tm_yday
 
 
 class Sampling:

@@ -93,7 +93,7 @@ class TransactionCheck:
                 await self._run_round()
             if now - saved >= self._config.flush_transaction_counts_interval_ms / 1000:
                 saved = now
-                await self._save_counts()
+                await self._counts.save_beside()
 
     def _next_round_ms(self, began: float) -> int | None:
         """When halves are looked at next; None while there are none."""
@@ -119,19 +119,7 @@ class TransactionCheck:
         self._log.round_is_over()
         await asyncio.to_thread(self._store.flush)
         self._log.settle()
-        await self._save_counts()
-
-    async def _save_counts(self) -> None:
-        if not self._counts.dirty:
-            return
-        writing = asyncio.ensure_future(asyncio.to_thread(self._counts.begin_save()))
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait((writing,))  # the thread goes on: the last save must not meet it
-            raise
-        except OSError as error:
-            _logger.error("counts of transactions could not be saved reason=%s", error)
+        await self._counts.save_beside()
 
     # ── a round ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
