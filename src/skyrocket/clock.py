@@ -28,7 +28,7 @@ class ServiceClock(Clock, Protocol):
         """Until so much time has passed."""
 
     async def sleep_until(self, due_ms: int | None, at_most: float) -> None:
-        """Until something is due (None: nothing is known to be), but look again after so many seconds."""
+        """Until something is due (None: nothing is known to be), but look again after `at_most` seconds."""
 
 
 class RealPauses:

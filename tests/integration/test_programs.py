@@ -73,7 +73,7 @@ def test_the_broker_prints_its_settings(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         pytest.param(["--broker-ip", "no-such-host.invalid"], "neither an IP address nor a host name", id="name"),
-        pytest.param(["--broker-ip", "0.0.0.0"], "brokerIP1=0.0.0.0 is no address to connect to", id="wildcard"),
+        pytest.param(["--broker-ip", "0.0.0.0"], "brokerIP1=0.0.0.0 is not an address to connect to", id="wildcard"),
         pytest.param(["--brokers", "0"], "Invalid value for '--brokers'", id="no-brokers"),
         pytest.param(["--brokers", "2", "--listen-port", "65530"], "would need port 65540", id="ports"),
     ],

@@ -15,7 +15,7 @@ from skyrocket.errors import ConfigError, SkyrocketError
 if TYPE_CHECKING:
     from skyrocket.client import Admin, ClientSettings, MessageQueue, QueueMove, ResetPreview
 
-MANY: Final = 1000  # messages: to skip so many may be a slip of the hand
+MANY: Final = 1000  # messages: skipping more may be a mistake
 
 
 class NoSuchGroup(SkyrocketError):

@@ -75,7 +75,7 @@ SECRET_SHOWN: Final = "******"
 
 
 def shown_pairs_of(section: Any) -> dict[str, str]:
-    """The same for eyes: secrets are covered, unless there is none."""
+    """The settings as they may be shown: secrets are covered, empty ones stay empty."""
     secrets = secret_keys_of(type(section))
     pairs = pairs_of(section)
     return {key: SECRET_SHOWN if key in secrets and value else value for key, value in pairs.items()}

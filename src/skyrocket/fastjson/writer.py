@@ -37,7 +37,7 @@ def dumps(value: Json, dialect: Dialect = Dialect.COMPACT) -> bytes:
     if dialect is Dialect.COMPACT:
         try:
             return orjson.dumps(value)
-        except TypeError:  # keys that are no text, or something for which the slow way has a better error
+        except TypeError:  # keys that are not text, or something for which the slow way has a better error
             pass
     parts: list[str] = []
     _WRITERS[dialect](parts).value(value, 0)

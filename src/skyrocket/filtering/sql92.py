@@ -83,7 +83,7 @@ def is_kept(expression: str) -> bool:
 
 
 class FilterCache:
-    """Filters that were read lately, as many as fit into so many bytes."""
+    """Filters that were read lately, up to a number of bytes."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -98,7 +98,7 @@ class FilterCache:
         return found
 
     def keep(self, read: Filter) -> Filter:
-        """The same filter; others have to go when there is no room."""
+        """Keep a filter and return it; others go when there is no room."""
         self.bytes += _bytes_of(read)
         self._filters[read.expression] = read
         while self.bytes > self._max_bytes and len(self._filters) > 1:

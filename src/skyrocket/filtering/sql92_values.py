@@ -34,7 +34,7 @@ def whole(text: str, bits: int) -> int:
         or len(text) > 40
         or not -(1 << bits - 1) <= (number := int(text)) < 1 << bits - 1
     ):
-        raise EvaluationError(f"{text!r} is no whole number of {bits} bits")
+        raise EvaluationError(f"{text!r} is not a whole number of {bits} bits")
     return number
 
 

@@ -153,7 +153,7 @@ class _Layout(NamedTuple):
     name: str
     event: type[Any]
     fields: tuple[tuple[str, _Kind], ...]
-    needed: int  # so many of the fields are always there
+    needed: int  # how many of the fields are always there
     unwritten: tuple[tuple[str, _Kind], ...] = ()  # fields that others add at the end
 
 

@@ -9,12 +9,12 @@ _LEVEL = re.compile(r"([0-9]{1,9})([smhd])")
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """Milliseconds of level 1, 2, …; raises ValueError naming the part that is no duration."""
+    """Milliseconds of level 1, 2, …; raises ValueError naming the part that is not a duration."""
     return tuple(_milliseconds(part) for part in text.split())
 
 
 def _milliseconds(part: str) -> int:
     match = _LEVEL.fullmatch(part)
     if match is None:
-        raise ValueError(f"{part!r} is no delay level; one looks like 30s, 5m, 2h or 1d")
+        raise ValueError(f"{part!r} is not a delay level; write it as 30s, 5m, 2h or 1d")
     return int(match[1]) * _UNIT_MS[match[2]]

@@ -113,7 +113,7 @@ class _Visit(asyncio.Protocol):
     def _answer(self, head: bytes) -> None:
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            self._write(Page(HTTPStatus.BAD_REQUEST, _TEXT, b"this is no HTTP/1.1 request\n"))
+            self._write(Page(HTTPStatus.BAD_REQUEST, _TEXT, b"this is not an HTTP/1.1 request\n"))
         elif words[0] not in _METHODS:
             self._write(Page(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n"))
         else:

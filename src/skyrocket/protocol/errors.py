@@ -15,7 +15,7 @@ FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for furt
 
 
 class ProtocolError(DataError):
-    """The peer's bytes are no frames: close the connection, answer nothing.
+    """The peer's bytes are not frames: close the connection, answer nothing.
 
     `commands` are those that were complete before the broken one and were not returned yet.
     """

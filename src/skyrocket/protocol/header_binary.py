@@ -3,7 +3,7 @@
     2 code  1 language  2 version  4 opaque  4 flag  4 + n remark  4 + n ext fields
     ext field: 2 + n name  4 + n value, repeated to the end
 
-Quirks that are kept: an empty text is no text, so a field with an empty value is not there; of two fields with one
+Quirks that are kept: an empty text counts as none, so a field with an empty value is not there; of two fields with one
 name the last counts; a code above 32767 does not fit, its frame must have a JSON header.
 """
 

@@ -38,7 +38,7 @@ def decode(header: bytes, body: Body) -> RemotingCommand:
     except orjson.JSONDecodeError:
         fields = _liberally(header)
     if fields.__class__ is not dict:
-        raise ProtocolError("the header is no JSON object")
+        raise ProtocolError("the header is not a JSON object")
     get = fields.get
     try:  # what nearly every peer writes; all else goes the careful way
         code, opaque, flag, version = fields["code"], fields["opaque"], fields["flag"], fields["version"]
@@ -89,11 +89,11 @@ def encode(command: RemotingCommand) -> bytes:
 
 def _liberally(header: bytes) -> Any:
     if len(header) > _MAX_LIBERAL_SIZE:
-        raise ProtocolError(f"a header of {len(header)} bytes that is no strict JSON")
+        raise ProtocolError(f"a header of {len(header)} bytes that is not strict JSON")
     try:
         return loads(_STRING.sub(_escaped, header))
     except FastJsonError as error:
-        raise ProtocolError(f"the header is no JSON: {error}") from None
+        raise ProtocolError(f"the header is not JSON: {error}") from None
 
 
 def _escaped(string: re.Match[bytes]) -> bytes:
@@ -117,7 +117,7 @@ def _language(value: object) -> LanguageCode | None:
 
 def _texts(ext_fields: object) -> dict[str, str]:
     if not isinstance(ext_fields, dict):
-        raise ProtocolError("extFields is no JSON object")
+        raise ProtocolError("extFields is not a JSON object")
     return {_text(name): _text(value) for name, value in ext_fields.items() if value is not None}
 
 
@@ -127,7 +127,7 @@ def _text(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        raise ProtocolError("a value of the header is no text, number or boolean") from None
+        raise ProtocolError("a value of the header is not text, a number or a boolean") from None
 
 
 def _without_lone_surrogates(value: Any) -> Any:

@@ -21,7 +21,7 @@ class Address(NamedTuple):
         """Split at the last colon; raises ValueError."""
         host, colon, port = text.strip().rpartition(":")
         if not colon or not host or not port.isdecimal() or int(port) > 65535:
-            raise ValueError(f"{text!r} is no address of the form host:port")
+            raise ValueError(f"{text!r} is not an address of the form host:port")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
 

@@ -391,5 +391,5 @@ class _KnownAddress:
 
 
 def rest_seconds(failures: int) -> float:
-    """How long an address rests after so many failures in a row."""
+    """How long an address rests after a number of failures in a row."""
     return min(_FIRST_REST_SECONDS * float(2 ** min(failures - 1, 20)), _MAX_REST_SECONDS)

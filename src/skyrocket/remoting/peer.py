@@ -20,7 +20,7 @@ class CloseReason(Enum):
     LOCAL = "we closed it"
     IDLE = "nothing was read or written for too long"
     ERROR = "the network failed"
-    PROTOCOL = "what came was no frame"
+    PROTOCOL = "what came was not a frame"
     SLOW = "the peer did not take what was sent, or did not finish what it began"
     REFUSED = "not taken in: too many connections, or the wrong kind of first byte"
 

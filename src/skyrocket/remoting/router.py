@@ -148,7 +148,7 @@ class Router:
         return None if request.flag & ONEWAY_FLAG else answer_frame(answer)
 
     def _answered_by_task(self, route: Route, request: RemotingCommand, work: Outcome) -> LaterAnswer:
-        assert isinstance(work, Awaitable), f"{work!r} is no answer"
+        assert isinstance(work, Awaitable), f"{work!r} is not an answer"
         later = LaterAnswer(request)
         self.tasks.start(self._fill(route, later, work), name=f"request {request.code}")
         return later

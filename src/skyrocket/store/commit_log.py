@@ -252,7 +252,7 @@ class CommitLog:
             self.raw_end = self.written_offset
 
     def _make_room(self, size: int) -> int:
-        """The place for so many bytes: reserve disk blocks, or end this file with a blank and open the next."""
+        """The place for a number of bytes: reserve disk blocks, or end this file with a blank and open the next."""
         if size + BLANK_SIZE > self.file_size:
             raise StoreError(f"{size} bytes do not fit into a log file of {self.file_size} bytes")
         if self._file is None or self.written_offset + size + BLANK_SIZE > self.files.end_offset:

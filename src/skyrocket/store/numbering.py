@@ -29,7 +29,7 @@ class Doubts:
 
 
 def is_possible(number: int, physical_offset: int) -> bool:
-    """Whether the log can have had so many records before this one."""
+    """Whether there was room in the log for that many records before this one."""
     return 0 <= number <= physical_offset // SMALLEST_RECORD
 
 

@@ -135,7 +135,7 @@ class QueueTable:
     # -- writing -----------------------------------------------------------------------------------------
 
     def write_out(self, least_pages: int = 0) -> int:
-        """Write tails of at least so many pages to their files; returns the number of bytes."""
+        """Write tails of at least `least_pages` pages to their files; returns the number of bytes."""
         least = max(1, least_pages * _PAGE)
         written = 0
         with self.lock:

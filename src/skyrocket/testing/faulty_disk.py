@@ -59,7 +59,7 @@ class Fault:
     number: int
     operation: Operation | None = None
     error: int | None = None  # errno; None: crash
-    kept_bytes: int = 0  # of a write that crashes: so many bytes are still written
+    kept_bytes: int = 0  # of a write that crashes: this many bytes are still written
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,12 @@ class FaultyDisk(Disk):
         return self.counts.total()
 
     def fail_next(self, operation: Operation, error: int = errno.EIO, *, after: int = 0) -> None:
-        """Let an operation of a kind fail: the next one, or the one after so many others."""
+        """Let an operation of a kind fail: the next one, or a later one."""
         with self._lock:
             self.faults.append(Fault(self.counts[operation] + 1 + after, operation, error))
 
     def fill(self, *, after: int = 0) -> None:
-        """Let the disk be full: now, or after so many more operations that need space."""
+        """Let the disk be full: now, or after some more operations that need space."""
         with self._lock:
             self._space = after
 

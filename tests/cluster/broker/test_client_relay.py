@@ -145,7 +145,7 @@ async def test_a_client_consumes_the_message_that_a_tool_names(tmp_path: Path) -
     ("message_id", "remark"),
     [
         ("7F000001000000000000000000FFFFFF", "can not find message by the offset, 16777215"),
-        ("nonsense", "msgId 'nonsense' is no offset message id"),
+        ("nonsense", "msgId 'nonsense' is not an offset message id"),
     ],
 )
 async def test_a_message_that_is_not_there_is_not_consumed(tmp_path: Path, message_id: str, remark: str) -> None:

@@ -177,7 +177,7 @@ def test_a_message_without_a_key_is_refused_and_so_are_wrong_databases(tmp_path:
         once.run(received(Message("Orders", b"paid")), lambda message, connection: None)
     with pytest.raises(WrongUse, match="give a function that returns a connection or a session"):
         Once(lambda: "shop.db").create_table()
-    with pytest.raises(WrongUse, match="'done; --' is no name for a table"):
+    with pytest.raises(WrongUse, match="'done; --' is not a name for a table"):
         Once(lambda: sqlite3.connect(":memory:"), table="done; --")
     with pytest.raises(WrongUse, match="cache_size=-1 is negative"):
         Once(lambda: sqlite3.connect(":memory:"), cache_size=-1)

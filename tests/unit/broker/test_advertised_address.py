@@ -30,7 +30,7 @@ def test_clients_are_told(chosen: str, bound: str, told: str) -> None:
 
 @pytest.mark.parametrize("chosen", ["0.0.0.0", "::", "224.0.0.1"])
 def test_an_address_that_nobody_can_connect_to_is_refused(chosen: str) -> None:
-    with pytest.raises(ConfigError, match="is no address to connect to"):
+    with pytest.raises(ConfigError, match="is not an address to connect to"):
         advertised_host(chosen, "0.0.0.0")
 
 

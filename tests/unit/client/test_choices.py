@@ -43,7 +43,7 @@ from skyrocket.client.sending.queue_selector import (
 from skyrocket.errors import MessageRefused
 from skyrocket.format.properties import decode_properties
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.connections import Connection, ConsumerConnections
+from skyrocket.protocol.bodies.connections import ClientConnection, ConsumerConnections
 from skyrocket.protocol.bodies.route import BrokerData, QueueData, TopicRoute
 
 A = [MessageQueue("T", "broker-a", number) for number in range(2)]
@@ -343,7 +343,7 @@ def test_endpoints_name_their_namespace() -> None:
     assert settings.addresses() == ("MQ_INST_123_abc.example.com:8080",)
     assert ClientSettings(["a:1", " b:2 "]).addresses() == ("a:1", "b:2")
     with pytest.raises(
-        WrongUse, match=r"name server 'nonsense': 'nonsense' is no address .* an example is 127.0.0.1:9876"
+        WrongUse, match=r"name server 'nonsense': 'nonsense' is not an address .* an example is 127.0.0.1:9876"
     ):
         ClientSettings("nonsense").addresses()
 
@@ -376,7 +376,7 @@ def test_contradictions_within_a_group_are_named() -> None:
     assert "another member has 'price > 1' (SQL92)" in str(
         differences(mine, subscription_of("T", SqlFilter("price > 1"), 2))
     )
-    two = (Connection("1"), Connection("2"))
+    two = (ClientConnection("1"), ClientConnection("2"))
     theirs = {"T": subscription_of("T", "A", 2), "U": subscription_of("U", "*", 2)}
     assert contradictions([mine], ConsumerConnections(two, theirs)) == ["another member also subscribes to U"]
     assert contradictions([mine], ConsumerConnections(two[:1], theirs)) == []

@@ -492,7 +492,7 @@ def test_the_standard_delay_levels_go_from_a_second_to_two_hours() -> None:
 @pytest.mark.requirement("A045")
 def test_delay_levels_can_be_set_in_seconds_minutes_hours_and_days() -> None:
     assert parse_delay_levels("2s 3m 4h 1d") == (2000, 180_000, 14_400_000, 86_400_000)
-    with pytest.raises(ValueError, match="'5x' is no delay level"):
+    with pytest.raises(ValueError, match="'5x' is not a delay level"):
         parse_delay_levels("1s 5x")
 
 

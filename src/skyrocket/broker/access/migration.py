@@ -12,7 +12,7 @@ def user_of(account: Account) -> User:
 
 
 def acl_of(account: Account) -> Acl:
-    """The same rights: special ones are custom entries, defaults those of the default policy."""
+    """The account's rights: special ones are custom entries, defaults those of the default policy."""
     custom = [_entry(Resource("Topic", name, False), bits) for name, bits in account.topics.items()]
     custom += [_entry(Resource("Group", name, False), bits) for name, bits in account.groups.items()]
     default = [

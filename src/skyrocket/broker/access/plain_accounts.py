@@ -76,7 +76,7 @@ def _special(lines: Sequence[str] | None, where: str) -> dict[str, int]:
     if lines is not None and not isinstance(lines, list):
         if lines == "":
             return {}
-        raise ConfigError(f"{where}: {lines!r} is no list of name=permission")
+        raise ConfigError(f"{where}: {lines!r} is not a list of name=permission")
     return dict(_special_line(str(line), where) for line in lines or ())
 
 

@@ -94,7 +94,7 @@ class PlainFiles:
 
 
 def content_of(path: Path) -> dict[str, Any]:
-    """A file as maps, lists and texts: numbers stay as they are written, so 0123456 is no octal secret."""
+    """A file as maps, lists and texts: numbers stay as they are written, so 0123456 does not become an octal number."""
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             raise ConfigError(f"{path} is larger than {_LARGEST_BYTES} bytes")
@@ -102,7 +102,7 @@ def content_of(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no YAML{_line(error)}") from None  # its text would show what stands there
+        raise ConfigError(f"{path} is not YAML{_line(error)}") from None  # its text would show what stands there
     if content in (None, ""):
         return {}
     if not isinstance(content, dict):

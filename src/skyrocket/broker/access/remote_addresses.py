@@ -88,9 +88,9 @@ def _span(text: str, part: str, base: int, most: int) -> tuple[int, int]:
     try:
         span = int(low, base), int(high, base)
     except ValueError:
-        raise _wrong(text, f"{part!r} is no range of numbers") from None
+        raise _wrong(text, f"{part!r} is not a range of numbers") from None
     if not 0 <= span[0] <= span[1] <= most:
-        raise _wrong(text, f"{part!r} is no range within 0 to {most:x}" if base == 16 else f"{part!r} is no range")
+        raise _wrong(text, f"{part!r} is not a range" + (f" within 0 to {most:x}" if base == 16 else ""))
     return span
 
 
@@ -102,4 +102,4 @@ def _parsed(peer: str) -> IPv4Address | IPv6Address | None:
 
 
 def _wrong(text: str, reason: str) -> ConfigError:
-    return ConfigError(f"{text!r} is no address pattern: {reason}")
+    return ConfigError(f"{text!r} is not an address pattern: {reason}")

@@ -124,5 +124,5 @@ def request_codes(text: str, key: str) -> frozenset[int]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     for part in parts:
         if not part.isdecimal():
-            raise ConfigError(f"{key}={text!r}: {part!r} is no request code, which is a number such as 105")
+            raise ConfigError(f"{key}={text!r}: {part!r} is not a request code: write a number such as 105")
     return frozenset(map(int, parts))

@@ -33,7 +33,7 @@ def advertised_host(chosen: str, bind_address: str, find: Callable[[], str] | No
         if ip is None:
             return chosen.strip()
         if ip.is_unspecified or ip.is_multicast:
-            raise ConfigError(f"brokerIP1={chosen} is no address to connect to: give one that clients reach")
+            raise ConfigError(f"brokerIP1={chosen} is not an address to connect to: give one that clients reach")
         return str(ip)
     bound = _parsed(bind_address)
     if bound is not None and not bound.is_unspecified:

@@ -206,7 +206,7 @@ class DelayLevels:
 
     def _queue(self, level: _Level) -> ConsumeQueue | None:
         queue = self._store.queues.get(SCHEDULE_TOPIC, level.number - 1)
-        assert queue is None or isinstance(queue, ConsumeQueue), "the delay topic is no batch topic"
+        assert queue is None or isinstance(queue, ConsumeQueue), "the delay topic is not a batch topic"
         return queue
 
     def _end(self, level: _Level) -> int:

@@ -40,7 +40,7 @@ STRATEGIES: Final[dict[str, Strategy]] = {"AVG": averagely, "AVG_BY_CIRCLE": by_
 def pulled_queues(
     strategy: Strategy, queues: Sequence[MessageQueue], clients: Sequence[str], client_id: str
 ) -> list[MessageQueue]:
-    """The queues of one client; none for a client that is no member. Queues and clients are sorted."""
+    """The queues of one client; none for a client that is not a member. Queues and clients are sorted."""
     if client_id not in clients or not queues:
         return []
     return [queues[number] for number in strategy(clients.index(client_id), len(clients), len(queues))]

@@ -30,7 +30,7 @@ from skyrocket.store.record_tuples import PROPERTIES, QUEUE, QUEUE_OFFSET, Dispa
 ANY_QUEUE: Final = -1
 _TICK_SECONDS: Final = 0.05
 _GIVEN_UP_MS: Final = 50  # so much before its time is over a request counts as too late to wait
-_FORCE_EVERY: Final = 800  # one message of so many wakes whatever the subscription says
+_FORCE_EVERY: Final = 800  # every 800th message wakes, whatever the subscription says
 
 
 class Held(Enum):

@@ -49,7 +49,7 @@ class PullFeature(Feature):
             self.polling.wake_all()  # those who wait ask again, and are refused
 
     def runtime_rows(self) -> Mapping[str, str]:
-        """Pulls that wait for messages are no backlog."""
+        """Pulls that wait for messages are not a backlog."""
         held = self.polling.held_count
         return {
             "pullThreadPoolQueueSize": str(max(self._classes.pull.in_hand - held, 0)),

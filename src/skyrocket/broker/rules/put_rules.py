@@ -4,7 +4,7 @@
     DELAY > 0                waits in SCHEDULE_TOPIC_XXXX, queue = level - 1; REAL_TOPIC and REAL_QID say for what
     TIMER_DELAY_SEC …        waits in rmq_sys_wheel_timer for a time of its own (`broker.timer.rules`)
 
-The order is RocketMQ's: a level counts more than a timer, and whoever was consumed before is no half message again.
+The order is RocketMQ's: a level counts more than a timer, and one that was consumed before is not a half message again.
 Plain messages never come here: `is_special` tells them apart by a look at the bytes.
 """
 
@@ -58,7 +58,7 @@ def queue_by_priority(properties: bytes, queue_id: int, write_queues: int) -> tu
     """The queue of a single message, and its properties: a priority chooses the queue, but not of special kinds."""
     text = find_property(properties, PRIORITY) or b""
     if _NUMBER.fullmatch(text) is None or not 0 <= (priority := int(text)) <= _INT_MAX:
-        return queue_id, properties  # RocketMQ: what is no priority is stored and ignored
+        return queue_id, properties  # RocketMQ: anything else is stored and ignored
     if message_type(properties) is not MessageType.PRIORITY:
         return queue_id, without_property(properties, PRIORITY)
     return min(priority, max(write_queues - 1, 0)), properties
@@ -176,7 +176,7 @@ class PutRules:
             self.postpone(message)
 
     def postpone(self, message: PutMessage) -> None:
-        """Let a message wait for its time if it asks for one; also a committed one, which is no half any more."""
+        """Let a message wait for its time if it asks for one; also one whose transaction is committed."""
         properties = message.properties
         if flags.transaction_type(message.sys_flag) not in (flags.TRANSACTION_NONE, flags.TRANSACTION_COMMIT):
             return

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from skyrocket.protocol.bodies.connections import Connection
+from skyrocket.protocol.bodies.connections import ClientConnection
 from skyrocket.protocol.codes import version_name
 from skyrocket.protocol.errors import SystemFailure
 
@@ -33,9 +33,9 @@ class Client(Generic[C]):
     language: str | None = "JAVA"
     version: int = 0
 
-    def body(self) -> Connection:
+    def body(self) -> ClientConnection:
         """As operators see it."""
-        return Connection(self.client_id, self.address, self.language, self.version)
+        return ClientConnection(self.client_id, self.address, self.language, self.version)
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 _NEVER_CHANGED: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
 _SECTIONS: Final = [BrokerConfig, StoreConfig]
-# What is so on every broker as long as it is no setting of its own; mqadmin 4.9 exportConfigs fails without these keys.
+# The same on every broker, since we have no such settings; mqadmin 4.9 exportConfigs fails without these keys.
 _FACTS: Final = {
     "brokerRole": "ASYNC_MASTER",
     "filterServerNums": "0",
@@ -106,7 +106,7 @@ class LiveSettings:
             raise NoPermission("Can not update config in black list.")
         for warning in unknown_settings(pairs, _SECTIONS, BROKER_KEYS):
             _logger.warning("an update has a setting that takes no effect reason=%s", warning)
-        # A covered secret that comes back, because somebody sends what he was shown, is no change.
+        # A covered secret that comes back, because somebody sends what they were shown, changes nothing.
         values = {key: value for key, value in pairs.items() if key in self.keys() and value != SECRET_SHOWN}
         everything = self.pairs() | values
         try:

@@ -38,7 +38,7 @@ class TimerRequest(NamedTuple):
 
 
 def properties_of(record: memoryview) -> bytes:
-    """Raises DataError for what is no record."""
+    """Raises DataError for bytes that are not a record."""
     try:
         return record_properties(record)
     except struct.error as error:
@@ -46,7 +46,7 @@ def properties_of(record: memoryview) -> bytes:
 
 
 def timer_request_of(record: memoryview) -> TimerRequest:
-    """Raises DataError for a record that is no timer's."""
+    """Raises DataError for a record that is not a timer's."""
     properties = properties_of(record)
     usual = _USUAL_END.match(properties, properties.rfind(b"\x02TIMER_OUT_MS\x01"))
     if usual is not None and TIMER_DELETE_UNIQUE_KEY not in properties:

@@ -50,7 +50,7 @@ class TimerParking:
     @property
     def queue(self) -> ConsumeQueue | None:
         queue = self._store.queues.get(TIMER_TOPIC, 0)
-        assert queue is None or isinstance(queue, ConsumeQueue), "the timer's topic is no batch topic"
+        assert queue is None or isinstance(queue, ConsumeQueue), "the timer's topic is not a batch topic"
         return queue
 
     @property

@@ -7,7 +7,7 @@ page may be empty and not the last. What pops leave with the timer is not listed
 import struct
 from typing import Final
 
-from skyrocket.broker.timer.service import TimerPlace, TimerService
+from skyrocket.broker.timer.service import TimerCursor, TimerService
 from skyrocket.errors import DataError
 from skyrocket.model.topic import is_system_topic
 from skyrocket.protocol.bodies.waiting_messages import PendingTimerList, PendingTimerRow
@@ -35,7 +35,7 @@ class PendingTimerProcessor:
             raise SystemFailure("this broker has no timer: timerWheelEnable is false")
         if wanted.limit < 1:
             raise InvalidParameter(f"limit is {wanted.limit}: ask for at least one")
-        place = TimerPlace(wanted.step_ms, wanted.position)
+        place = TimerCursor(wanted.step_ms, wanted.position)
         try:
             found, rest = self._service.pending_page(place, min(wanted.limit, _TIMERS_PER_PAGE))
         except (DataError, struct.error) as error:

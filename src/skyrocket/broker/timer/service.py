@@ -57,7 +57,7 @@ class PendingTimer(NamedTuple):
     cancels: bool  # it is the word that another one is not to be delivered
 
 
-class TimerPlace(NamedTuple):
+class TimerCursor(NamedTuple):
     """Where a list of pending messages goes on: in a step, at a unit of the timer log or (NO_POSITION) its newest."""
 
     step_ms: int = 0
@@ -271,7 +271,7 @@ class TimerService:
                     found.append(pending)
         return found
 
-    def pending_page(self, place: TimerPlace, most: int) -> tuple[list[PendingTimer], TimerPlace | None]:
+    def pending_page(self, place: TimerCursor, most: int) -> tuple[list[PendingTimer], TimerCursor | None]:
         """A page of them from a place on, step by step, the newest of a step first; and the place of the next page.
 
         Raises DataError for a place that was never told.
@@ -281,7 +281,7 @@ class TimerService:
         steps = self._steps.soonest(place.step_ms, most + 1)
         for time_ms in steps:
             if left == 0:
-                return found, TimerPlace(time_ms)
+                return found, TimerCursor(time_ms)
             goes_on = time_ms == place.step_ms and place.position != NO_POSITION
             begin = place.position if goes_on else self._files.wheel.slot(time_ms).last_position
             positions, magics = array("q"), bytearray()
@@ -290,8 +290,8 @@ class TimerService:
             listed = (self._pending(self._files.log.unit(position)) for position in positions)
             found += [pending for pending in listed if pending is not None]
             if rest != NO_POSITION:
-                return found, TimerPlace(time_ms, rest)
-        return found, TimerPlace(steps[-1] + 1) if len(steps) > most else None
+                return found, TimerCursor(time_ms, rest)
+        return found, TimerCursor(steps[-1] + 1) if len(steps) > most else None
 
     def _pending(self, unit: TimerUnit) -> PendingTimer | None:
         record = self._store.by_physical_offset(unit.physical_offset)

@@ -83,7 +83,9 @@ class EndTransactionProcessor:
         except DataError as error:
             # Not a half at all: RocketMQ compares what it is not with what the producer says.
             _logger.warning(
-                "the end of what is no transaction physical_offset=%d reason=%s", header.commit_log_offset, error
+                "the end of something that is not a transaction physical_offset=%d reason=%s",
+                header.commit_log_offset,
+                error,
             )
             raise SystemFailure("The producer group wrong") from error
         immunity_ms = half.immunity_ms(self._config.transaction_timeout_ms)

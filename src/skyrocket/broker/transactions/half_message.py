@@ -130,7 +130,7 @@ def read_half(record: memoryview) -> HalfMessage:
     topic = find_property(message.properties, REAL_TOPIC)
     queue_id = _number(find_property(message.properties, REAL_QUEUE_ID))
     if topic is None or queue_id is None:
-        raise DataError("it is no half of a transaction: REAL_TOPIC or REAL_QID is missing")
+        raise DataError("it is not a half message: REAL_TOPIC or REAL_QID is missing")
     return HalfMessage(
         message,
         int.from_bytes(record[QUEUE_OFFSET_AT : QUEUE_OFFSET_AT + 8], "big"),

@@ -91,7 +91,7 @@ class DeadLetters:
         self._timeout = timeout
 
     async def read(self, wanted: DeadLetterFilter, most: int) -> list[ReceivedMessage]:
-        """At most so many, oldest first; raises WrongUse for a group that nobody knows."""
+        """Up to a limit, oldest first; raises WrongUse for a group that nobody knows."""
         found: list[ReceivedMessage] = []
         for queue in await self._queues():
             of_queue = 0

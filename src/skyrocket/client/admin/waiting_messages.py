@@ -79,7 +79,7 @@ class WaitingMessages:
     async def open_transactions(
         self, topic: str | None, producer_group: str | None, transaction_id: str | None, most: int
     ) -> list[OpenTransaction]:
-        """At most so many, oldest first."""
+        """Up to a limit, oldest first."""
         found: list[OpenTransaction] = []
         for broker_name, address in self._brokers.items():
             of_broker: dict[str | int, OpenTransaction] = {}
@@ -125,7 +125,7 @@ class WaitingMessages:
     # ── timers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def pending_timers(self, topic: str | None, from_ms: int, most: int) -> list[PendingTimer]:
-        """At most so many, soonest first, without those that were taken back."""
+        """Up to a limit, soonest first, without those that were taken back."""
         found: list[PendingTimer] = []
         for broker_name, address in self._brokers.items():
             rows: list[PendingTimerRow] = []

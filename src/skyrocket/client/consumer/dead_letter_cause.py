@@ -131,5 +131,5 @@ def _tail(text: str, most: int) -> str:
 
 
 def _clean(text: str) -> bytes:
-    """0x01 and 0x02 separate properties; half a surrogate pair is no text."""
+    """0x01 and 0x02 separate properties; half a surrogate pair cannot be encoded."""
     return text.replace("\x01", " ").replace("\x02", " ").encode("utf-8", "replace")

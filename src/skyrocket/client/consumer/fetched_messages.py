@@ -22,7 +22,7 @@ class FetchedMessages:
         self._arrival.set()
 
     def take(self, most: int | None) -> tuple[ProcessQueue, list[ReceivedMessage]]:
-        """The oldest messages of one queue, at most so many; there must be some."""
+        """The oldest messages of one queue, up to a limit; there must be some."""
         process_queue, messages = self._batches.popleft()
         if most is not None and len(messages) > most:
             self._batches.appendleft((process_queue, messages[most:]))

@@ -55,7 +55,7 @@ _PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _SETTLE_SECONDS: Final = 2.0  # a broker that has just recovered may show the end of a queue a moment later
 _FILTERED_CHUNK: Final = 4096
-_TRY_MORE: Final = 64  # every so many chunks more is asked for, in case the broker gives it
+_TRY_MORE: Final = 64  # every 64 chunks more is asked for, in case the broker gives it
 
 
 class QueueRange(NamedTuple):

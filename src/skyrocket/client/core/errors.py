@@ -10,7 +10,7 @@ ClientError
 ├── BrokerAbsent      a queue's broker has no address that would do
 ├── BrokerRefused     a broker answered with an error code
 │   ├── PopNotOffered it is too old to know pop
-│   └── NotOffered    it is no Skyrocket broker, and was asked what only those know
+│   └── NotOffered    it is not a Skyrocket broker, and was asked what only those know
 ├── ReceiptExpired    a popped message was held too long; NotDeadLetter when it could not be buried
 └── SendFailed        all attempts of a send; SendTimeout when the time was up, TooManyInFlight when it never left
 """

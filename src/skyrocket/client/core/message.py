@@ -277,7 +277,7 @@ _new = object.__new__
 
 
 def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | None = None) -> list[ReceivedMessage]:
-    """All messages of a pull answer, inner batches unfolded; raises DataError where the bytes are no records.
+    """All messages of a pull answer, inner batches unfolded; raises DataError where the bytes are not records.
 
     A record that is longer than its parts or of a newer kind is passed over by its size, as far as that can be told.
     """

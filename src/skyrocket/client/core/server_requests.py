@@ -106,7 +106,7 @@ class _ServerRequests:
         try:
             (message,) = decode_messages(request.body, header.broker_name or "")
         except (DataError, ValueError) as error:
-            raise SystemFailure(f"the body is no message: {error}") from None
+            raise SystemFailure(f"the body is not a message: {error}") from None
         result = await member.consume_directly(message)
         return request.answer(ResponseCode.SUCCESS, body=DIRECT_CONSUMPTION.encode(result))
 

@@ -132,7 +132,7 @@ def is_unique_violation(error: BaseException) -> bool:
 def checked_table(name: str) -> str:
     """A table's name stands in SQL as it is; raises WrongUse."""
     if not all(_IDENTIFIER.fullmatch(part) for part in name.split(".")) or name.count(".") > 1:
-        raise WrongUse(f"{name!r} is no name for a table: use letters, digits and _, as in shop.skyrocket_done")
+        raise WrongUse(f"{name!r} is not a name for a table: use letters, digits and _, as in shop.skyrocket_done")
     return name
 
 

@@ -66,7 +66,7 @@ class Acknowledgements:
         await self._instance.ask(address, request, doing=f"the acknowledgement of {first.message_id}")
 
     async def hide(self, message: PoppedMessage, seconds: float) -> None:
-        """Hidden until so many seconds from now; the message has a new receipt then."""
+        """Hidden for `seconds` from now; the message has a new receipt then."""
         self.check(message)
         receipt = message.receipt
         request = ChangeInvisibleTime(

@@ -94,5 +94,7 @@ def _parts(text: str | None) -> Iterator[tuple[str, int, str]]:
     for part in filter(None, (text or "").split(";")):
         words = _PART.fullmatch(part)
         if words is None:
-            raise DataError(f"{part!r} in a pop's answer is no list of offsets: mark, queue and offsets were expected")
+            raise DataError(
+                f"{part!r} in a pop's answer is not a list of offsets: mark, queue and offsets were expected"
+            )
         yield words[1], int(words[2]), words[3]

@@ -191,7 +191,7 @@ class SimpleConsumer(Startable):
     async def receive(
         self, max_messages: int = 16, invisible_seconds: float = 30.0, wait_seconds: float = 10.0
     ) -> list[PoppedMessage]:
-        """Up to so many messages of any queue, as soon as there is one; none when the time is over.
+        """Up to `max_messages` of any queue, as soon as there is one; none when the time is over.
 
         They are hidden from the group for `invisible_seconds`. Raises NoRoute, BrokerAbsent, BrokerRefused,
         PopNotOffered or RemotingError when no broker can be asked.
@@ -332,7 +332,7 @@ class SimpleConsumer(Startable):
         await self._acknowledgements.acknowledge(messages)
 
     async def change_invisible(self, message: PoppedMessage, seconds: float) -> None:
-        """Hide it until so many seconds from now: longer while work goes on, 0 to have it come again at once.
+        """Hide it for `seconds` from now: longer while work goes on, 0 to have it come again at once.
 
         Raises ReceiptExpired, BrokerRefused, BrokerAbsent or RemotingError.
         """
@@ -355,7 +355,7 @@ class SimpleConsumer(Startable):
         await self._acknowledgements.acknowledge([message])
 
     async def _await_retry_topic(self) -> None:
-        """Dead letters go that way when they shall say why; a new group's is made by its first heartbeat."""
+        """Dead letters go that way when they are to say why; a new group's is made by its first heartbeat."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _RETRY_TOPIC_SECONDS
         while True:

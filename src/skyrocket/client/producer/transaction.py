@@ -52,7 +52,7 @@ C = TypeVar("C", bound=Callable[[ReceivedMessage], Any])
 
 
 class Transaction:
-    """One half message and what shall become of it."""
+    """One half message and how it ends."""
 
     def __init__(self, receipt: SendReceipt) -> None:
         self.receipt = receipt

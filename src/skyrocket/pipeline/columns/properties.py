@@ -23,7 +23,7 @@ Int32s = NDArray[np.int32]
 MAP = pa.map_(pa.string(), pa.string())
 _ALL = slice(None)
 _WORD = np.dtype(np.uint64)
-_MOST_BITS = 31  # sums of so many different bits cannot overflow
+_MOST_BITS = 31  # sums of this many different bits cannot overflow
 
 
 @dataclass(frozen=True)

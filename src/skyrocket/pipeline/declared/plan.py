@@ -103,7 +103,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class Trigger:
-    """When the next batch begins: after so many seconds; None is once, with all that is there now."""
+    """When the next batch begins: after this many seconds; None: once, with all that is there now."""
 
     seconds: float | None = 1.0
 

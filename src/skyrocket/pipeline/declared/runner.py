@@ -42,7 +42,7 @@ class PipelineFailed(SkyrocketError):
 
 
 def wait_seconds(restart: Restart, failures: int) -> float | None:
-    """How long to wait after so many failures in a row; None when it was the last."""
+    """How long to wait after a number of failures in a row; None when it was the last."""
     if failures > restart.attempts:
         return None
     return min(restart.longest_seconds, restart.first_seconds * 2.0 ** (failures - 1))

@@ -10,7 +10,7 @@ from typing import Final
 from skyrocket.client import Message
 
 _PRICES: Final = {"tea": 4.5, "coffee": 7.25, "cup": 12.0, "kettle": 39.9}
-_TWICE: Final = 40  # one of so many
+_TWICE: Final = 40  # one order in 40
 _BROKEN: Final = 200
 _DAY_MINUTES: Final = 30.0  # a short day, so that its ups and downs are seen in a minute
 

@@ -24,7 +24,7 @@ _EVERYTHING: Final = ".*"
 
 @dataclass(frozen=True)
 class Window:
-    """Which store times, in milliseconds since 1970; None is no bound."""
+    """Which store times, in milliseconds since 1970; None: no bound."""
 
     since_ms: int | None = None
     until_ms: int | None = None

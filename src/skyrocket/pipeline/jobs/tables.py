@@ -15,7 +15,7 @@ MOST_ROWS: Final = 100_000  # of a table that a report carries in the driver's m
 
 
 def table(rows: "DataFrame", most: int = MOST_ROWS) -> pa.Table:
-    """The rows in the driver, at most so many; which ones a limit leaves is the query's business (order it)."""
+    """The rows in the driver, up to the limit; which ones it leaves is the query's business (order it)."""
     return rows.limit(most).toArrow()
 
 

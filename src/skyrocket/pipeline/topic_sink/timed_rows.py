@@ -21,7 +21,7 @@ from skyrocket.pipeline.topic_sink.rows import TopicRows
 _AT_ONCE: Final = 64
 _ATTEMPT_SECONDS: Final = 15.0
 _PAUSE: Final = 0.5
-_PRODUCERS: Final = 256  # a broker remembers so many numbers for each producer and queue: more of them remember more
+_PRODUCERS: Final = 256  # a broker remembers this many numbers for each producer and queue: more of them remember more
 
 
 class TimedRows:

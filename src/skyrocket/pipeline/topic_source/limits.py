@@ -26,7 +26,7 @@ def backlog(start: Mapping[MessageQueue, int], end: Mapping[MessageQueue, int]) 
 
 
 def limited(start: Offsets, end: Offsets, most: int) -> Offsets:
-    """An end that is at most so many messages away, but at least one for each queue that has any."""
+    """An end that is at most this many messages away, but at least one for each queue that has any."""
     waiting = {queue: end[queue] - start.get(queue, end[queue]) for queue in end}
     total = sum(count for count in waiting.values() if count > 0)
     if total <= most:

@@ -74,7 +74,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much per trigger; None is no limit."""
+    """How much per trigger; None: no limit."""
 
     most: int | None = None
     least: int | None = None

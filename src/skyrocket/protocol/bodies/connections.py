@@ -11,7 +11,7 @@ from skyrocket.protocol.bodies.subscription import SubscriptionData
 
 
 @body
-class Connection(BodyBase):
+class ClientConnection(BodyBase):
     """One connected client."""
 
     client_id: str = ""
@@ -24,7 +24,7 @@ class Connection(BodyBase):
 class ConsumerConnections(BodyBase):
     """GET_CONSUMER_CONNECTION_LIST: members and subscriptions of a group."""
 
-    connections: Annotated[tuple[Connection, ...], "connectionSet"] = ()
+    connections: Annotated[tuple[ClientConnection, ...], "connectionSet"] = ()
     subscriptions: Annotated[Mapping[str, SubscriptionData], "subscriptionTable"] = field(default_factory=dict)
     consume_type: ConsumeType = None
     message_model: MessageModel = None
@@ -38,7 +38,7 @@ CONSUMER_CONNECTIONS = JsonBody(bean(ConsumerConnections))
 class ProducerConnections(BodyBase):
     """GET_PRODUCER_CONNECTION_LIST."""
 
-    connections: Annotated[tuple[Connection, ...], "connectionSet"] = ()
+    connections: Annotated[tuple[ClientConnection, ...], "connectionSet"] = ()
 
 
 PRODUCER_CONNECTIONS = JsonBody(bean(ProducerConnections))

@@ -123,7 +123,7 @@ def test_all_files_together_make_the_rules_and_of_equal_keys_the_first_counts(tm
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("accounts: [", r"is no YAML \(line 1"),
+        ("accounts: [", r"is not YAML \(line 1"),
         ("- a\n- b", "must hold the keys"),
         ("accounts: alice", "accounts must be a list"),
         ("accounts: [alice]", "accounts must be a list"),

@@ -55,7 +55,7 @@ def test_a_pattern_matches_these_and_not_those(pattern: str, inside: list[str], 
     ],
 )
 def test_what_is_no_pattern_is_refused_with_its_text(pattern: str) -> None:
-    with pytest.raises(ConfigError, match="is no address pattern"):
+    with pytest.raises(ConfigError, match="is not an address pattern"):
         address_pattern(pattern)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from skyrocket.broker.state.connected_clients import Client
 from skyrocket.broker.state.connected_producers import ConnectedProducers
-from skyrocket.protocol.bodies.connections import Connection, ProducerInfo
+from skyrocket.protocol.bodies.connections import ClientConnection, ProducerInfo
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.testing.clock import FakeClock
 from tests.unit.broker.state.files import FakeChannel
@@ -27,7 +27,7 @@ def test_queries(producers: ConnectedProducers[FakeChannel], clock: FakeClock) -
     producers.register("g", producer)
     assert producers.is_registered("g")
     assert producers.find("p") == producer
-    assert producers.connections("g").connections == (Connection("p", "192.0.2.1:50000", "JAVA", 493),)
+    assert producers.connections("g").connections == (ClientConnection("p", "192.0.2.1:50000", "JAVA", 493),)
     assert producers.table().groups == {"g": [ProducerInfo("p", "/192.0.2.1:50000", "JAVA", 493, clock.now_ms())]}
     with pytest.raises(SystemFailure) as refused:
         producers.connections("h")
