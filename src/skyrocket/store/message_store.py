@@ -390,7 +390,7 @@ class MessageStore:
         record_filter: RecordFilter | None = None,
         look_at: int = LOOK_AT,
     ) -> GetResult:
-        """Messages of a queue from an offset on; a filter looks at `look_at` of them, then the caller must ask again."""
+        """Messages of a queue from an offset on; after `look_at` that a filter rejects the caller must ask again."""
         return self.reader.get(
             topic,
             queue_id,

@@ -71,7 +71,7 @@ def test_a_special_entry_counts_more_than_the_default(kind: str, name: str, bit:
         ({"accessKey": None}, "at least 7 characters"),
         ({"topicPerms": ["orders"]}, "name=permission"),
         ({"groupPerms": ["=PUB"]}, "name=permission"),
-        ({"topicPerms": "orders=PUB"}, "no list"),
+        ({"topicPerms": "orders=PUB"}, "not a list"),
         ({"whiteRemoteAddress": "10.0.0.x"}, "whiteRemoteAddress"),
     ],
 )
@@ -128,7 +128,7 @@ def test_all_files_together_make_the_rules_and_of_equal_keys_the_first_counts(tm
         ("accounts: alice", "accounts must be a list"),
         ("accounts: [alice]", "accounts must be a list"),
         ("globalWhiteRemoteAddresses: '*'", "must be a list"),
-        ("globalWhiteRemoteAddresses: [x]", "no address pattern"),
+        ("globalWhiteRemoteAddresses: [x]", "not an address pattern"),
     ],
 )
 def test_a_file_that_is_none_is_refused_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:
