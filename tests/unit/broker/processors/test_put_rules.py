@@ -39,7 +39,7 @@ def test_the_levels_are_those_of_rocketmq_unless_the_setting_says_otherwise() ->
 
 @pytest.mark.parametrize(
     ("setting", "complaint"),
-    [("1s 5x", "'5x' is no delay level"), ("1s 5", "'5' is no"), ("", "is empty"), ("  ", "empty")],
+    [("1s 5x", "'5x' is not a delay level"), ("1s 5", "'5' is not"), ("", "is empty"), ("  ", "empty")],
 )
 def test_a_setting_that_is_no_list_of_durations_is_refused_with_its_name(setting: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=f"messageDelayLevel.*{complaint}"):
