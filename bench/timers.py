@@ -65,7 +65,7 @@ class Timed:
         """In groups, as an event loop does; what waits is parked in between."""
         for first in range(0, count, GROUP):
             group = [self._message(number, timers) for number in range(first, min(first + GROUP, count))]
-            assert all(result.ok for result in self.store.put_group(group))
+            assert all(result.ok for result in self.store.intake.put_group(group))
             self.dispatch()
             if timers:
                 self.service.fire_due(self.clock.now_ms())

@@ -84,7 +84,7 @@ def _warm_store(root: Path, body_bytes: int, queues: Sequence[Queue], log_bytes:
 
 def put_and_dispatch(store: MessageStore, batch: Sequence[PutMessage], *, grouped: bool) -> Round:
     """As a broker does: dispatch when a millisecond has passed, and at the end all that is left."""
-    put, put_group, clock = store.put, store.put_group, time.perf_counter
+    put, put_group, clock = store.put, store.intake.put_group, time.perf_counter
     with Stopwatch() as watch:
         due = clock() + _DISPATCH_SECONDS
         for start in range(0, len(batch), GROUP):
@@ -121,7 +121,7 @@ def _parts(scale: Scale, root: Path, body_bytes: int, name: str, floor_seconds: 
             put(message)
 
     def put_groups(batch: list[PutMessage]) -> None:
-        put_group = store.put_group
+        put_group = store.intake.put_group
         for start in range(0, len(batch), GROUP):
             put_group(batch[start : start + GROUP])
 

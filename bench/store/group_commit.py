@@ -90,8 +90,8 @@ def _callbacks(store: MessageStore, batch: list[PutMessage], seconds: float) -> 
             group = ready.get()
             while not ready.empty():
                 group = group + ready.get()
-            results = store.put_group(group)
-            store.when_durable(results[-1].end_offset, lambda ok, group=group: ready.put(group))  # type: ignore[misc]
+            results = store.intake.put_group(group)
+            store.flusher.when_flushed(results[-1].end_offset, lambda ok, group=group: ready.put(group))  # type: ignore[misc]
             count += len(group)
         ready.get()
     return watch.round(count)

@@ -213,7 +213,7 @@ class Driver:
     def put_batch(self, topic: str, queue_id: int, count: int, body_bytes: int = 30) -> PutStatus:
         puts = [self.ledger.new(topic, queue_id, self.clock, body_bytes) for _ in range(count)]
         self.clock.advance(ms=3)
-        result = self.store.put_batch(
+        result = self.store.intake.put_batch(
             PutMessage(topic, queue_id, b"", born_timestamp=puts[0].born_timestamp),
             [BatchElement(len(put.body), put.body, put.properties) for put in puts],
         )
@@ -230,7 +230,7 @@ class Driver:
         """Wait, as a client of SYNC_FLUSH does, until everything acknowledged so far is on disk."""
         end = max((put.end_offset for put in self.ledger.puts), default=-1)
         answers: list[bool] = []
-        self.store.when_durable(end, answers.append)
+        self.store.flusher.when_flushed(end, answers.append)
         deadline = time.monotonic() + WAIT_SECONDS
         while not answers:
             disk = self.store._disk

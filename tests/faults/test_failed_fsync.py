@@ -92,7 +92,7 @@ def test_one_fsync_answers_all_who_wait(directory: Path) -> None:
         with driver.store.flusher._flushing:
             for _ in range(10):
                 result = driver.store.put(PutMessage("orders", 0, b"body"))
-                driver.store.when_durable(result.end_offset, answers.append)
+                driver.store.flusher.when_flushed(result.end_offset, answers.append)
         assert driver.wait_disk()
         for _ in range(1000):
             if len(answers) == 10:

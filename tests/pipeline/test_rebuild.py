@@ -177,7 +177,7 @@ def test_a_queue_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
     store = tmp_path / "store"
     put_many(store, 30)
     with store_of(store) as opened:
-        opened.remove_topic("SCHEDULE_TOPIC_XXXX")
+        opened.removal.remove_topic("SCHEDULE_TOPIC_XXXX")
     report = rebuild.run(HERE, store, rules=SMALL, force=True)
     assert {row["topic"] for row in report.tables["queues"].to_pylist()} == {"orders"}
 

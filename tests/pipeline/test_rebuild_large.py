@@ -65,7 +65,7 @@ def fill_broker_store(store: Path, messages: int, queues: int, config: StoreConf
     """What a broker's store writes: log, queues and index, closed cleanly."""
     with MessageStore(store, config) as ours:
         for first in range(0, messages, 500):
-            ours.put_group(
+            ours.intake.put_group(
                 [
                     PutMessage(
                         f"topic-{number % queues // 10:03d}",

@@ -24,8 +24,8 @@ class PreparedFile:
 
 
 @dataclass(slots=True)
-class _Wish:
-    """What the writer wants next; only the newest wish counts."""
+class _Request:
+    """The file that the writer will need next; only the newest request counts."""
 
     start_offset: int
     path: str
@@ -39,7 +39,7 @@ class FileAllocator:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._condition = threading.Condition()
-        self._wish: _Wish | None = None
+        self._requested: _Request | None = None
         self._ready: PreparedFile | None = None
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="store-allocator", daemon=True)
@@ -63,13 +63,13 @@ class FileAllocator:
         """Ask for the file that will follow; returns at once."""
         with self._condition:
             if self._ready is None or self._ready.start_offset != start_offset:
-                self._wish = _Wish(start_offset, path, size, allocate)
+                self._requested = _Request(start_offset, path, size, allocate)
                 self._condition.notify()
 
     def take(self, start_offset: int, path: str, size: int, allocate: int) -> PreparedFile:
         """The file at an offset: the prepared one, or one made now. Raises OSError when the disk is full."""
         with self._condition:
-            self._wish = None
+            self._requested = None
             ready, self._ready = self._ready, None
         if ready is not None and ready.start_offset == start_offset:
             return ready
@@ -94,16 +94,16 @@ class FileAllocator:
     def _run(self) -> None:
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._stopped or self._wish is not None, timeout=60)
+                self._condition.wait_for(lambda: self._stopped or self._requested is not None, timeout=60)
                 if self._stopped:
                     return
-                wish = self._wish
-                if wish is None:
+                request = self._requested
+                if request is None:
                     continue
                 # Made while the lock is held: the writer either finds the file ready or nobody is making it.
-                self._wish = None
+                self._requested = None
                 try:
-                    self._ready = self._create(wish.start_offset, wish.path, wish.size, wish.allocate)
+                    self._ready = self._create(request.start_offset, request.path, request.size, request.allocate)
                 except OSError as error:
                     # The writer will try again when it needs the file, and answer with the reason.
-                    log.warning("next log file not prepared path=%s error=%s", wish.path, error)
+                    log.warning("next log file not prepared path=%s error=%s", request.path, error)

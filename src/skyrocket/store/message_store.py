@@ -11,38 +11,34 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Container, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
-from skyrocket.format.batch import BatchElement
 from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
-from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
+from skyrocket.store.changeable_settings import changed
 from skyrocket.store.checkpoint_file import CheckpointFile
 from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.directory import StoreDirectory
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, Listener
-from skyrocket.store.flusher import FlushCallback, Flusher
+from skyrocket.store.flusher import Flusher
 from skyrocket.store.index import Index
 from skyrocket.store.intake import Intake
 from skyrocket.store.layout import StorePaths
-from skyrocket.store.manifest import Manifest, load_manifest, queue_key, save_manifest
+from skyrocket.store.manifest_file import ManifestFile
+from skyrocket.store.queue_removal import QueueRemoval
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.reader import LOOK_AT, EntryFilter, Reader, RecordFilter
-from skyrocket.store.record_tuples import DispatchItem, Row
 from skyrocket.store.recovery import Recovery, RecoveryReport
 from skyrocket.store.results import BatchPutResult, Boundary, Durability, GetResult, PutResult, PutStatus
 from skyrocket.store.retention import Cleaner, CleanReport
-from skyrocket.store.seal import seal_of
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.strangers import look_at_strangers
 from skyrocket.store.tags_code import TagsCoder
-from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.transient_pool import TransientPool
 from skyrocket.store.write_gate import WriteGate
 
@@ -51,34 +47,6 @@ log = logging.getLogger(__name__)
 AnyPutResult = TypeVar("AnyPutResult", PutResult, BatchPutResult)
 
 LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
-
-# Fields of StoreConfig that an open store can be given other values of; all others count when it is opened.
-CHANGEABLE = frozenset(
-    {
-        "flush_interval_ms",
-        "flush_least_pages",
-        "flush_thorough_interval_ms",
-        "queue_flush_least_pages",
-        "queue_flush_thorough_interval_ms",
-        "sync_flush_timeout_ms",
-        "max_message_size",
-        "page_cache_busy_ms",
-        "max_transfer_bytes_memory",
-        "max_transfer_count_memory",
-        "max_transfer_bytes_disk",
-        "max_transfer_count_disk",
-        "file_reserved_hours",
-        "delete_when",
-        "disk_max_used_percent",
-        "disk_clean_forcibly_percent",
-        "disk_warning_percent",
-        "clean_forcibly",
-        "clean_interval_ms",
-        "delete_pause_ms",
-        "delete_queue_pause_ms",
-        "delete_batch",
-    }
-)
 
 _DISPATCH_PAUSE = 0.001
 _CLOSE_SECONDS = 5.0
@@ -118,6 +86,10 @@ class MessageStore:
         if self.config.index_enabled:
             self.index = Index(self._disk, self.paths.index, self.config, self.clock)
             self.index.on_completed = self._index_file_completed
+        self._manifest = ManifestFile(
+            self._disk, self.paths.manifest, self.config, self.commit_log, self.queues, self.index
+        )
+        self.removal = QueueRemoval(self.commit_log, self.queues, self._manifest)
         self.checkpoint = CheckpointFile(self._disk, self.paths.checkpoint)
         self.dispatcher = Dispatcher(
             self.commit_log,
@@ -150,7 +122,6 @@ class MessageStore:
         )
         self._sync_flush = self.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._open = False
-        self._manifest_lock = threading.Lock()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -206,7 +177,7 @@ class MessageStore:
             log.warning(
                 "checkpoint is damaged or another program wrote it, not using it path=%s", self.paths.checkpoint
             )
-        manifest = load_manifest(self._disk, self.paths.manifest)
+        manifest = self._manifest.load()
         self.queues.removed = dict(manifest.removed) if manifest is not None else {}
         recovery = Recovery(
             self._disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher, self.paths.cut_log
@@ -217,7 +188,7 @@ class MessageStore:
         if self.index is not None:
             self.index.catch_up()
         if not clean or report.rebuilt_queues or report.rebuilt_index:
-            self._save_manifest(clean=False)
+            self._manifest.save(clean=False)
         self.checkpoint.set_flushed(report.end_offset, report.last_timestamp)
         return report
 
@@ -264,7 +235,7 @@ class MessageStore:
             header_time = self.index.end_timestamp if self.index is not None else 0
             self.checkpoint.advance(physic_timestamp=timestamp, logics_timestamp=timestamp, index_timestamp=header_time)
             self.checkpoint.advance(logics_physical_offset=self.dispatcher.dispatched_record)
-            self._save_manifest(clean=complete)
+            self._manifest.save(clean=complete)
             self.checkpoint.flush()
         except OSError as error:
             self.gate.fail(error)
@@ -278,7 +249,7 @@ class MessageStore:
 
     def change_settings(self, config: StoreConfig) -> None:
         """Go by other settings from now on, as far as they are CHANGEABLE."""
-        self.config = replace(self.config, **{name: getattr(config, name) for name in CHANGEABLE})
+        self.config = changed(self.config, config)
         for part in (self.cleaner, self.reader, self.flusher, self.intake):
             part.use(self.config)
 
@@ -322,29 +293,9 @@ class MessageStore:
     def put(self, message: PutMessage) -> PutResult:
         """Append one message; the result says which durability it has already reached.
 
-        With SYNC_FLUSH wait for the disk by `wait_durable` or `when_durable`.
+        With SYNC_FLUSH wait for the disk by `wait_durable` or `flusher.when_flushed`. Groups and batches: `intake`.
         """
-        return self.intake.put_group((message,))[0]
-
-    def put_group(self, messages: Sequence[PutMessage]) -> list[PutResult]:
-        """Append messages that arrived together; each has a result of its own.
-
-        Cheaper per message than `put`: what one turn of an event loop has read from its connections is one group.
-        """
-        return self.intake.put_group(messages)
-
-    @property
-    def max_plain_body(self) -> int:
-        """Bodies up to this size may go to `put_rows`; -1 while nothing is taken, or everything needs a closer look."""
-        return self.intake.max_plain_body
-
-    def put_rows(self, rows: Sequence[Row]) -> tuple[list[DispatchItem], list[PutResult]]:
-        """Append messages that are known to be plain: see `Intake.put_rows`."""
-        return self.intake.put_rows(rows)
-
-    def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
-        """Append the elements of a client batch as records of their own: all of them, in one file, or none."""
-        return self.intake.put_batch(message, elements)
+        return self.intake.put(message)
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes that a master sent; queues and index are then built from them here."""
@@ -355,10 +306,6 @@ class MessageStore:
         return self.commit_log.raw(offset, max_bytes)
 
     # -- durability -----------------------------------------------------------------------------------------
-
-    def when_durable(self, end_offset: int, callback: FlushCallback) -> None:
-        """Call back, from the flusher's thread, when everything before an offset is on disk (or cannot be)."""
-        self.flusher.when_flushed(end_offset, callback)
 
     def wait_durable(self, result: AnyPutResult, timeout: float | None = None) -> AnyPutResult:
         """The result after the disk has the message; FLUSH_DISK_TIMEOUT when that took too long."""
@@ -507,51 +454,11 @@ class MessageStore:
         if self.queues.new_queues:
             self.queues.new_queues = False
             try:
-                self._save_manifest(clean=False)
+                self._manifest.save(clean=False)
             except OSError:
                 self.queues.new_queues = True
                 raise
         self.checkpoint.flush()
-
-    def _save_manifest(self, *, clean: bool) -> None:
-        with self._manifest_lock:
-            queues = {queue_key(queue): [queue.entries.first_byte, queue.max_offset] for queue in self.queues}
-            names = self.index.names if self.index is not None else []
-            if not clean:
-                names = names[:-1]  # the newest does not survive an unclean stop anyhow
-            oldest = self.commit_log.min_offset
-            removed = {key: offset for key, offset in self.queues.removed.items() if offset > oldest}
-            log_end = self.commit_log.flushed_offset
-            seal = None
-            if clean:
-                seal = seal_of(self._disk, self.commit_log.files, log_end, self.queues, self.index, self.config)
-            last_timestamp = self.commit_log.last_store_timestamp
-            manifest = Manifest(log_end, clean, queues, names, removed, seal, last_timestamp)
-            save_manifest(self._disk, self.paths.manifest, manifest)
-
-    def remove_topic(self, topic: str) -> int:
-        """Delete the queues of a topic; its records stay in the log until they expire. Returns how many queues."""
-        return self._remove_queues([queue for queue in self.queues if queue.topic == topic])
-
-    def remove_unused_queues(self, topics: Container[str]) -> int:
-        """Delete queues whose topic is neither one of these nor the system's; light queues stay. Returns how many."""
-        unused = (queue for queue in self.queues if queue.topic not in topics)
-        doomed = (queue for queue in unused if not (is_system_topic(queue.topic) or queue.topic.startswith(LMQ_PREFIX)))
-        return self._remove_queues(list(doomed))
-
-    def remove_expired_queues(self) -> int:
-        """Delete queues of ordinary topics whose records have all left the log; returns how many."""
-        oldest = self.commit_log.min_offset
-        expired = (queue for queue in self.queues if 0 <= queue.max_physical_offset <= oldest)
-        return self._remove_queues([queue for queue in expired if not is_system_topic(queue.topic)])
-
-    def _remove_queues(self, doomed: list[TopicQueue]) -> int:
-        for queue in doomed:
-            self.queues.removed[queue_key(queue)] = self.commit_log.written_offset
-            self.queues.remove(queue)
-        if doomed:
-            self._save_manifest(clean=False)
-        return len(doomed)
 
     def clean_expired(self) -> CleanReport:
         """Apply the retention rules now, as if it were the hour for it."""
@@ -566,5 +473,5 @@ class MessageStore:
     def _index_file_completed(self, end_timestamp: int) -> None:
         self.checkpoint.advance(index_timestamp=end_timestamp)
         if self._open:  # while recovery builds queues, the old manifest knows more than they do
-            self._save_manifest(clean=False)  # before the checkpoint: a file that it vouches for must be missed
+            self._manifest.save(clean=False)  # before the checkpoint: a file that it vouches for must be missed
             self.checkpoint.flush()

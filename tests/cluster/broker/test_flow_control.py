@@ -86,7 +86,7 @@ async def test_sends_beyond_the_bound_are_refused_and_nobody_else(
         await given.send()
         await given.pull()  # makes the group
         waiting: list[Callable[[bool], None]] = []
-        monkeypatch.setattr(given.broker.store, "when_durable", lambda _, answer: waiting.append(answer))
+        monkeypatch.setattr(given.broker.store.flusher, "when_flushed", lambda _, answer: waiting.append(answer))
         sends = [asyncio.create_task(given.send()) for _ in range(5)]
         await until(lambda: given.broker.parts.classes.send.in_hand == 5)
         with pytest.raises(SystemBusy) as refused:

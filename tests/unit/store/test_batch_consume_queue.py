@@ -75,7 +75,7 @@ def test_a_plain_message_of_a_batch_topic_counts_one(stores: Stores) -> None:
 
 def test_several_inner_batches_put_together_get_bases_of_their_own(stores: Stores) -> None:
     store = open_store(stores)
-    results = store.put_group([inner(4), inner(4), inner(4)])
+    results = store.intake.put_group([inner(4), inner(4), inner(4)])
     assert [record(store, result.physical_offset).properties["INNER_BASE"] for result in results] == ["0", "4", "8"]
 
 

@@ -195,7 +195,7 @@ def test_only_retry_topics_above_127_bytes_are_stored_as_v2(stores: Stores, topi
 def test_a_topic_that_is_too_long_or_no_directory_name_is_illegal(stores: Stores, topic: str) -> None:
     store = stores.open()
     assert store.put(message(topic=topic)).status is PutStatus.MESSAGE_ILLEGAL
-    assert store.put_batch(message(topic=topic), [BatchElement(0, b"", b"")]).status is PutStatus.MESSAGE_ILLEGAL
+    assert store.intake.put_batch(message(topic=topic), [BatchElement(0, b"", b"")]).status is PutStatus.MESSAGE_ILLEGAL
     assert store.commit_log.written_offset == 0
 
 
@@ -243,7 +243,9 @@ def batch_of(*texts: bytes) -> list[BatchElement]:
 def test_a_batch_becomes_neighbouring_records_with_consecutive_offsets(stores: Stores) -> None:
     store = stores.open()
     put(store)
-    result = store.put_batch(message(prepared_transaction_offset=5, reconsume_times=2), batch_of(b"a", b"bb", b"ccc"))
+    result = store.intake.put_batch(
+        message(prepared_transaction_offset=5, reconsume_times=2), batch_of(b"a", b"bb", b"ccc")
+    )
 
     assert result.ok
     assert result.first_queue_offset == 1
@@ -263,7 +265,7 @@ def test_a_batch_stays_in_one_file(stores: Stores) -> None:
     store = stores.open()
     put_sized(store, FILE_SIZE // 2)
     elements = batch_of(*[b"x" * 9000] * 4)  # each would fit into what is left, all together do not
-    result = store.put_batch(message(), elements)
+    result = store.intake.put_batch(message(), elements)
 
     assert result.physical_offsets[0] == FILE_SIZE
     assert result.physical_offsets[-1] < 2 * FILE_SIZE
@@ -277,7 +279,7 @@ def test_all_records_of_a_batch_have_one_store_time(stores: Stores, clock: FakeC
 
     stores.clock = Ticking()
     store = stores.open()
-    result = store.put_batch(message(), batch_of(b"a", b"b", b"c"))
+    result = store.intake.put_batch(message(), batch_of(b"a", b"b", b"c"))
     assert {record(store, offset).store_timestamp for offset in result.physical_offsets} == {result.store_timestamp}
 
 
@@ -296,7 +298,7 @@ def test_a_batch_is_taken_as_a_whole_or_not_at_all(
     stores: Stores, elements: list[BatchElement], sys_flag: int, status: PutStatus
 ) -> None:
     store = stores.open(max_message_size=5000)
-    result = store.put_batch(message(sys_flag=sys_flag), elements)
+    result = store.intake.put_batch(message(sys_flag=sys_flag), elements)
 
     assert result.status is status
     assert result.physical_offsets == []
@@ -311,7 +313,7 @@ def test_the_crc_property_seals_every_record_and_replaces_an_old_one(stores: Sto
     store = stores.open(append_record_crc=True, verify_record_crc=True)
     old = {"a": "1", "__CRC32#": "0000000000"}
     offsets = [put(store, b"one", properties=old).physical_offset, put(store, b"two").physical_offset]
-    offsets += store.put_batch(message(), [BatchElement(0, b"three", b"no\x01separator")]).physical_offsets
+    offsets += store.intake.put_batch(message(), [BatchElement(0, b"three", b"no\x01separator")]).physical_offsets
 
     for offset in offsets:
         view = store.by_physical_offset(offset)
@@ -346,7 +348,7 @@ def test_a_missing_separator_counts_towards_the_room_for_the_crc(stores: Stores)
     large = message()
     large.properties = b"k\x01" + b"v" * (32747 - 2)
     assert store.put(large).status is PutStatus.PROPERTIES_SIZE_EXCEEDED
-    batch = store.put_batch(message(), [BatchElement(0, b"", large.properties)])
+    batch = store.intake.put_batch(message(), [BatchElement(0, b"", large.properties)])
     assert batch.status is PutStatus.PROPERTIES_SIZE_EXCEEDED
 
 

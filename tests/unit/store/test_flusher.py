@@ -105,7 +105,7 @@ def test_with_synchronous_flush_a_message_nobody_waits_for_is_flushed_at_once(st
     store = stores.open(**SYNC)
     end = put(store).end_offset
     wait_until(lambda: flushed(store) >= end)
-    batch = store.put_batch(message(), [])
+    batch = store.intake.put_batch(message(), [])
     assert not batch.ok
 
 
@@ -144,11 +144,11 @@ def test_callbacks_come_in_log_order_and_at_once_for_what_is_on_disk(stores: Sto
 
     ends = [put(store, b"%d" % number).end_offset for number in range(5)]
     for number in (3, 1, 4, 0, 2):
-        store.when_durable(ends[number], note(number))
+        store.flusher.when_flushed(ends[number], note(number))
     assert done.wait(5)
     assert {number for number, _ in called} == {0, 1, 2, 3, 4}
     assert all(ok for _, ok in called)
-    store.when_durable(ends[0], note(9))
+    store.flusher.when_flushed(ends[0], note(9))
     assert called[-1] == (9, True)
 
 
@@ -158,7 +158,7 @@ def test_a_callback_that_fails_does_not_stop_the_flusher(stores: Stores) -> None
     def broken(ok: bool) -> None:
         raise ValueError("not the store's fault")
 
-    store.when_durable(put(store).end_offset, broken)
+    store.flusher.when_flushed(put(store).end_offset, broken)
     assert store.wait_durable(put(store)).durability is Durability.DISK
 
 
@@ -226,7 +226,7 @@ def test_mode_two_flushes_when_a_message_arrives(stores: Stores) -> None:
     store = stores.open(flush_timed=False, flush_interval_ms=60_000, flush_least_pages=1)
     end = put(store, b"x" * 2 * PAGE).end_offset
     wait_until(lambda: flushed(store) == end)
-    batch_end = store.put_batch(message(), [BatchElement(0, b"x" * 2 * PAGE, b"")]).end_offset
+    batch_end = store.intake.put_batch(message(), [BatchElement(0, b"x" * 2 * PAGE, b"")]).end_offset
     wait_until(lambda: flushed(store) == batch_end)
 
 
@@ -278,7 +278,7 @@ def test_after_a_failed_fsync_no_write_is_taken_and_nothing_counts_as_flushed(st
     assert "start again" in refused.remark
     assert bodies(store.get(TOPIC, 0, 0)) == [] or bodies(store.get(TOPIC, 0, 0)) == [b"safe"]
     outcome: list[bool] = []
-    store.when_durable(lost.end_offset, outcome.append)
+    store.flusher.when_flushed(lost.end_offset, outcome.append)
     assert outcome == [False]
 
 

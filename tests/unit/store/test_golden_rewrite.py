@@ -70,7 +70,9 @@ def rewrite(golden: GoldenStore, original: Path, target: Path) -> None:
             messages = [put_message(line, stored_body(line, log)) for line in same]
             if is_batch(same):
                 elements = [BatchElement(m.flag, m.body, m.properties) for m in messages]
-                assert store.put_batch(messages[0], elements).physical_offsets == [m["physicalOffset"] for m in same]
+                assert store.intake.put_batch(messages[0], elements).physical_offsets == [
+                    m["physicalOffset"] for m in same
+                ]
                 continue
             for line, message in zip(same, messages, strict=True):
                 result = store.put(message)

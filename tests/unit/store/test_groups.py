@@ -33,9 +33,9 @@ def test_a_group_gives_the_same_bytes_as_one_message_after_the_other(stores: Sto
     one_by_one = stores.open("single")
     expected = [one_by_one.put(one) for one in messages]
     together = stores.open("group")
-    results = together.put_group(messages[:50])
+    results = together.intake.put_group(messages[:50])
     for at in range(50, 300, 50):
-        results += together.put_group(messages[at : at + 50])
+        results += together.intake.put_group(messages[at : at + 50])
 
     assert results == expected
     assert log_bytes(together) == log_bytes(one_by_one)
@@ -45,7 +45,7 @@ def test_a_group_gives_the_same_bytes_as_one_message_after_the_other(stores: Sto
 def test_a_group_that_crosses_a_file_leaves_a_blank_between(stores: Stores) -> None:
     store = stores.open()
     put(store)
-    results = store.put_group([message(b"x" * 30_000) for _ in range(5)])
+    results = store.intake.put_group([message(b"x" * 30_000) for _ in range(5)])
     assert [result.queue_offset for result in results] == [1, 2, 3, 4, 5]
     assert results[2].physical_offset == FILE_SIZE
     assert results[4].physical_offset == 2 * FILE_SIZE
@@ -59,7 +59,7 @@ def test_a_refused_message_of_a_group_does_not_harm_the_others(stores: Stores, b
     put(store, b"known")
     group = [message(b"%d" % n) for n in range(4)]
     group[bad].body = b"x" * 1001
-    results = store.put_group(group)
+    results = store.intake.put_group(group)
 
     assert [result.status for result in results] == [
         PutStatus.MESSAGE_ILLEGAL if n == bad else PutStatus.PUT_OK for n in range(4)
@@ -73,7 +73,7 @@ def test_a_record_larger_than_a_file_is_refused_within_a_group(stores: Stores, c
     store = stores.open()
     put(store, b"known")
     group = [message(b"before"), message(b"x" * FILE_SIZE), message(b"after")]
-    results = store.put_group(group)
+    results = store.intake.put_group(group)
 
     assert [result.status for result in results] == [PutStatus.PUT_OK, PutStatus.MESSAGE_ILLEGAL, PutStatus.PUT_OK]
     clock.advance(seconds=5)
@@ -88,7 +88,7 @@ def test_when_the_disk_is_full_the_first_messages_of_a_group_are_kept(stores: St
     put(store, b"x" * 20_000)
     store.commit_log._allocator.stop()
     disk.full = True
-    results = store.put_group([message(b"x" * 20_000) for _ in range(4)])
+    results = store.intake.put_group([message(b"x" * 20_000) for _ in range(4)])
 
     assert [result.status for result in results] == [PutStatus.PUT_OK] * 2 + [PutStatus.CREATE_MAPPED_FILE_FAILED] * 2
     disk.full = False
@@ -99,11 +99,11 @@ def test_when_the_disk_is_full_the_first_messages_of_a_group_are_kept(stores: St
 
 
 def test_an_empty_group_has_no_results(stores: Stores) -> None:
-    assert stores.open().put_group([]) == []
+    assert stores.open().intake.put_group([]) == []
 
 
 def test_a_group_shares_one_store_time(stores: Stores) -> None:
     store = stores.open()
     put(store)
-    results = store.put_group([message(), message()])
+    results = store.intake.put_group([message(), message()])
     assert len({record(store, result.physical_offset).store_timestamp for result in results}) == 1

@@ -412,7 +412,7 @@ def test_an_index_of_its_own_needs_only_what_dispatch_tells(tmp_path: Path, cloc
 def test_the_dispatch_thread_brings_queues_and_index_up_to_date_within_moments(stores: Stores) -> None:
     store = stores.open(dispatch_thread=True)
     put(store, properties={"KEYS": "k"})
-    store.put_group([message(b"x", properties={"KEYS": "k"}) for _ in range(10)])
+    store.intake.put_group([message(b"x", properties={"KEYS": "k"}) for _ in range(10)])
     wait_until(lambda: store.max_offset(TOPIC, 0) >= 11 and not index_of(store).backlog)
     assert store.max_offset(TOPIC, 0) == 11
     assert index_of(store).backlog == 0

@@ -131,7 +131,7 @@ def test_a_removed_topic_does_not_come_back(stores: Stores, clean: bool) -> None
     for _ in range(5):
         put(store, b"old")
     store.dispatch()
-    store.remove_topic(TOPIC)
+    store.removal.remove_topic(TOPIC)
     put(store, b"new")
     store.close()
     if not clean:
@@ -163,7 +163,7 @@ def test_an_append_that_hangs_means_page_cache_busy(stores: Stores, clock: FakeC
     assert store.page_cache_busy
     refused = store.put(message())
     assert refused.status is PutStatus.OS_PAGE_CACHE_BUSY
-    assert store.put_batch(message(), []).status is PutStatus.MESSAGE_ILLEGAL
+    assert store.intake.put_batch(message(), []).status is PutStatus.MESSAGE_ILLEGAL
     go_on.set()
     writer.join()
     assert not store.page_cache_busy
@@ -339,7 +339,7 @@ def test_nearly_every_put_takes_less_than_a_millisecond(stores: Stores) -> None:
 
 def test_a_batch_can_be_waited_for_too(stores: Stores) -> None:
     store = stores.open()
-    batch = store.put_batch(message(), [BatchElement(0, b"one", b""), BatchElement(0, b"two", b"")])
+    batch = store.intake.put_batch(message(), [BatchElement(0, b"one", b""), BatchElement(0, b"two", b"")])
     assert batch.durability is Durability.MEMORY
     durable = store.wait_durable(batch)
     assert (durable.status, durable.durability) == (PutStatus.PUT_OK, Durability.DISK)

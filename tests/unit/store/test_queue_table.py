@@ -47,7 +47,7 @@ def test_two_thousand_queues_need_few_open_files(stores: Stores) -> None:
     store = stores.open(disk=disk, max_open_queue_files=16, index_enabled=False, commit_log_file_size=1 << 20)
     keys = [(f"Topic{n % 100}", n // 100) for n in range(2000)]
     for round_number in range(2):
-        store.put_group([message(b"%d" % round_number, topic=topic, queue_id=number) for topic, number in keys])
+        store.intake.put_group([message(b"%d" % round_number, topic=topic, queue_id=number) for topic, number in keys])
         store.dispatch()
         store.queues.write_out()
     store.queues.sync()
@@ -65,12 +65,12 @@ def test_two_thousand_queues_need_few_open_files(stores: Stores) -> None:
 def test_ten_thousand_queues_are_kept_and_found_again(stores: Stores) -> None:
     store = stores.open(index_enabled=False, commit_log_file_size=1 << 22)
     keys = [(f"Topic{n % 100}", n // 100) for n in range(10_000)]
-    store.put_group([message(b"1", topic=topic, queue_id=queue_id) for topic, queue_id in keys])
+    store.intake.put_group([message(b"1", topic=topic, queue_id=queue_id) for topic, queue_id in keys])
     store.close()
     store = stores.open(index_enabled=False, commit_log_file_size=1 << 22)
     assert len(store.queues) == 10_000
     assert all(store.max_offset(topic, queue_id) == 1 for topic, queue_id in keys)
-    results = store.put_group([message(b"2", topic=topic, queue_id=queue_id) for topic, queue_id in keys])
+    results = store.intake.put_group([message(b"2", topic=topic, queue_id=queue_id) for topic, queue_id in keys])
     assert {result.queue_offset for result in results} == {1}
 
 
@@ -141,7 +141,7 @@ def test_removing_a_topic_removes_its_files_and_numbers_begin_again(stores: Stor
     put(store, topic="Other")
     store.dispatch()
     store.queues.write_out()
-    assert store.remove_topic(TOPIC) == 2
+    assert store.removal.remove_topic(TOPIC) == 2
     assert not (Path(store.paths.consume_queue) / TOPIC).exists()
     assert store.get("Other", 0, 0).count == 1
     store.queues.sync()
@@ -166,7 +166,7 @@ def test_a_queue_may_be_removed_while_it_is_being_forced_to_disk(stores: Stores)
 def test_reading_a_queue_of_many_entries_is_quick(stores: Stores) -> None:
     store = stores.open(commit_log_file_size=1 << 22, consume_queue_file_size=300_000 * 20, index_enabled=False)
     put(store)
-    store.put_group([message(b"x") for _ in range(20_000)])
+    store.intake.put_group([message(b"x") for _ in range(20_000)])
     store.dispatch()
     store.queues.write_out()
     queue = store.queues.get(TOPIC, 0)

@@ -222,7 +222,7 @@ def test_nothing_matched_still_moves_on(stores: Stores) -> None:
 def test_a_filter_looks_at_no_more_than_800_entries(stores: Stores) -> None:
     store = stores.open(commit_log_file_size=1 << 20, consume_queue_file_size=20 * 5000)
     put(store)
-    store.put_group([message(b"x") for _ in range(1999)])
+    store.intake.put_group([message(b"x") for _ in range(1999)])
     store.dispatch()
     result = store.get(TOPIC, 0, 0, tags_codes={1})
     assert (result.status, result.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 800)

@@ -349,7 +349,7 @@ def test_queues_of_expired_topics_can_be_removed(stores: Stores) -> None:
     store.flush()
     disk.ratio = 0.86
     store.cleaner.clean()
-    assert store.remove_expired_queues() == 1
+    assert store.removal.remove_expired() == 1
     assert store.queues.get("Old", 0) is None
     assert store.queues.get("SCHEDULE_TOPIC_XXXX", 0) is not None
     assert store.queues.get(TOPIC, 0) is not None

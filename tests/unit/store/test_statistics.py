@@ -10,8 +10,8 @@ from tests.unit.store.stores import TOPIC, Stores, message, put
 def test_puts_gets_and_refusals_are_counted(stores: Stores) -> None:
     store = stores.open(max_message_size=100)
     put(store)
-    store.put_group([message(b"x"), message(b"y")])
-    store.put_batch(message(), [BatchElement(0, b"a", b""), BatchElement(0, b"b", b"")])
+    store.intake.put_group([message(b"x"), message(b"y")])
+    store.intake.put_batch(message(), [BatchElement(0, b"a", b""), BatchElement(0, b"b", b"")])
     store.put(message(b"x" * 101))
     store.dispatch()
     got = store.get(TOPIC, 0, 0)

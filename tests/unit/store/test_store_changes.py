@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.store.changeable_settings import CHANGEABLE
 from skyrocket.store.disk import Disk
 from skyrocket.store.mapped_file_queue import MappedFileQueue
-from skyrocket.store.message_store import CHANGEABLE
 from skyrocket.store.retention import CleanReport
 from skyrocket.testing.clock import FakeClock
 from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, put
@@ -48,9 +48,9 @@ def test_queues_of_unknown_topics_go_but_not_those_of_the_system_or_light_ones(s
     for topic in (TOPIC, "Gone", "TBW102", "rmq_sys_wheel_timer", "%LMQ%light"):
         put(store, b"x", topic=topic)
     store.dispatch()
-    assert store.remove_unused_queues({TOPIC}) == 1
+    assert store.removal.remove_unused({TOPIC}) == 1
     assert {queue.topic for queue in store.queues} == {TOPIC, "TBW102", "rmq_sys_wheel_timer", "%LMQ%light"}
-    assert store.remove_unused_queues({TOPIC}) == 0
+    assert store.removal.remove_unused({TOPIC}) == 0
 
 
 def test_advice_to_the_kernel_holds_for_files_that_are_mapped_later(tmp_path: Path) -> None:

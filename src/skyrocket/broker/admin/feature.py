@@ -11,7 +11,7 @@ from skyrocket.broker.core.feature import Feature, Follow, asked_when_needed
 from skyrocket.broker.core.parts import Parts
 from skyrocket.config.sections import StoreConfig
 from skyrocket.remoting.serving import Handlers
-from skyrocket.store.message_store import CHANGEABLE
+from skyrocket.store.changeable_settings import CHANGEABLE
 
 _STORE_KEYS: Final = tuple(field.metadata["key"] for field in fields(StoreConfig) if field.name in CHANGEABLE)
 _TABLE_KEYS: Final = (

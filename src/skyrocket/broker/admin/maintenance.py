@@ -57,7 +57,7 @@ class MaintenanceProcessor:
     def clean_queues(self, _: Peer, __: CleanExpiredConsumeQueue, ___: Body) -> None:
         """Remove queues whose records have all left the log."""
         self._store.dispatch()
-        self._store.remove_expired_queues()
+        self._store.removal.remove_expired()
 
     def delete_log_files(self, _: Peer, __: DeleteExpiredCommitLog, ___: Body) -> None:
         """Let the next cleaning runs delete expired files, whatever the hour."""

@@ -91,7 +91,7 @@ class TopicAdminProcessor:
             self._topics.delete(name)
         await self._dispatched()  # what was sent before must not make its queue anew
         for name in (topic, *retry_topics):
-            self._store.remove_topic(name)
+            self._store.removal.remove_topic(name)
             self._offsets.remove_topic(name)
         # With its old offsets on disk a topic made again under this name would begin in the middle.
         await saved(self._save, self._topics, self._offsets)
@@ -128,4 +128,4 @@ class TopicAdminProcessor:
     def clean_unused(self, _: Peer, __: CleanUnusedTopic, ___: Body) -> None:
         """Remove queues whose topic is not in the table."""
         self._store.dispatch()
-        self._store.remove_unused_queues(self._topics.topics)
+        self._store.removal.remove_unused(self._topics.topics)

@@ -49,7 +49,7 @@ class Dispatching:
             with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
                 loop.call_soon_threadsafe(self._flushed, ok)
 
-        self._store.when_durable(self._store.commit_log.readable_offset, flushed)
+        self._store.flusher.when_flushed(self._store.commit_log.readable_offset, flushed)
 
     def _flushed(self, ok: bool) -> None:
         self._awaits_flush = False

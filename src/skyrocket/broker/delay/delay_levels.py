@@ -264,7 +264,7 @@ class DelayLevels:
             offset += 1
         if not data:
             raise StoreError(f"the queue of delay level {level.number} has no entry {begin}")
-        results = self._store.put_group(group) if group else []
+        results = self._store.intake.put_group(group) if group else []
         return self._account(level, begin, offset, places, results)
 
     def _account(self, level: _Level, begin: int, end: int, places: Sequence[int], results: Sequence[PutResult]) -> int:

@@ -58,7 +58,7 @@ class ReviveLog:
         for message in messages:
             self._rules.apply(message)
         self.is_ahead_of_disk = True
-        return self._store.put_group(messages)
+        return self._store.intake.put_group(messages)
 
     def _message(self, queue_id: int, body: bytes, tag: str, unique_key: str, deliver_ms: int) -> PutMessage:
         properties = {names.TIMER_DELIVER_MS: str(max(deliver_ms, 0)), names.UNIQUE_KEY: unique_key, names.TAGS: tag}

@@ -184,6 +184,6 @@ class ReplyProcessor:
             with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
                 loop.call_soon_threadsafe(done.set)
 
-        self._store.when_durable(end_offset, flushed)
+        self._store.flusher.when_flushed(end_offset, flushed)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(done.wait(), self._store.config.sync_flush_timeout_ms / 1000)

@@ -92,7 +92,7 @@ class SendAnswers:
             with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
                 loop.call_soon_threadsafe(settled, ok)
 
-        self._store.when_durable(end_offset, flushed)
+        self._store.flusher.when_flushed(end_offset, flushed)
 
     def _settled(self, waiting: list[Stored], ok: bool) -> None:
         for each in waiting:

@@ -151,7 +151,7 @@ class RecallProcessor:
             with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
                 loop.call_soon_threadsafe(settled, ok)
 
-        self._store.when_durable(end_offset, flushed)
+        self._store.flusher.when_flushed(end_offset, flushed)
         try:
             return await asyncio.wait_for(durable, self._limits.sync_flush_timeout_ms / 1000)
         except TimeoutError:

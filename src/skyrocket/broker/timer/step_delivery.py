@@ -184,7 +184,7 @@ class StepDelivery:
                         group.append(each.message)
                         size += unit.record_size
             reached.append((step, left))
-        statuses = iter([result.status for result in self._store.put_group(group)] if group else [])
+        statuses = iter([result.status for result in self._store.intake.put_group(group)] if group else [])
         failed = self._account(passed, statuses)
         done = 0
         for step, left in reached:

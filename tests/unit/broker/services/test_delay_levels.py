@@ -207,7 +207,7 @@ def test_what_is_not_taken_is_tried_again_and_nothing_twice(
     for body in (b"0", b"1", b"2", b"3"):
         delayed.put(body, 1)
     clock.advance(seconds=1)
-    real = delayed.store.put_group
+    real = delayed.store.intake.put_group
 
     def refuses(messages: list[PutMessage]) -> list[PutResult]:
         kept = real([each for each in messages if each.body != b"1"])

@@ -73,7 +73,7 @@ def test_a_message_that_is_not_taken_holds_up_no_other_step_and_none_comes_twice
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = waiting(tmp_path, clock, steps=10)
-    put_group = given.store.put_group
+    put_group = given.store.intake.put_group
 
     def without_the_third(messages: list[PutMessage]) -> list[PutResult]:
         taken = iter(put_group([each for each in messages if each.body != b"2"]))

@@ -375,7 +375,7 @@ def test_a_message_that_is_not_taken_is_tried_again_and_the_others_come_once(
     for number in range(5):
         timed.put_at(b"%d" % number, clock.now_ms() + 1000)
     clock.advance(seconds=1)
-    put_group = timed.store.put_group
+    put_group = timed.store.intake.put_group
 
     def without_the_third(messages: list[PutMessage]) -> list[PutResult]:
         taken = iter(put_group([each for each in messages if each.body != b"2"]))
