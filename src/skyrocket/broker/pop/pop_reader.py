@@ -154,7 +154,7 @@ class PopReader:
 
     def _get(self, terms: Terms, visit: Visit, start: int, count: int) -> GetResult:
         wanted = terms.wanted
-        return self._store.get(
+        return self._store.reader.get(
             visit.topic,
             visit.queue_id,
             start,

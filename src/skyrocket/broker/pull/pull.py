@@ -173,7 +173,7 @@ class PullProcessor:
     def _get(self, header: PullMessage, allowed: _Allowed) -> GetResult:
         max_bytes = header.max_msg_bytes if header.max_msg_bytes else _MAX_BYTES
         began = self._clock.monotonic()
-        result = self._store.get(
+        result = self._store.reader.get(
             header.topic,
             header.queue_id,
             header.queue_offset,
