@@ -7,6 +7,8 @@ from pathlib import Path
 
 from skyrocket.broker.broker import Broker
 from skyrocket.config.sections import BrokerConfig, StoreConfig
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.remoting.router import Route
 from tests.cluster.namesrv import name_server_fixture
 from tests.loops import run_bounded
 from tests.waiting import until
@@ -23,7 +25,7 @@ class Cluster:
         self.folder = folder
         self.names = names
         self.brokers: dict[str, Broker] = {}
-        self._ports: dict[str, int] = {}
+        self.ports: dict[str, int] = {}
 
     async def start_broker(self, name: str = "broker-a", config: BrokerConfig | None = None) -> Broker:
         """Start, or start again on the same port and store."""
@@ -37,13 +39,17 @@ class Cluster:
             name_servers=self.names,
             register_period_ms=10_000,
         )
-        if name in self._ports:
-            chosen = replace(chosen, listen_port=self._ports[name])
+        if name in self.ports:
+            chosen = replace(chosen, listen_port=self.ports[name])
         broker = Broker(chosen, SMALL)
         await broker.start()
         self.brokers[name] = broker
-        self._ports[name] = broker.identity.address.port
+        self.ports[name] = broker.identity.address.port
         return broker
+
+    def route(self, code: RequestCode) -> Route:
+        """The route of a code at broker-a; a test may put another handler in front of the broker's."""
+        return next(route for route in self.brokers["broker-a"].parts.router.routes() if route.code == code)
 
     async def stop_broker(self, name: str = "broker-a") -> None:
         await self.brokers.pop(name).stop()

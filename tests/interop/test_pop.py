@@ -87,6 +87,13 @@ class PopConsumer:
         self.seen: list[dict[str, Any]] = []
         threading.Thread(target=self._read, daemon=True).start()
 
+    def all_seen(self) -> list[dict[str, Any]]:
+        """With what it has printed by now."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self.seen.append(self._lines.get_nowait())
+        return self.seen
+
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -159,10 +166,7 @@ async def test_the_java_push_consumer_pops_retries_and_acknowledges(
         assert {line["body"] for line in again} == {"fail-a", "fail-b"}
         assert {line["topic"] for line in again} == {TOPIC}, "messages of the retry topic keep the name of their own"
         time.sleep(20)  # longer than the invisible time: what was acknowledged does not come again
-        with contextlib.suppress(queue.Empty):
-            while True:
-                consumer.seen.append(consumer._lines.get_nowait())
-        counted = [line["body"] for line in consumer.seen if "body" in line]
+        counted = [line["body"] for line in consumer.all_seen() if "body" in line]
         assert sorted(counted) == sorted([*sent, "fail-a", "fail-b"])
 
 

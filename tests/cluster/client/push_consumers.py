@@ -32,7 +32,7 @@ def committed(given: Cluster, *, group: str = GROUP, topic: str = TOPIC) -> int:
 
 def seen_by_broker(given: Cluster, code: RequestCode) -> list[RemotingCommand]:
     """Grows with every request of this code; the broker answers as usual."""
-    route = given.brokers["broker-a"].parts.router._routes[code]
+    route = given.route(code)
     own, seen = route.handler, list[RemotingCommand]()
 
     def handler(peer: Peer, request: RemotingCommand) -> Outcome:

@@ -84,7 +84,7 @@ async def test_a_commit_that_is_waited_for_is_sent_again_when_no_answer_comes(
         consumer.subscribe(TOPIC, lambda message: None)
         async with consumer:
             await until(lambda: len(consumer.assignment) == 5)
-            route = given.brokers["broker-a"].parts.router._routes[RequestCode.UPDATE_CONSUMER_OFFSET]
+            route = given.route(RequestCode.UPDATE_CONSUMER_OFFSET)
             own, asked = route.handler, list[bool]()
 
             def deaf_at_first(peer: Peer, request: RemotingCommand) -> Outcome:

@@ -502,7 +502,7 @@ async def test_sends_and_what_is_sent_back_may_go_over_the_vip_port(
 
     async with cluster(tmp_path) as given:
         await given.stop_broker()
-        given._ports["broker-a"] = port = port_with_vip_port()
+        given.ports["broker-a"] = port = port_with_vip_port()
         await given.start_broker()
         client, asked = ClientSettings(given.names, vip_channel=vip), asked_by(monkeypatch, "call")
         async with Producer("Shop", client=client) as producer:

@@ -27,7 +27,7 @@ Judge = Callable[[RemotingCommand, int], Any]
 @contextmanager
 def answered_by(given: Cluster, judge: Judge) -> Iterator[list[RemotingCommand]]:
     """Sends are first shown to `judge`, with their number; BROKER lets the broker answer. Gives what was seen."""
-    route = given.brokers["broker-a"].parts.router._routes[RequestCode.SEND_MESSAGE_V2]
+    route = given.route(RequestCode.SEND_MESSAGE_V2)
     own = route.handler
     seen: list[RemotingCommand] = []
 

@@ -44,6 +44,7 @@ from skyrocket.testing.clock import FakeClock
 from skyrocket.testing.faulty_disk import FaultyDisk
 from tests.golden_store import GoldenStore
 from tests.unit.store.stores import UnforcedDisk, small_config
+from tests.waiting import until
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DELAYS = (1000, 5000, 10_000)
@@ -278,8 +279,14 @@ def test_an_unexpected_error_lets_a_level_rest(
 
 @pytest.mark.requirement("C133")
 async def test_delivery_begins_a_second_after_the_start_and_all_levels_go_on_by_themselves(
-    delayed: Delayed, clock: FakeClock
+    delayed: Delayed, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looks, pause = list[int | None](), clock.sleep_until
+
+    async def noted_pause(due_ms: int | None, at_most: float) -> None:
+        looks.append(due_ms)
+        await pause(due_ms, at_most)
+
     async def delivered(*counts: int) -> None:
         async with asyncio.timeout(60):
             while [each.delivered for each in delayed.levels.progress()] != list(counts):
@@ -288,8 +295,9 @@ async def test_delivery_begins_a_second_after_the_start_and_all_levels_go_on_by_
     for level in (1, 2, 3):
         delayed.put(b"%d" % level, level)
     clock.set(clock.now_ms() + 5000)  # two are due, but no time has passed for the service
+    monkeypatch.setattr(clock, "sleep_until", noted_pause)
     running = asyncio.create_task(delayed.levels.run())
-    await asyncio.sleep(0.25)
+    await until(lambda: len(looks) >= 3)  # it has looked, and went on waiting
     assert not [each for each in delayed.levels.progress() if each.delivered]
     clock.advance(seconds=FIRST_LOOK_SECONDS)
     await delivered(1, 1, 0)
