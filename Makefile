@@ -14,7 +14,7 @@ SUITES := $(BIN)/python -m tests.suites
 INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-FAULTS := faults-store faults-flips faults-lives faults-broker faults-client faults-formats
+FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-formats
 
 .PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-pipeline docs clean
 
@@ -68,8 +68,9 @@ faults: $(STAMP) ## all parts of the fault suite, one after the other, each up t
 	$(SUITES) $(FAULTS)
 
 faults-store: ## part: a crash and an error at every operation of the disk, full disks
-faults-flips: ## part: flipped bits, logs cut at every byte, lost files
-faults-lives: ## part: random lives of a store against a model, power cuts, kill -9 in a loop
+faults-flips: ## part: flipped bits, logs cut at every byte, power cuts, kill -9 in a loop
+faults-damage: ## part: damaged, lost and swapped files, beside what RocketMQ still reads
+faults-lives: ## part: random lives of a store against a model
 faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
 faults-formats: ## part: many more random examples for bytes, headers and JSON

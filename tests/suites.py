@@ -56,13 +56,18 @@ SUITES = (
     ),
     Suite(
         "faults-flips",
-        "flipped bits in every kind of file, logs cut at every byte, lost files",
-        _faults("bit_flips", "config_flips", "torn_tail", "lost_files"),
+        "flipped bits in every kind of file, logs cut at every byte, power cuts, writers killed in a loop",
+        _faults("bit_flips", "torn_tail", "power_cut", "kill"),
+    ),
+    Suite(
+        "faults-damage",
+        "damaged, lost and swapped files of both makers, compared with what RocketMQ still reads",
+        _faults("damaged_stores", "config_flips", "lost_files"),
     ),
     Suite(
         "faults-lives",
-        "random lives of a store against a model, power cuts, writers killed in a loop",
-        (*_faults("random_operations", "power_cut", "kill"), "tests/unit/store"),
+        "random lives of a store against a model",
+        (*_faults("random_operations"), "tests/unit/store"),
     ),
     Suite(
         "faults-broker",

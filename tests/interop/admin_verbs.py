@@ -17,7 +17,7 @@ class Verb:
 
     command: str
     patterns: tuple[str, ...]
-    only: str | None = None  # a version of mqadmin; the other does not know the command or its options
+    only: str = ""  # how a version of mqadmin must begin; others do not know the command or its options
     refusal: bool = False
 
     @property
@@ -25,15 +25,15 @@ class Verb:
         return next(word for word in self.command.split() if word != "for" and not word.isdigit())
 
 
-def shows(command: str, *patterns: str, only: str | None = None) -> Verb:
+def shows(command: str, *patterns: str, only: str = "") -> Verb:
     return Verb(command, patterns, only)
 
 
-def refuses(command: str, *patterns: str, only: str | None = None) -> Verb:
+def refuses(command: str, *patterns: str, only: str = "") -> Verb:
     return Verb(command, patterns, only, refusal=True)
 
 
-V5, V4 = "5.4.0", "4.9.7"
+V55, V5, V4 = "5.5.", "5.", "4."
 FOUND_MESSAGE = (r"OffsetID: +{id}", r"Keys: +\[key-3\]", r"consumerGroup=Readers, ")
 NO_ROUTE = r"CODE: 17 +DESC: No topic route info in name server for the topic: "
 
@@ -185,6 +185,11 @@ VERBS = (
     shows("removeColdDataFlowCtrGroupConfig -n {n} -b {b} -g Readers", r"success", only=V5),
     shows("setCommitLogReadAheadMode -n {n} -b {b} -m 0", r"readahead mode success, mode: 0", only=V5),
     shows("haStatus -n {n} -b {b}", r"#MasterAddr\s+{b}", r"#SlaveNum\s+0", only=V5),
+    # ── what belongs to replication, RocksDB and lite topics
+    shows("resetMasterFlushOffset -n {n} -b {b} -o 7", r"reset master flush offset to 7 success", only=V5),
+    shows("checkRocksdbCqWriteProgress -n {n} -c DefaultCluster -t Orders", r"broker-a check doing", only=V55),
+    refuses("getBrokerEpoch -n {n} -b broker-a", r"this request only for controllerMode", only=V5),
+    refuses("getBrokerLiteInfo -n {n} -b {b}", r"request type 200074 not supported", only=V55),
     # ── last, because it never ends and prints between the others
     shows("for 8 clusterRT -n {n} -a 2 -i 1", r"DefaultCluster +broker-a +\d+\.\d+ +2 +0"),
 )
@@ -192,7 +197,7 @@ VERBS = (
 # mqadmin's other verbs, and why this table does not run them.
 NOT_YET = {
     "queryMsgTraceById": "see test_trace.py",
-    "getSyncStateSet, getBrokerEpoch, resetMasterFlushOffset": "not yet: replication",
+    "getSyncStateSet": "not yet: replication",
     "getControllerMetaData, getControllerConfig, updateControllerConfig, electMaster": "not yet: controller",
     "cleanBrokerMetadata": "not yet: controller",
     "createUser, updateUser, deleteUser, getUser, listUser, copyUser": "see test_acl.py",
@@ -202,7 +207,10 @@ NOT_YET = {
     "updateStaticTopic, remappingStaticTopic": "not yet: static topics",
     "addBroker, removeBroker": "not yet: broker container",
     "dumpCompactionLog": "not yet: compacted topics",
-    "rocksDBConfigToJson, exportMetadataInRocksDB, checkRocksdbCqWriteProgress": "RocksDB, which we do not use",
+    "rocksDBConfigToJson, exportMetadataInRocksDB": "RocksDB, which we do not use",
+    "getParentTopicInfo, getLiteTopicInfo, getLiteClientInfo, getLiteGroupInfo, triggerLiteDispatch": (
+        "lite topics, which are not supported"
+    ),
     "switchTimerEngine": "between wheel and RocksDB: we have the wheel",
     "startMonitoring": "watches for ever and prints nothing by itself",
 }

@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-VERSIONS = ("5.4.0", "4.9.7")
+VERSIONS = ("5.5.0", "5.4.0", "4.9.7")  # broker and store have a 5.5.1, but not all modules have
+IN_SHORT_MODE = ("5.4.0", "4.9.7")
+FASTJSON = "1.2.83"  # what our helpers are written with; releases after 5.5.0 do not bring it along
 MODULES = ("rocketmq-store", "rocketmq-broker", "rocketmq-namesrv")
 JAVA_SOURCES = Path(__file__).parent / "java"
 
@@ -48,7 +50,7 @@ _POM = """\
 </project>
 """
 _DEPENDENCY = (
-    "    <dependency><groupId>org.apache.rocketmq</groupId>"
+    "    <dependency><groupId>{group}</groupId>"
     "<artifactId>{module}</artifactId><version>{version}</version></dependency>"
 )
 
@@ -187,7 +189,10 @@ def _fetch_jars(folder: Path, version: str) -> str:
 
 
 def _pom(version: str) -> str:
-    dependencies = [_DEPENDENCY.format(module=module, version=version) for module in MODULES]
+    wanted = [("org.apache.rocketmq", module, version) for module in MODULES]
+    if not version.startswith("4."):  # which has one of its own, and would get ours instead
+        wanted.append(("com.alibaba", "fastjson", FASTJSON))
+    dependencies = [_DEPENDENCY.format(group=group, module=module, version=number) for group, module, number in wanted]
     return _POM.format(dependencies="\n".join(dependencies))
 
 

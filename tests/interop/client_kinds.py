@@ -131,6 +131,7 @@ def _digest(sources: list[Path]) -> str:
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
+JAVA_55 = _java("5.5.0")
 JAVA_54 = _java("5.4.0")
 JAVA_49 = _java("4.9.7")
 JAVA_54_BINARY = _java("5.4.0", "-binary", {"ROCKETMQ_SERIALIZE_TYPE": "ROCKETMQ"})  # compact headers, not JSON
@@ -138,7 +139,7 @@ JAVA_54_TLS = _java("5.4.0", "-tls", {"JAVA_TOOL_OPTIONS": "-Dtls.enable=true"},
 GO = ClientKind("go", "github.com/apache/rocketmq-client-go/v2 v2.1.2", _go, lambda: _built_go_program().exists())
 NODE = ClientKind("node", "ali-ons 3.12.0", _node, lambda: _node_modules().exists())
 
-CLIENTS = (JAVA_54, JAVA_54_BINARY, JAVA_54_TLS, JAVA_49, GO, NODE)
+CLIENTS = (JAVA_55, JAVA_54, JAVA_54_BINARY, JAVA_54_TLS, JAVA_49, GO, NODE)
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain
+from tests.interop.apache import IN_SHORT_MODE, VERSIONS, Apache, Unavailable, obtain
 
 
 @functools.cache
@@ -27,6 +27,6 @@ def apache_of_version() -> Callable[[str], Apache]:
     return ready
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=[v if v in IN_SHORT_MODE else pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS])
 def apache(request: pytest.FixtureRequest, apache_of_version: Callable[[str], Apache]) -> Apache:
     return apache_of_version(request.param)

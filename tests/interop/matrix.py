@@ -87,7 +87,7 @@ def admin_table(results: dict[str, dict[str, Cell]]) -> str:
     def text(verb: str, version: str) -> str:
         if verb in VERBS_NOT_YET:
             return VERBS_NOT_YET[verb]
-        numbers = [n for n, one in enumerate(VERBS) if one.name == verb and one.only in (None, version)]
+        numbers = [n for n, one in enumerate(VERBS) if one.name == verb and version.startswith(one.only)]
         if not numbers:
             return "mqadmin has none"
         kept = results.get(f"mqadmin-{version}", {})

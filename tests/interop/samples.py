@@ -44,13 +44,13 @@ def samples_for_rocketmq(version: str, *, count: int = 300, seed: int = 1) -> li
 
 
 def queries_for(drafts: list[Draft], version: str) -> list[KeyQuery]:
-    """Every unique key, every business key; on 5.4.0 every tag too."""
+    """Every unique key, every business key; on 5.x every tag too."""
     asked: dict[KeyQuery, None] = {}
     for draft in drafts:
         asked[KeyQuery(draft.topic, draft.properties["UNIQ_KEY"], 32)] = None
         for key in draft.properties.get("KEYS", "").split():
             asked[KeyQuery(draft.topic, key)] = None
-        if version == "5.4.0" and "TAGS" in draft.properties:
+        if version.startswith("5.") and "TAGS" in draft.properties:
             asked[KeyQuery(draft.topic, draft.properties["TAGS"], type="T")] = None
     return list(asked)
 

@@ -65,7 +65,7 @@ def test_the_matrix_shows_outcomes_and_numbers_the_reasons() -> None:
 
 
 def test_a_verb_passes_only_when_all_its_commands_do() -> None:
-    numbers = [number for number, verb in enumerate(VERBS) if verb.name == "topicRoute" and verb.only is None]
+    numbers = [number for number, verb in enumerate(VERBS) if verb.name == "topicRoute" and not verb.only]
     kept = {f"topicRoute {number}": Cell(PASS) for number in numbers}
 
     def cell(results: dict[str, Cell]) -> str:

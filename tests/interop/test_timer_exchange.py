@@ -23,7 +23,7 @@ BY_US_MS = 600_000
 
 
 def test_timers_of_ours_are_delivered_by_rocketmq_and_what_is_left_by_us(tmp_path: Path, apache: Apache) -> None:
-    if apache.version != "5.4.0":
+    if apache.version.startswith("4."):
         pytest.skip(f"RocketMQ {apache.version} has no timers")
     config = small_config(dispatch_thread=False, timer_log_file_size=TIMER_LOG)
     clock = FakeClock(SystemClock().now_ms())

@@ -86,7 +86,7 @@ public class DashboardRequests {
         admin.deleteSubscriptionGroup(broker, "GroupOfDashboard");
         say("deletedGroup", !admin.getAllSubscriptionGroup(broker, 5000).getSubscriptionGroupTable().containsKey("GroupOfDashboard"));
         admin.deleteTopicInBroker(new TreeSet<>(Arrays.asList(broker)), "MadeByDashboard");
-        admin.deleteTopicInNameServer(new TreeSet<>(Arrays.asList(args[0])), "MadeByDashboard");
+        admin.deleteTopicInNameServer(new TreeSet<>(Arrays.asList(args[0])), "DefaultCluster", "MadeByDashboard");
         say("deletedTopic", !admin.fetchAllTopicList().getTopicList().contains("MadeByDashboard"));
         admin.shutdown();
         Runtime.getRuntime().halt(0);
