@@ -187,7 +187,7 @@ VERBS = (
     shows("haStatus -n {n} -b {b}", r"#MasterAddr\s+{b}", r"#SlaveNum\s+0", only=V5),
     # ── what belongs to replication, RocksDB and lite topics
     shows("resetMasterFlushOffset -n {n} -b {b} -o 7", r"reset master flush offset to 7 success", only=V5),
-    shows("checkRocksdbCqWriteProgress -n {n} -c DefaultCluster -t Orders", r"broker-a check doing", only=V55),
+    shows("checkRocksdbCqWriteProgress -n {n} -c DefaultCluster -t Orders", r"broker-a check doing", only=V5),
     refuses("getBrokerEpoch -n {n} -b broker-a", r"this request only for controllerMode", only=V5),
     refuses("getBrokerLiteInfo -n {n} -b {b}", r"request type 200074 not supported", only=V55),
     # ── last, because it never ends and prints between the others
