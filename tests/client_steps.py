@@ -7,7 +7,7 @@ import uuid
 from skyrocket.client import ConsumeFromWhere, LitePullConsumer, LitePullSettings, ReceivedMessage
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.core.errors import NoRoute
-from skyrocket.client.tracing.trace import TRACE_TOPIC
+from skyrocket.client.tracing.optional_tracer import TRACE_TOPIC
 from skyrocket.format.trace import TraceEvent
 
 

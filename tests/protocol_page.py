@@ -19,7 +19,7 @@ from skyrocket.errors import SkyrocketError
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.frames import FrameReader, encode
-from skyrocket.protocol.requests import REQUESTS
+from skyrocket.protocol.requests.catalogue import REQUESTS
 from skyrocket.testing import LocalCluster
 
 BEGIN = "<!-- requests: written by `python -m tests.protocol_page --write docs/reference/protocol.md` -->"

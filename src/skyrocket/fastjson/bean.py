@@ -20,9 +20,8 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Final, Generic, TypeVar, cast
+from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson.values import Json, JsonKey
@@ -48,8 +47,7 @@ class WrongShape(DataError):
         return WrongShape(self.reason, (str(name), *self.path))
 
 
-@dataclass(frozen=True)
-class Kind(Generic[T]):
+class Kind(NamedTuple, Generic[T]):
     """How one kind of value is read and written."""
 
     read: Callable[[Json], T]
@@ -143,8 +141,7 @@ def tuple_of(kind: Kind[T]) -> Kind[tuple[T, ...]]:
     )
 
 
-@dataclass(frozen=True)
-class KeyKind(Generic[K]):
+class KeyKind(NamedTuple, Generic[K]):
     """How the keys of a map are read and written."""
 
     read: Callable[[JsonKey], K]
@@ -179,11 +176,9 @@ def map_of(key_kind: KeyKind[K], kind: Kind[T]) -> Kind[dict[K, T]]:
 
 # In an annotation: RocketMQ 4.9 does not know the field; its files get it only when it says something.
 SINCE_5: Final = object()
-# in an annotation: RocketMQ 4.9 does not know it; its files get it only when it says something
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One member of a Java object."""
 
     name: str
@@ -193,8 +188,7 @@ class Field:
     derived: bool = False  # a Java getter without a field: written, never read
 
 
-@dataclass(frozen=True)
-class _Table:
+class _Table(NamedTuple):
     fields: tuple[Field, ...]
     names: frozenset[str]
     defaults: Mapping[str, Any]

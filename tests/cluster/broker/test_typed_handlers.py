@@ -8,7 +8,7 @@ import pytest
 
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.command import Body
-from skyrocket.protocol.requests import REQUESTS
+from skyrocket.protocol.requests.catalogue import REQUESTS
 from skyrocket.protocol.requests.header import Request
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.serving import Serving

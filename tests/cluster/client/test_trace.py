@@ -18,7 +18,7 @@ from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
 from skyrocket.client.producer.transaction import TransactionProducer, TransactionState
-from skyrocket.client.tracing.trace import TRACE_TOPIC
+from skyrocket.client.tracing.optional_tracer import TRACE_TOPIC
 from skyrocket.client.tracing.trace_dispatcher import packed
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.trace import (

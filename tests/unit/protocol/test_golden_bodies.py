@@ -10,7 +10,7 @@ from skyrocket.protocol.bodies.registration import REGISTRATION, body_crc, decod
 from skyrocket.protocol.bodies.route import TOPIC_ROUTE, encode_route, wants_strict_route
 from skyrocket.protocol.codes import RequestCode, Version
 from skyrocket.protocol.errors import MalformedBody
-from skyrocket.protocol.requests import REQUESTS
+from skyrocket.protocol.requests.catalogue import REQUESTS
 from tests.golden_wire import CapturedFrame, all_frames
 
 # Bodies that are JSON by chance: messages, and a text that RocketMQ makes for people.

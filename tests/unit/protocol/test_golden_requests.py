@@ -8,7 +8,8 @@ import pytest
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.errors import MissingField, RequestError
 from skyrocket.protocol.frames import FrameReader
-from skyrocket.protocol.requests import REQUESTS, Header, NoAnswerFields
+from skyrocket.protocol.requests.catalogue import REQUESTS
+from skyrocket.protocol.requests.header import Header, NoAnswerFields
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from tests.golden_wire import CapturedFrame, all_frames
 

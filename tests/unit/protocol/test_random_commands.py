@@ -11,7 +11,7 @@ from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ProtocolError, RequestError
 from skyrocket.protocol.frames import FrameReader
-from skyrocket.protocol.requests import REQUESTS
+from skyrocket.protocol.requests.catalogue import REQUESTS
 from tests.unit.protocol.samples import PREFIX, STREAM
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)

@@ -7,7 +7,8 @@ from skyrocket.client.admin.admin_calls import AdminCalls
 from skyrocket.client.core.errors import BrokerRefused, ClientError, WrongUse
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.names import unwrap
-from skyrocket.client.tracing.trace import TRACE_TOPIC, events_of
+from skyrocket.client.tracing.optional_tracer import TRACE_TOPIC
+from skyrocket.client.tracing.trace import events_of
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import host_text, parse_offset_message_id
 from skyrocket.format.trace import TraceEvent

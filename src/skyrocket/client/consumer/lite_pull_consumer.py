@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from skyrocket.client.consumer.fetched_messages import FetchedMessages
 from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
@@ -37,7 +38,7 @@ from skyrocket.client.core.lifecycle import Startable, State, not_running
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_group, check_topic, unwrap, wrap
 from skyrocket.client.core.settings import ClientSettings, settings_of
-from skyrocket.client.tracing.trace import CONSUME, Tracer, tracer_of
+from skyrocket.client.tracing.optional_tracer import CONSUME, tracer_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
@@ -45,6 +46,9 @@ from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.tasks import TaskSet
+
+if TYPE_CHECKING:
+    from skyrocket.client.tracing.trace import Tracer
 
 _logger = logging.getLogger(__name__)
 

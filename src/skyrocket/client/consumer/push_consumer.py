@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skyrocket.client.consumer.assigned_queues import AssignedQueues
 from skyrocket.client.consumer.concurrent_consumption import ConcurrentConsumption
@@ -43,7 +43,7 @@ from skyrocket.client.core.lifecycle import Startable, State, not_running
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_group, check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.core.settings import ClientSettings, settings_of
-from skyrocket.client.tracing.trace import CONSUME, Tracer, tracer_of
+from skyrocket.client.tracing.optional_tracer import CONSUME, tracer_of
 from skyrocket.clock import SystemClock
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
@@ -52,6 +52,9 @@ from skyrocket.protocol.bodies.heartbeat import ConsumerData
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.remoting.tasks import TaskSet
+
+if TYPE_CHECKING:
+    from skyrocket.client.tracing.trace import Tracer
 
 _logger = logging.getLogger(__name__)
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import urllib.error
-import urllib.request
 from typing import Any, Final, TypeVar
 
 from skyrocket.client.core.errors import NoNameServer
@@ -87,6 +85,8 @@ def lookup_url(base: str, unit_name: str = "") -> str:
 def _get(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise ValueError("only http and https are asked")
+    import urllib.request  # with http and email behind it: most clients are told addresses
+
     with urllib.request.urlopen(url, timeout=_LOOKUP_TIMEOUT) as answer:
         if answer.status != 200:
             raise OSError(f"status {answer.status}")

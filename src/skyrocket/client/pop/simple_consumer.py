@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from skyrocket.client.consumer.send_back import DEFAULT_MAX_TIMES, SendBack
 from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
@@ -43,7 +43,7 @@ from skyrocket.client.core.settings import ClientSettings, settings_of
 from skyrocket.client.pop.acknowledgements import Acknowledgements
 from skyrocket.client.pop.pop_notifications import ANY_QUEUE, PopNotifications, TopicAtBroker
 from skyrocket.client.pop.popped_message import PoppedMessage, popped_messages
-from skyrocket.client.tracing.trace import CONSUME, Tracer, tracer_of
+from skyrocket.client.tracing.optional_tracer import CONSUME, tracer_of
 from skyrocket.errors import DataError, SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
@@ -54,6 +54,9 @@ from skyrocket.protocol.errors import RequestError, RequestNotSupported, SystemF
 from skyrocket.protocol.requests.pop import PopMessage
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.tasks import TaskSet
+
+if TYPE_CHECKING:
+    from skyrocket.client.tracing.trace import Tracer
 
 _logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ come together travel together.
 
 import asyncio
 import logging
-import uuid
+import secrets
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.credentials import Acl
@@ -50,14 +50,17 @@ from skyrocket.client.sending.message_encoding import (
     is_plain,
 )
 from skyrocket.client.sending.queue_selector import QueueSelector, index_by_hash
-from skyrocket.client.sending.retrying_sender import RetryingSender, SendRules
+from skyrocket.client.sending.retrying_sender import RetryingSender
 from skyrocket.client.sending.send_number import SendNumber, SendNumbers
 from skyrocket.client.sending.topic_publish_info import TopicPublishInfo
-from skyrocket.client.tracing.trace import PRODUCE, Tracer, tracer_of
+from skyrocket.client.tracing.optional_tracer import PRODUCE, tracer_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.messaging import RecallMessage
 from skyrocket.remoting.errors import ConnectFailed, RemotingError
+
+if TYPE_CHECKING:
+    from skyrocket.client.tracing.trace import Tracer
 
 _logger = logging.getLogger(__name__)
 
@@ -112,19 +115,9 @@ class Producer(Startable):
             raise AlreadyStarted(str(self), self._state.value)
         self._instance = await ClientInstance.acquire(self._client)
         settings = self.settings
-        rules = SendRules(
-            settings.retries,
-            settings.timeout_per_attempt,
-            settings.retry_another_broker_when_not_store_ok,
-            settings.send_latency_fault_enable,
-            settings.minimum_latency,
-            settings.template_topic,
-            settings.template_queues,
-            settings.retryable_codes,
-        )
         self._tracer = tracer_of(self._instance, self._client.trace, self.group, PRODUCE)
         hooks = self._hooks if self._tracer is None else (*self._hooks, self._tracer)
-        self._sender = RetryingSender(self._instance, self.group, rules, hooks)
+        self._sender = RetryingSender(self._instance, self.group, settings.send_rules(), hooks)
         self._accumulator = Accumulator(
             lambda out: self._sender.send(out, settings.send_timeout),
             self._rules,
@@ -308,7 +301,7 @@ class Producer(Startable):
         await self._sender.publishing(topic)
         if topic in self._instance.routes:
             await self._instance.introduce(topic)  # the reply comes over a connection that has named this client
-        correlation = str(uuid.uuid4())
+        correlation = secrets.token_hex(16)
         waiting = self._instance.replies[correlation] = asyncio.get_running_loop().create_future()
         extra = {
             CORRELATION_ID: correlation,

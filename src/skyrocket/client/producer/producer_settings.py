@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.names import TEMPLATE_TOPIC
-from skyrocket.client.sending.retrying_sender import RETRYABLE_CODES
+from skyrocket.client.sending.retrying_sender import RETRYABLE_CODES, SendRules
 from skyrocket.format.compression import CompressionType
 
 
@@ -41,3 +41,16 @@ class ProducerSettings:
             raise WrongUse("send_timeout and max_in_flight must be positive, retries must not be negative")
         if self.idempotent and self.auto_batch:
             raise WrongUse("idempotent and auto_batch exclude each other: messages of a batch have no numbers")
+
+    def send_rules(self) -> SendRules:
+        """What of this concerns one send and its retries."""
+        return SendRules(
+            self.retries,
+            self.timeout_per_attempt,
+            self.retry_another_broker_when_not_store_ok,
+            self.send_latency_fault_enable,
+            self.minimum_latency,
+            self.template_topic,
+            self.template_queues,
+            self.retryable_codes,
+        )

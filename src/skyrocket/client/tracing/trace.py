@@ -32,9 +32,6 @@ from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
 
 _logger = logging.getLogger(__name__)
 
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
-PRODUCE: Final = "PRODUCE"
-CONSUME: Final = "CONSUME"
 
 _DEFAULT_REGION: Final = "DefaultRegion"
 _BEGAN: Final = "trace began"
@@ -45,14 +42,6 @@ _OUTCOMES: Final = {
     "EXCEPTION": CallOutcome.EXCEPTION,
 }
 _STATES: Final = {COMMIT: "COMMIT_MESSAGE", ROLLBACK: "ROLLBACK_MESSAGE"}
-
-
-def tracer_of(instance: ClientInstance, wanted: bool | str, group: str, role: str) -> "Tracer | None":
-    """For a producer or consumer of this client; None when nothing is to be traced."""
-    if not wanted:
-        return None
-    topic = wanted if isinstance(wanted, str) else TRACE_TOPIC
-    return Tracer(instance, TraceDispatcher(instance, topic, group, role), group)
 
 
 class Tracer(SendHook, ConsumeHook):

@@ -9,6 +9,7 @@ from skyrocket.fastjson import Dialect, dumps, loads
 from skyrocket.fastjson.bean import Kind
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import MalformedBody
+from skyrocket.protocol.late_init import late_init_dataclass
 
 T = TypeVar("T")
 
@@ -23,8 +24,7 @@ def body(cls: C) -> C:
     It takes what it compares and shows from BodyBase. A dataclass of its own kind would compile five methods for each
     of seventy classes, at every start.
     """
-    made: C = dataclass(slots=True, eq=False, repr=False)(cls)  # type: ignore[assignment]
-    return made
+    return late_init_dataclass()(cls)
 
 
 @body

@@ -19,15 +19,15 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
 from skyrocket.fastjson.bean import camel_case
 from skyrocket.protocol.bodies.json_body import JsonBody
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import MissingField
 from skyrocket.protocol.java_order import FROM_HEADER, bucket_order, fill_limit, java_map_order
+from skyrocket.protocol.late_init import late_init_dataclass
 
 Int: TypeAlias = Annotated[int, 32]  # Java's int
 Long: TypeAlias = Annotated[int, 64]  # Java's long
@@ -97,8 +97,7 @@ class Request(Header, Generic[A]):
 REQUESTS: Final[dict[int, type[Request[Any]]]] = {}  # every request by its code; filled by the decorator
 
 
-@dataclass(frozen=True, slots=True)
-class WireField:
+class WireField(NamedTuple):
     """One line of the table: name on the wire, attribute, kind and default."""
 
     name: str
@@ -139,7 +138,7 @@ def request(
         made.body = body  # type: ignore[attr-defined]
         made.optional_body = optional_body  # type: ignore[attr-defined]
         made.answer_body = answer_body  # type: ignore[attr-defined]
-        made.is_sent = bool(made.wire_fields) or empty_header
+        made.is_sent = bool(dataclasses.fields(made)) or empty_header  # type: ignore[arg-type]
         assert code not in REQUESTS, f"two classes for {code!r}"
         REQUESTS[code] = made  # type: ignore[assignment]
         return made
@@ -167,6 +166,19 @@ _KINDS: Final[dict[object, str]] = {str: "text", Int: "int", Long: "long", bool:
 def _table(cls: type, names: Mapping[str, str]) -> tuple[WireField, ...]:
     hints = typing.get_type_hints(cls, include_extras=True)
     return tuple(_line(field, hints[field.name], names) for field in dataclasses.fields(cls))
+
+
+class _LateTable:
+    """Stands for `wire_fields` until somebody looks at it: reading the annotations takes its time."""
+
+    def __init__(self, made: Any, names: Mapping[str, str]) -> None:
+        self._made = made
+        self._names = names
+
+    def __get__(self, _: object, __: type) -> tuple[WireField, ...]:
+        table = _table(self._made, self._names)
+        self._made.wire_fields = table
+        return table
 
 
 def _line(field: "dataclasses.Field[Any]", hint: Any, names: Mapping[str, str]) -> WireField:
@@ -237,18 +249,17 @@ _TEXT_OF: Final[dict[str, str]] = {
 
 
 def _compiled(cls: C, ext_capacity: int, names: Mapping[str, str], strict_numbers: bool) -> C:
-    made: Any = dataclass(slots=True, kw_only=True, eq=False, repr=False)(cls)
-    table = _table(made, names)
-    made.wire_fields = table
+    made: Any = late_init_dataclass(kw_only=True)(cls)
+    made.wire_fields = _LateTable(made, names)
     made.ext_capacity = ext_capacity
 
     # Compiled when first used: a program uses a few of them.
     def from_fields(fields: Mapping[str, str] | None) -> Any:
-        made.from_fields = staticmethod(_reader(made, table, strict_numbers))
+        made.from_fields = staticmethod(_reader(made, made.wire_fields, strict_numbers))
         return made.from_fields(fields)
 
     def to_fields(self: Any) -> dict[str, str]:
-        made.to_fields = _writer(table, ext_capacity)
+        made.to_fields = _writer(made.wire_fields, ext_capacity)
         fields: dict[str, str] = made.to_fields(self)
         return fields
 

@@ -21,7 +21,7 @@ from skyrocket.broker.access.required_permissions import (
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import MalformedBody
-from skyrocket.protocol.requests import REQUESTS
+from skyrocket.protocol.requests.catalogue import REQUESTS
 
 # Names of topics and consumer groups in headers; what else bears such a name decides nothing.
 NAMING = {"topic", "consumerGroup", "group", "groupName", "destGroup", "compareGroup", "filterGroups", "topicList"}
