@@ -15,6 +15,7 @@ from typing import NoReturn, Self, TypeVar
 
 from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.parts import Parts, build_parts
+from skyrocket.broker.core.plug_ins import plug_ins
 from skyrocket.broker.features import FEATURES
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig, TlsConfig
@@ -51,7 +52,7 @@ class Broker:
         self.store, self.tables = parts.store, parts.tables
         self.settings, self.identity = parts.settings, parts.identity
         self.metrics_port = 0  # of the HTTP pages; 0 while they are not served
-        parts.features.extend(build(parts) for build in features)
+        parts.features.extend(build(parts) for build in (*features, *plug_ins("brokerPlugins", config.plug_ins)))
         for feature in parts.features:
             parts.router.check_with(*feature.checks())
             parts.router.add(*feature.handlers())

@@ -192,6 +192,15 @@ class BrokerConfig:
         key="aclConfigPath",
         help="folder of plain_acl.yml and acl/*.yml; empty: that of the .conf file, or config in the store directory",
     )
+    access_validators: str = setting(
+        "",
+        ours=True,
+        key="accessValidators",
+        help="own checks of every request, as module:function;module:function; each refuses by raising",
+    )
+    plug_ins: str = setting(
+        "", ours=True, key="brokerPlugins", help="own features of the broker, as module:Class;module:Class"
+    )
     authentication_enabled: bool = setting(
         False, key="authenticationEnabled", help="ACL 2.0: every request must be signed by a user"
     )
