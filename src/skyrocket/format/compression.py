@@ -10,6 +10,7 @@ from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
 
 DEFAULT_LEVEL = 5
+MAX_PLAIN_BYTES = 16 << 20  # the largest frame: what no broker would have taken as it is cannot be in a message
 _ZSTD_STEP = 1024  # a block of 4 bytes may give 128 KiB, so a step gives 32 MiB at most
 
 
@@ -50,7 +51,7 @@ def compressed_flag(sys_flag: int, kind: CompressionType) -> int:
     return sys_flag & ~flags.COMPRESSION_TYPE_MASK | flags.COMPRESSED | kind << flags.COMPRESSION_TYPE_SHIFT
 
 
-def decompress(body: bytes, kind: CompressionType, max_size: int = 1 << 28) -> bytes:
+def decompress(body: bytes, kind: CompressionType, max_size: int = MAX_PLAIN_BYTES) -> bytes:
     """The plain body; raises DataError when the stream is damaged or inflates beyond `max_size`."""
     try:
         if kind is CompressionType.LZ4:

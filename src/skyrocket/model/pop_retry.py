@@ -4,6 +4,7 @@
 %RETRY%group+topic      V2: the sign occurs in no other name, so group and topic can be told apart
 """
 
+from collections.abc import Callable
 from enum import Enum
 
 from skyrocket.model.topic import RETRY_PREFIX
@@ -25,6 +26,14 @@ def pop_retry_topic(group: str, topic: str, *, v2: bool = False) -> str:
     if topic.startswith(RETRY_PREFIX):
         return topic
     return f"{RETRY_PREFIX}{group}{_V2_SIGN if v2 else _V1_SIGN}{topic}"
+
+
+def is_ambiguous(group: str, topic: str, is_group: Callable[[str], bool]) -> bool:
+    """Whether the V1 name is also the retry topic of a group that is there.
+
+    RocketMQ: group Shop that pops topic Orders reads, and fills, the retry topic of group Shop_Orders.
+    """
+    return is_group(f"{group}{_V1_SIGN}{topic}")
 
 
 def normal_topic(topic: str, group: str) -> str:

@@ -83,6 +83,13 @@ def test_a_stream_cut_at_any_byte_is_refused(kind: CompressionType) -> None:
 
 
 @pytest.mark.parametrize("kind", CompressionType)
+def test_a_body_that_no_broker_would_have_taken_is_not_unpacked(kind: CompressionType) -> None:
+    bomb = compress(bytes((16 << 20) + 1), kind)
+    with pytest.raises(DataError, match="inflates beyond 16777216 bytes"):
+        plain_body(bomb, compressed_flag(0, kind))
+
+
+@pytest.mark.parametrize("kind", CompressionType)
 def test_a_body_may_not_inflate_beyond_the_limit(kind: CompressionType) -> None:
     stream = compress(bytes(1 << 20), kind)
     assert len(decompress(stream, kind, max_size=1 << 20)) == 1 << 20

@@ -47,6 +47,10 @@ class PopChecks:
             )
         return PopTarget(topic, self._groups.consuming(group))
 
+    def is_group(self, name: str) -> bool:
+        """Whether there is a group of this name."""
+        return self._groups.find(name) is not None
+
     def filter_of(self, group: str, topic: str, expression: str | None, kind: str | None) -> MessageFilter:
         """The condition that a pop brings along; raises SubscriptionParseFailed."""
         if not expression:

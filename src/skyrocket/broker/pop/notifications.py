@@ -9,7 +9,7 @@ from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPo
 from skyrocket.broker.rules.subscriptions import EVERYTHING
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
-from skyrocket.model.pop_retry import pop_retry_topic
+from skyrocket.model.pop_retry import is_ambiguous, pop_retry_topic
 from skyrocket.model.topic_config import PERM_READ, TopicConfig
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -163,7 +163,8 @@ class NotificationProcessor:
         """The topic's own queues, then those of its retry topics."""
         for number in [queue_id] if queue_id >= 0 else range(topic.read_queues):
             yield topic.name, number
-        for v2 in (False, True) if with_retries else ():
+        kinds = (True,) if is_ambiguous(group, topic.name, self._checks.is_group) else (False, True)
+        for v2 in kinds if with_retries else ():
             retries = self._topics.find(pop_retry_topic(group, topic.name, v2=v2))
             if retries is not None:
                 yield from ((retries.name, number) for number in range(retries.read_queues))

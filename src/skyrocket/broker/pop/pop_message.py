@@ -17,7 +17,7 @@ from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.errors import SkyrocketError
-from skyrocket.model.pop_retry import pop_retry_topic
+from skyrocket.model.pop_retry import is_ambiguous, pop_retry_topic
 from skyrocket.model.topic_config import PERM_READ, TopicConfig
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RemotingCommand
@@ -164,8 +164,10 @@ class PopProcessor:
 
     def _retry_topics(self, header: PopMessage, drawn: int) -> list[str]:
         settings = self._settings.broker
+        group, topic = header.consumer_group, header.topic
         v2 = settings.pop_retry_v2 and not (settings.pop_retry_reads_v1 and drawn % 2 == 0)
-        return [pop_retry_topic(header.consumer_group, header.topic, v2=v2)]
+        v2 = v2 or is_ambiguous(group, topic, self._checks.is_group)
+        return [pop_retry_topic(group, topic, v2=v2)]
 
     def _queues(self, topic: str) -> int:
         found = self._topics.find(topic)

@@ -41,7 +41,7 @@ from skyrocket.format.revive_log import (
     decode_check_point,
 )
 from skyrocket.model import property_names as names
-from skyrocket.model.pop_retry import normal_topic, pop_retry_topic
+from skyrocket.model.pop_retry import is_ambiguous, normal_topic, pop_retry_topic
 from skyrocket.protocol.errors import RequestError
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
@@ -290,7 +290,10 @@ class ReviveService:
 
     def _retry_place(self, key: CheckPointKey) -> tuple[str, int]:
         settings = self._settings.broker
-        name = pop_retry_topic(key.group, key.topic, v2=settings.pop_retry_v2)
+        v2 = settings.pop_retry_v2 or is_ambiguous(
+            key.group, key.topic, lambda name: self._groups.find(name) is not None
+        )
+        name = pop_retry_topic(key.group, key.topic, v2=v2)
         queues = 1
         if settings.pop_separate_retry_queues:
             origin = self._topics.find(normal_topic(key.topic, key.group))

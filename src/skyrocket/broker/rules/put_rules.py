@@ -17,6 +17,8 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.format.property_bytes import (
     DELAY_LEVEL,
+    INNER_BASE,
+    INNER_NUM,
     KEYS,
     PRIORITY,
     REAL_QUEUE_ID,
@@ -40,6 +42,20 @@ _INT_MAX: Final = 2**31 - 1
 def is_special(properties: bytes) -> bool:
     """Whether the rules must be asked; seldom true for a message that is plain after all."""
     return b"DELAY\x01" in properties or b"TIMER_DEL" in properties or b"TRAN_MSG\x01" in properties
+
+
+def check_own_properties(properties: bytes, sys_flag: int = 0) -> None:
+    """Raises MessageIllegal for what the broker alone writes into a batch that it keeps whole.
+
+    RocketMQ: 13 for INNER_NUM where no batch is; with INNER_BASE a producer can make a queue unreadable.
+    """
+    if sys_flag & flags.INNER_BATCH:
+        raise MessageIllegal("the flag of an inner batch (0x80) is the broker's own: send a batch instead")
+    if b"INNER_" not in properties:
+        return
+    for name in (INNER_NUM, INNER_BASE):
+        if find_property(properties, name) is not None:
+            raise MessageIllegal(f"the property {name.decode()} is the broker's own: send the message without it")
 
 
 def delay_level(properties: bytes) -> int:

@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable
 from typing import Final, NamedTuple
 
-from skyrocket.broker.rules.put_rules import with_replaced
+from skyrocket.broker.rules.put_rules import check_own_properties, with_replaced
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
@@ -91,6 +91,7 @@ class ReplyProcessor:
             producer=str(peer.remote_address),
         )
         properties = (header.properties or "").encode()
+        check_own_properties(properties, header.sys_flag)
         properties = with_replaced(properties, b"MSG_REGION", self._identity.region.encode())
         properties = with_replaced(properties, b"TRACE_ON", self._trace_on.encode())
         return PutMessage(

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_refusals import put_refusal
-from skyrocket.broker.rules.put_rules import PutRules, check_key, is_special, queue_by_priority
+from skyrocket.broker.rules.put_rules import (
+    PutRules,
+    check_key,
+    check_own_properties,
+    is_special,
+    queue_by_priority,
+)
 from skyrocket.broker.send.duplicate_window import DuplicateWindow, Number, Receipt, number_of
 from skyrocket.broker.send.plain_send import PlainSends, origin_of
 from skyrocket.broker.send.send_answers import SendAnswers, Stored
@@ -132,6 +138,7 @@ class SendProcessor:
         )
         queue_id = header.queue_id if header.queue_id >= 0 else random.randrange(max(topic.write_queues, 1))
         properties = (header.properties or "").encode()
+        check_own_properties(properties, header.sys_flag)
         if b"_SYS_MSG_PRIORITY_" in properties and not header.batch:
             queue_id, properties = queue_by_priority(properties, queue_id, topic.write_queues)
         wait = find_property(properties, b"WAIT") if self._answers.wait else b"false"
@@ -151,6 +158,8 @@ class SendProcessor:
         unique_key = ""
         if header.batch:
             elements = batch_elements(header.topic, message)
+            for element in elements:
+                check_own_properties(element.properties)
             unique_key = (find_property(properties, b"UNIQ_KEY") or b"").decode()  # that of the batch; 4.9 has none
             self._rules.check_types(topic, (element.properties for element in elements))
             if self._rules.refuses_in_batch(properties):

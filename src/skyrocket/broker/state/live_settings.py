@@ -30,6 +30,15 @@ from skyrocket.protocol.errors import NoPermission, SystemFailure
 _logger = logging.getLogger(__name__)
 
 _NEVER_CHANGED: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
+# What the broker has built on since its start: another value would come true at the next start, without a word, in
+# another store, with other accounts or under another name.
+_FIXED: Final = {
+    "storePathRootDir": "the store is open there",
+    "aclConfigPath": "the accounts were read from there",
+    "brokerName": "offsets, routes and receipts carry it",
+    "brokerClusterName": "topics of the system carry it",
+    "brokerId": "it says who is master",
+}
 _SECTIONS: Final = [BrokerConfig, StoreConfig]
 # The same on every broker, since we have no such settings; mqadmin 4.9 exportConfigs fails without these keys.
 _FACTS: Final = {
@@ -106,6 +115,7 @@ class LiveSettings:
             raise NoPermission("Can not update config in black list.")
         for warning in unknown_settings(pairs, _SECTIONS, BROKER_KEYS):
             _logger.warning("an update has a setting that takes no effect reason=%s", warning)
+        self._check_fixed(pairs)
         # A covered secret that comes back, because somebody sends what they were shown, changes nothing.
         values = {key: value for key, value in pairs.items() if key in self.keys() and value != SECRET_SHOWN}
         everything = self.pairs() | values
@@ -115,6 +125,15 @@ class LiveSettings:
         except ConfigError as error:
             raise SystemFailure(str(error)) from error
         return SettingsChange(broker, store, values)
+
+    def _check_fixed(self, pairs: Mapping[str, str]) -> None:
+        present = self.pairs()
+        for key, reason in _FIXED.items():
+            if key in pairs and pairs[key].strip() != present[key]:
+                raise NoPermission(
+                    f"{key} cannot be changed while the broker runs: {reason}. Change it in the .conf file and start "
+                    "the broker again"
+                )
 
     def _forbidden(self) -> set[str]:
         return {*_NEVER_CHANGED, *(key.strip() for key in self.broker.config_black_list.split(";"))}

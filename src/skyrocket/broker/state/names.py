@@ -30,6 +30,14 @@ CLOSED_TO_CLIENTS = frozenset(
     }
 )
 
+_CLOSED_PREFIX = "rmq_sys_REVIVE_LOG_"  # a written check point would make pop hand out what it names
+
+
+def is_closed_to_clients(topic: str) -> bool:
+    """Whether the broker alone writes a topic."""
+    return topic in CLOSED_TO_CLIENTS or topic.startswith(_CLOSED_PREFIX)
+
+
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ALLOWED_TEXT = "allowing only ^[%|a-zA-Z0-9_-]+$"
 

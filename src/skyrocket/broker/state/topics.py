@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import TOPIC_ATTRIBUTES, changed_attributes
-from skyrocket.broker.state.names import CLOSED_TO_CLIENTS, check_topic_name
+from skyrocket.broker.state.names import check_topic_name, is_closed_to_clients
 from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import TEMPLATE_TOPIC
@@ -158,7 +158,7 @@ class TopicTable(SavedTable[Topics]):
 
     def _let_send(self, topic: str, template: str, template_queues: int, unit_mode: bool) -> TopicConfig:
         check_topic_name(topic)
-        if topic in CLOSED_TO_CLIENTS:
+        if is_closed_to_clients(topic):
             raise NoPermission(f"Sending message to topic[{topic}] is forbidden.")
         config = self._topics.get(topic) or self._create_on_first_use(topic, template, template_queues, unit_mode)
         if config is None:

@@ -28,6 +28,8 @@ _USUAL_END: Final = re.compile(
     rb"\x02TIMER_OUT_MS\x01([0-9]{1,15})\x02REAL_TOPIC\x01([^\x01\x02]+)\x02REAL_QID\x01[0-9]+\x02\Z"
 )
 
+Cancelled = tuple[bytes, bytes]  # topic and unique key
+
 
 class TimerRequest(NamedTuple):
     """What a parked message asks for."""
@@ -61,18 +63,21 @@ def timer_request_of(record: memoryview) -> TimerRequest:
     )
 
 
-def cancels_in(record: memoryview) -> bytes:
-    """The key that a cancel names, empty when it names none; raises DataError."""
-    return find_property(properties_of(record), TIMER_DELETE_UNIQUE_KEY) or b""
+def cancels_in(record: memoryview) -> Cancelled:
+    """What a cancel names: a message of the topic that it was sent to, and of no other; raises DataError.
+
+    RocketMQ believes the key alone, so whoever may send to one topic can cancel the timers of all.
+    """
+    properties = properties_of(record)
+    topic = find_property(properties, REAL_TOPIC) or b""
+    named = find_property(properties, TIMER_DELETE_UNIQUE_KEY) or b""
+    return topic, named.removeprefix(topic + b"+")  # RocketMQ 5.4: the key alone; 5.3.2 to 5.3.4: with the topic
 
 
-def is_cancelled(properties: bytes, cancelled: set[bytes]) -> bool:
-    """Whether a message is meant by one of the cancels of its step: by its unique key, or by topic and key."""
+def is_cancelled(properties: bytes, cancelled: set[Cancelled]) -> bool:
+    """Whether a message is meant by one of the cancels of its step."""
     key = find_property(properties, UNIQUE_KEY)
-    if key is None:
-        return False
-    # RocketMQ 5.4: the key alone; 5.3.2 to 5.3.4: with the topic.
-    return key in cancelled or (find_property(properties, REAL_TOPIC) or b"") + b"+" + key in cancelled
+    return key is not None and (find_property(properties, REAL_TOPIC) or b"", key) in cancelled
 
 
 def delivered(record: memoryview, unit: TimerUnit, now_ms: int) -> PutMessage:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from skyrocket.broker.timer.parked_message import cancels_in, delivered, is_cancelled, properties_of
+from skyrocket.broker.timer.parked_message import Cancelled, cancels_in, delivered, is_cancelled, properties_of
 from skyrocket.broker.timer.timer_counts import TimerCountTable, TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.clock import Clock
@@ -50,7 +50,7 @@ class _Step:
     # Both with the newest first.
     positions: "array[int]" = field(default_factory=lambda: array("q"))
     magics: bytearray = field(default_factory=bytearray)
-    cancelled: set[bytes] = field(default_factory=set)
+    cancelled: set[Cancelled] = field(default_factory=set)
     cancels_read: int = 0  # how many of `magics` were searched for cancels
     delivered_ahead: set[int] = field(default_factory=set)  # behind one that was not taken
 

@@ -12,7 +12,7 @@ from skyrocket.config.sources import parse_properties
 from skyrocket.protocol.errors import NoPermission, SystemFailure
 from skyrocket.testing.clock import FakeClock
 
-KEYS: Final = ("fileReservedTime", "deleteWhen", "brokerName", "traceOn")
+KEYS: Final = ("fileReservedTime", "deleteWhen", "regionId", "traceOn")
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=8)
 
 
@@ -47,9 +47,9 @@ def test_followers_hear_of_their_own_keys_and_only_when_the_value_is_another() -
     assert heard == []
     change(live, "fileReservedTime=1\ndeleteWhen=05")
     assert heard == ["retention"]
-    change(live, "brokerName=other")
+    change(live, "regionId=other")
     assert heard == ["retention"]
-    assert live.broker.broker_name == "other"
+    assert live.broker.region_id == "other"
     assert live.followed_keys == {"fileReservedTime", "deleteWhen", "traceOn"}
     assert live.data_version.counter == 3
 

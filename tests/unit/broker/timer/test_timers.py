@@ -217,6 +217,18 @@ def test_a_broker_that_was_down_for_weeks_delivers_what_came_due(timed: Timed, c
 # ── recall ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("named", ["a", f"{TOPIC}+a"])
+def test_a_timer_is_not_cancelled_by_who_sends_to_another_topic(timed: Timed, clock: FakeClock, named: str) -> None:
+    due_ms = clock.now_ms() + 5000
+    timed.put_at(b"a", due_ms)
+    timed.put(b"0", topic="Elsewhere", TIMER_DELIVER_MS=str(due_ms), TIMER_DEL_UNIQKEY=named, UNIQ_KEY="a")
+    timed.fire()
+    clock.advance(seconds=6)
+    timed.fire()
+    assert timed.bodies() == [b"a"]
+    assert timed.service.totals.cancelled == 0
+
+
 def test_a_recalled_timer_is_not_delivered(timed: Timed, clock: FakeClock) -> None:
     due_ms = clock.now_ms() + 5000
     for name in ("a", "b", "c"):
