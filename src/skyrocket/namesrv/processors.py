@@ -351,4 +351,6 @@ def _text(body: Body) -> str:
     try:
         return bytes(body).decode()
     except UnicodeDecodeError as error:
-        raise SystemFailure(f"string2Properties error: {error}") from error
+        raise SystemFailure(
+            f"string2Properties error: the settings are not UTF-8 text, see byte {error.start}; nothing was changed"
+        ) from error

@@ -10,10 +10,13 @@ from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
-from skyrocket.protocol.errors import MessageIllegal, NoPermission
+from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK
+from skyrocket.protocol.errors import MessageIllegal, NoPermission, SystemFailure
 from skyrocket.protocol.requests.admin_broker import GetBrokerConfig, UpdateBrokerConfig
 from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
-from skyrocket.protocol.requests.pop import PopMessage
+from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
+from skyrocket.protocol.requests.offsets import GetMinOffset
+from skyrocket.protocol.requests.pop import AckMessage, PopMessage
 from tests.cluster.broker.broker_fixture import TOPIC, message, running_broker
 
 PLAIN = "UNIQ_KEY\x010A0000010A0A18B4AAC20000000000\x02"
@@ -81,3 +84,45 @@ async def test_a_pop_does_not_read_the_retry_topic_of_a_group_whose_name_is_made
             found += [bytes(record.body) for record in decode_records(reply.body)]
             await asyncio.sleep(0)
         assert found == [b"x"]
+
+
+async def test_an_acknowledgement_with_control_characters_in_its_group_is_refused_by_the_reason(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await given.send()
+        acknowledged = AckMessage(
+            consumer_group="Shop\x02Evil", topic=TOPIC, queue_id=0, extra_info="0 1 60000 0 0 broker-a 0", offset=0
+        )
+        with pytest.raises(MessageIllegal, match="has control characters"):
+            await given.client.call(given.address, acknowledged)
+
+
+async def test_settings_that_are_not_text_are_refused_without_the_words_of_a_codec(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        with pytest.raises(SystemFailure, match="not UTF-8 text, see byte 9"):
+            await given.client.call(given.address, UpdateBrokerConfig(), b"regionId=\xff\xfe")
+
+
+async def test_a_batch_queue_that_was_never_written_begins_at_minus_one(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        batches = UpdateAndCreateTopic(
+            topic="Batches",
+            default_topic="TBW102",
+            read_queue_nums=1,
+            write_queue_nums=1,
+            perm=6,
+            topic_filter_type="SINGLE_TAG",
+            order=False,
+            attributes="+queue.type=BatchCQ",
+        )
+        await given.client.call(given.address, batches)
+        await given.send()
+        for topic, queue_id, expected in (("Batches", 0, -1), (TOPIC, 0, 0), (TOPIC, 3, 0), ("Nowhere", 0, 0)):
+            reply = await given.client.call(given.address, GetMinOffset(topic=topic, queue_id=queue_id))
+            assert reply.header.offset == expected, topic
+
+
+def test_the_codes_of_tags_may_be_strings_as_the_go_client_writes_them() -> None:
+    body = b'{"clientId":"go","group":"G","subscriptionData":{"topic":"T","subString":"a","codeSet":["97"]}}'
+    read = CLIENT_CONFIG_CHECK.decode(body)
+    assert read.subscription is not None
+    assert read.subscription.tag_codes == (97,)

@@ -74,7 +74,10 @@ class OffsetProcessor:
 
     def min_offset(self, _: Peer, header: GetMinOffset, __: Body) -> Answered:
         """Where a queue begins."""
-        offset = max(self._store.min_offset(header.topic, header.queue_id), 0)
+        offset = self._store.min_offset(header.topic, header.queue_id)
+        topic = self._topics.find(header.topic)
+        if offset < 0 and (topic is None or not topic.has_batch_queues):  # RocketMQ: -1 of a batch queue never written
+            offset = 0
         return Answered(OffsetAnswer(offset=offset), remark="")  # RocketMQ 5: here, and only here
 
     def search(self, _: Peer, header: SearchOffsetByTimestamp, __: Body) -> OffsetAnswer:

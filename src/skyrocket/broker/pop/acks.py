@@ -86,6 +86,7 @@ class AckProcessor:
     def _ack_all(self, peer: Peer, entry: BatchAckEntry, topic: str, offsets: list[int]) -> None:
         if not offsets:
             return
+        _check_names(entry.group)
         if entry.revive_queue_id == ORDERLY_REVIVE_QUEUE:
             for offset in offsets:
                 self._ack_orderly(peer, topic, entry.group, entry.queue_id, offset, entry.pop_time)
@@ -100,6 +101,7 @@ class AckProcessor:
         )
 
     def _write_ack(self, header: AckMessage | ChangeInvisibleTime, receipt: ReceiptHandle) -> PutResult:
+        _check_names(header.consumer_group, receipt.broker_name)
         key = CheckPointKey(
             header.topic,
             header.consumer_group,
@@ -206,6 +208,13 @@ class AckProcessor:
         if not 0 <= queue_id < queues:
             raise MessageIllegal(f"the receipt names revive queue {queue_id}, but this broker has 0 to {queues - 1}")
         return queue_id
+
+
+def _check_names(*names: str) -> None:
+    """Raises MessageIllegal: these names become properties of a record, which control characters would break."""
+    for name in names:
+        if any(sign < " " for sign in name):
+            raise MessageIllegal(f"the name {name!r} has control characters: use the group and the receipt of the pop")
 
 
 def _no_topic(topic: str) -> TopicNotExist:
