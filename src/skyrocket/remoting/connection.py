@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         self.version = 0
         self.language: LanguageCode | None = None
         self.router = router
-        self.opened_at = self.last_activity = clock.monotonic()
+        self.last_activity = clock.monotonic()
         self.closing_since: float | None = None
         self.handshake_since: float | None = None
         self.lost_before_answer = ""  # what is said of a connection that brings nothing at all

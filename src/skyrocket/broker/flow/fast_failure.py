@@ -37,7 +37,6 @@ class FastFailure:
     """Watches one broker's sends, backlogs and threads."""
 
     def __init__(self, store: MessageStore, classes: RequestClasses, workers: Workers, *, enabled: bool = True) -> None:
-        self.stalls = 0  # appends that stood still for too long
         self._store = store
         self._classes = classes
         self._workers = workers
@@ -82,7 +81,6 @@ class FastFailure:
             self._wake.set()  # to look again, also when nothing comes any more
 
     def _clean_sockets(self, took_ms: int) -> None:
-        self.stalls += 1
         self._turns_to_clean = 2  # this one, and the one that reads what came meanwhile
         send = self._classes.send
         send.rejection = page_cache_busy(took_ms, 0).remark or ""

@@ -26,7 +26,6 @@ class ConsumerGroup(Generic[C]):
         self.consume_from_where: str | None = None
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.members: dict[C, Member[C]] = {}
-        self.updated_ms = 0
 
     @property
     def is_broadcasting(self) -> bool:
@@ -41,7 +40,6 @@ class ConsumerGroup(Generic[C]):
         self.consume_type = data.consume_type
         self.message_model = data.message_model
         self.consume_from_where = data.consume_from_where
-        self.updated_ms = now_ms
         member = self.members.get(client.connection)
         if member is not None and member.client.client_id == client.client_id:
             member.seen_at, member.seen_ms = now, now_ms
