@@ -1,0 +1,155 @@
+"""The master's HA port: a `MasterStream` per slave between its socket and the log.
+
+Bounds: so many connections in all, so many bytes per slave and turn of the loop, and no more than the transport's own
+buffer ahead of a slave that reads slowly. A connection that is refused is closed after one line in the log.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final, cast
+
+from skyrocket.broker.replication.master_stream import LogBytes, MasterStream, ReplicaRefused, TransferRules
+from skyrocket.broker.replication.replicas import Replicas
+from skyrocket.clock import Clock
+from skyrocket.protocol.errors import ProtocolError
+from skyrocket.remoting.addresses import Address
+
+_logger = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 64
+_BYTES_PER_TURN: Final = 1 << 20
+_BUFFERED_BYTES: Final = 4 << 20
+
+Admit = Callable[[Address], str | None]  # why an address may not replicate; None when it may
+
+
+class HaServer:
+    """Listens for slaves and owns their connections."""
+
+    def __init__(
+        self, log: LogBytes, replicas: Replicas, clock: Clock, admit: Admit, rules: TransferRules | None = None
+    ) -> None:
+        self.log = log
+        self.replicas = replicas
+        self.clock = clock
+        self.rules = rules or TransferRules()
+        self._admit = admit
+        self._listener: asyncio.Server | None = None
+        self._links: set[SlaveLink] = set()
+
+    async def listen(self, host: str, port: int) -> Address:
+        """Accept slaves; port 0 takes a free one."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(lambda: SlaveLink(self), host, port, backlog=MAX_CONNECTIONS)
+        address = Address(*self._listener.sockets[0].getsockname()[:2])
+        _logger.info("listening for slaves address=%s", address)
+        return address
+
+    def stop(self) -> None:
+        """Let all slaves go."""
+        if self._listener is not None:
+            self._listener.close()
+        for link in list(self._links):
+            link.close("this master stops")
+
+    def appended(self) -> None:
+        """The log has grown: send it."""
+        for link in self._links:
+            link.ship()
+
+    def slaves(self) -> Iterator["SlaveLink"]:
+        """Those that have said where they stand."""
+        return (link for link in self._links if link.stream.next_offset >= 0)
+
+    def admit(self, link: "SlaveLink", address: Address) -> str | None:
+        """Why a connection is not taken; None when it is."""
+        if len(self._links) >= MAX_CONNECTIONS:
+            return f"there are {MAX_CONNECTIONS} connections already"
+        reason = self._admit(address)
+        if reason is None:
+            self._links.add(link)
+        return reason
+
+    def left(self, link: "SlaveLink") -> None:
+        """A connection is gone."""
+        self._links.discard(link)
+        self.replicas.leave(link)
+
+
+class SlaveLink(asyncio.Protocol):
+    """One slave's connection."""
+
+    def __init__(self, server: HaServer) -> None:
+        self._server = server
+        self.stream = MasterStream(server.log, server.rules, server.clock.monotonic())
+        self.address = Address("", 0)
+        self._transport: asyncio.Transport | None = None
+        self._is_paused = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its base class
+        self.address = Address(*transport.get_extra_info("peername")[:2])
+        transport.set_write_buffer_limits(_BUFFERED_BYTES)
+        reason = self._server.admit(self, self.address)
+        if reason is not None:
+            self.close(reason)
+            return
+        self._look_again()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self.stream.receive(data, self._server.clock.monotonic())
+        except (ReplicaRefused, ProtocolError) as error:
+            self.close(str(error))
+            return
+        if self.stream.acknowledged_offset >= 0:
+            self._server.replicas.acknowledge(self, self.stream.acknowledged_offset)
+        self.ship()
+
+    def ship(self) -> None:
+        """Send what the log has, a bounded number of bytes at a time so that others have their turn."""
+        transport, sent = self._transport, 0
+        if transport is None:
+            return
+        try:
+            while not self._is_paused and sent < _BYTES_PER_TURN:
+                parts = self.stream.send(self._server.clock.monotonic())
+                if not parts:
+                    return
+                transport.writelines(parts)
+                sent += sum(map(len, parts))
+        except ReplicaRefused as error:
+            self.close(str(error))
+            return
+        if not self._is_paused:
+            asyncio.get_running_loop().call_soon(self.ship)
+
+    def _look_again(self) -> None:
+        self.ship()
+        if self._transport is not None:
+            pause = self.stream.next_look(self._server.clock.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(pause, self._look_again)
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self.ship()
+
+    def close(self, reason: str) -> None:
+        """Let this slave go."""
+        if self._transport is not None:
+            _logger.warning("slave let go address=%s reason=%s", self.address, reason)
+            self._transport.abort()
+            self._transport = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._server.left(self)
+        if error is not None:
+            _logger.info("slave gone address=%s reason=%s", self.address, error)

@@ -1,0 +1,136 @@
+"""What a master sends to one slave, as a state machine: reports, log and time go in, bytes to send come out.
+
+waiting ──first report──▶ shipping ──no report for haHousekeepingInterval, or a wrong one──▶ ReplicaRefused
+                          sends log bytes while there are any, and a heartbeat when it has been quiet
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from skyrocket.errors import SkyrocketError
+from skyrocket.protocol.ha import TRANSFER, ReportReader
+
+
+class ReplicaRefused(SkyrocketError):
+    """The connection must be closed; the text says why and what to do."""
+
+
+class LogBytes(Protocol):
+    """What of a master's log its slaves may have."""
+
+    @property
+    def min_offset(self) -> int: ...
+
+    @property
+    def readable_offset(self) -> int: ...
+
+    @property
+    def last_file_start(self) -> int: ...
+
+    def raw(self, physical_offset: int, max_bytes: int) -> memoryview | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransferRules:
+    """How a master ships; all times in seconds."""
+
+    batch_bytes: int = 32 << 10
+    heartbeat_seconds: float = 5.0
+    silence_seconds: float = 20.0
+    bytes_per_second: int = 0  # 0: as fast as the slave reads
+    from_first_file: bool = False  # a slave without a log gets all of ours; RocketMQ's gets the newest file only
+
+
+class MasterStream:
+    """One slave's connection, seen from the master."""
+
+    def __init__(self, log: LogBytes, rules: TransferRules, now: float) -> None:
+        self._log = log
+        self._rules = rules
+        self._reports = ReportReader()
+        self.last_heard = now
+        self._last_sent = now
+        self._budget = float(rules.bytes_per_second)
+        self._budget_at = now
+        self.next_offset = -1  # of the first byte that was not sent yet; -1 before the first report
+        self.acknowledged_offset = -1  # what the slave has, as far as it said so; -1 before the first report
+        self.sent_bytes = 0
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take the slave's reports; after ReplicaRefused or ProtocolError the connection must be closed."""
+        self.last_heard = now
+        reported = self._reports.receive(data)
+        if reported is None:
+            return
+        if self.next_offset < 0:
+            self._begin(reported)
+        elif not self.acknowledged_offset <= reported <= self.next_offset:
+            raise ReplicaRefused(
+                f"the slave reported {reported} after {self.acknowledged_offset}, "
+                f"but was sent the log up to {self.next_offset}"
+            )
+        else:
+            self.acknowledged_offset = reported
+
+    def _begin(self, reported: int) -> None:
+        first, end = self._log.min_offset, self._log.readable_offset
+        if reported > end:
+            raise ReplicaRefused(
+                f"the slave's log ends at {reported}, ours at {end}: it has records that this master lost or never "
+                "had. Nothing was changed. Compare both logs (skyrocket inspect --compare), then keep the right one: "
+                "make the slave the master, or empty its store directory so that it begins anew"
+            )
+        # RocketMQ: a slave without a log gets no more than the newest file.
+        start = first if self._rules.from_first_file else self._log.last_file_start
+        self.next_offset = reported or start
+        if self.next_offset < first:
+            raise ReplicaRefused(
+                f"the slave's log ends at {reported}, but ours begins at {first}: what lies between was deleted here. "
+                "Empty the slave's store directory so that it begins anew"
+            )
+        self.acknowledged_offset = reported
+
+    def send(self, now: float) -> Sequence[bytes | memoryview]:
+        """What to send now: one transfer, a heartbeat, or nothing; raises ReplicaRefused after a long silence."""
+        if now - self.last_heard > self._rules.silence_seconds:
+            raise ReplicaRefused(f"the slave said nothing for {self._rules.silence_seconds:g} s")
+        if self.next_offset < 0:
+            return ()
+        room = self._room(now)
+        body = self._log.raw(self.next_offset, room) if room > 0 else None
+        if body:
+            head = TRANSFER.pack(self.next_offset, len(body))
+            self.next_offset += len(body)
+            self._budget -= len(body)
+            self.sent_bytes += len(body)
+            self._last_sent = now
+            return head, body
+        if self.next_offset < self._log.min_offset:
+            raise ReplicaRefused(
+                f"the slave needs the log from {self.next_offset}, but ours begins at {self._log.min_offset}: "
+                "the rest was deleted. Empty the slave's store directory so that it begins anew"
+            )
+        if now - self._last_sent >= self._rules.heartbeat_seconds:
+            self._last_sent = now
+            return (TRANSFER.pack(self.next_offset, 0),)
+        return ()
+
+    def next_look(self, now: float) -> float:
+        """Seconds after which `send` should be asked again although nothing was appended or reported."""
+        quiet = self._last_sent + self._rules.heartbeat_seconds
+        silent = self.last_heard + self._rules.silence_seconds
+        pause = max(min(quiet, silent) - now, 0.0) + 0.001
+        return min(pause, 0.1) if self._is_throttled() else pause
+
+    def _is_throttled(self) -> bool:
+        return bool(self._rules.bytes_per_second) and self.next_offset < self._log.readable_offset
+
+    def _room(self, now: float) -> int:
+        """How many bytes may be sent: a batch, and no more than a second's share is saved up."""
+        rate = self._rules.bytes_per_second
+        if not rate:
+            return self._rules.batch_bytes
+        self._budget = min(self._budget + (now - self._budget_at) * rate, float(rate))
+        self._budget_at = now
+        return min(self._rules.batch_bytes, int(self._budget))

@@ -1,0 +1,68 @@
+"""Which slaves have how much of the log, and who waits for them. Pure: no sockets, no clock.
+
+One wait covers a whole turn of the loop: senders wait for the end of the last record of their turn, not for their own.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class ReplicaWait:
+    """Somebody who waits until so many machines have the log up to an offset; `cancel` when it took too long."""
+
+    end_offset: int
+    required: int
+    settled: Callable[[], None] | None  # None when nobody waits any more
+
+    def cancel(self) -> None:
+        self.settled = None
+
+
+class Replicas:
+    """What each connected slave has acknowledged. The master itself counts as one machine that has everything."""
+
+    def __init__(self) -> None:
+        self._acknowledged: dict[Hashable, int] = {}
+        self._waits: deque[ReplicaWait] = deque()  # in the order of their offsets
+
+    @property
+    def connected(self) -> int:
+        return len(self._acknowledged)
+
+    def held_by(self, end_offset: int) -> int:
+        """How many machines have everything before an offset, the master among them."""
+        return 1 + sum(offset >= end_offset for offset in self._acknowledged.values())
+
+    def in_sync(self, end_offset: int, max_gap_bytes: int) -> int:
+        """How many machines are close to the log's end, the master among them."""
+        return 1 + sum(end_offset - offset < max_gap_bytes for offset in self._acknowledged.values())
+
+    def best_gap(self, end_offset: int) -> int | None:
+        """How many bytes the slave that is furthest ahead still lacks; None without a slave."""
+        return end_offset - max(self._acknowledged.values()) if self._acknowledged else None
+
+    def acknowledge(self, slave: Hashable, offset: int) -> None:
+        """A slave has everything before an offset."""
+        self._acknowledged[slave] = offset
+        self._settle()
+
+    def leave(self, slave: Hashable) -> None:
+        """A slave is gone: what it acknowledged no longer counts for those who wait."""
+        self._acknowledged.pop(slave, None)
+
+    def wait(self, end_offset: int, required: int, settled: Callable[[], None]) -> ReplicaWait:
+        """Call back, at once or later, when so many machines have everything before an offset."""
+        assert not self._waits or end_offset >= self._waits[-1].end_offset, "waits come in the order of the log"
+        wait = ReplicaWait(end_offset, required, settled)
+        self._waits.append(wait)
+        self._settle()
+        return wait
+
+    def _settle(self) -> None:
+        waits = self._waits
+        while waits and (waits[0].settled is None or self.held_by(waits[0].end_offset) >= waits[0].required):
+            settled = waits.popleft().settled
+            if settled is not None:
+                settled()

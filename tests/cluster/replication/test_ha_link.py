@@ -1,0 +1,176 @@
+"""Two stores and the HA stream between them, over real sockets in this process."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from skyrocket.broker.replication.ha_client import HaClient
+from skyrocket.broker.replication.ha_server import MAX_CONNECTIONS, HaServer
+from skyrocket.broker.replication.logs import MasterLog, SlaveLog
+from skyrocket.broker.replication.master_stream import TransferRules
+from skyrocket.broker.replication.replicas import Replicas
+from skyrocket.clock import SystemClock
+from skyrocket.config.sections import FlushDiskType, StoreConfig
+from skyrocket.protocol.ha import REPORT, TRANSFER
+from skyrocket.remoting.addresses import Address
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.message_store import MessageStore
+from tests.cluster.broker.broker_fixture import SMALL
+from tests.waiting import until
+
+FAST = 0.05
+
+
+class Master:
+    """A store whose log is offered on a free port."""
+
+    def __init__(self, store: MessageStore, rules: TransferRules, refusal: str | None = None) -> None:
+        self.store = store
+        self.replicas = Replicas()
+        self.server = HaServer(MasterLog(store), self.replicas, SystemClock(), lambda _: refusal, rules)
+        self.address = Address("127.0.0.1", 0)
+
+    def put(self, count: int, size: int = 100) -> int:
+        for number in range(count):
+            assert self.store.put(PutMessage("Orders", number % 4, bytes(size))).physical_offset >= 0
+        self.store.dispatch()
+        self.server.appended()
+        return self.store.commit_log.written_offset
+
+    def log(self) -> bytes:
+        return log_of(self.store)
+
+
+def has_end(store: MessageStore, end_offset: int) -> bool:
+    return store.commit_log.written_offset == end_offset
+
+
+def log_of(store: MessageStore) -> bytes:
+    """All bytes of a log, file ends among them."""
+    log, at, found = store.commit_log, store.commit_log.min_offset, b""
+    while piece := log.raw(at, 1 << 20):
+        found += piece
+        at += len(piece)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def running_master(
+    directory: Path, rules: TransferRules | None = None, refusal: str | None = None
+) -> AsyncIterator[Master]:
+    with MessageStore(directory, SMALL) as store:
+        master = Master(store, rules or TransferRules(from_first_file=True), refusal)
+        master.address = await master.server.listen("127.0.0.1", 0)
+        try:
+            yield master
+        finally:
+            master.server.stop()
+            await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def following(directory: Path, master: Address, config: StoreConfig = SMALL) -> AsyncIterator[MessageStore]:
+    with MessageStore(directory, config) as store:
+        client = HaClient(SlaveLog(store), SystemClock(), lambda: master, retry_seconds=FAST)
+        task = asyncio.create_task(client.run())
+        try:
+            yield store
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_slave_has_its_masters_log_byte_for_byte_and_builds_its_own_queues(tmp_path: Path) -> None:
+    async with running_master(tmp_path / "master") as master:
+        master.put(500)
+        async with following(tmp_path / "slave", master.address) as slave:
+            end = master.put(500, size=3000)  # several files of 1 MiB
+            await until(lambda: slave.commit_log.written_offset == end)
+            assert log_of(slave) == master.log()
+            slave.dispatch()
+            assert [slave.max_offset("Orders", queue) for queue in range(4)] == [250] * 4
+            await until(lambda: master.replicas.held_by(end) == 2)
+
+
+async def test_a_slave_that_comes_back_goes_on_where_its_log_ends(tmp_path: Path) -> None:
+    async with running_master(tmp_path / "master") as master:
+        for _ in range(3):
+            end = master.put(100, size=2000)
+            async with following(tmp_path / "slave", master.address) as slave:
+                await until(partial(has_end, slave, end))
+        with MessageStore(tmp_path / "slave", SMALL) as store:
+            assert log_of(store) == master.log()
+
+
+async def test_a_slave_that_flushes_each_write_acknowledges_what_its_disk_has(tmp_path: Path) -> None:
+    config = replace(SMALL, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+    async with (
+        running_master(tmp_path / "master") as master,
+        following(tmp_path / "slave", master.address, config) as slave,
+    ):
+        end = master.put(10)
+        await until(lambda: master.replicas.held_by(end) == 2)
+        assert slave.commit_log.flushed_offset == end
+
+
+async def test_a_stranger_is_let_go_with_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running_master(tmp_path / "master", refusal="192.0.2.1 is not of this set") as master:
+        reader, writer = await asyncio.open_connection(master.address.host, master.address.port)
+        assert await reader.read() == b""
+        writer.close()
+    assert "is not of this set" in caplog.text
+
+
+async def test_garbage_and_a_log_that_is_ahead_change_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running_master(tmp_path / "master") as master:
+        before = (master.put(5), master.log())
+        for hello in (b"GET / HTTP/1.1\r\n\r\n", REPORT.pack(-5), REPORT.pack(1 << 40), b"\xff" * 64):
+            reader, writer = await asyncio.open_connection(master.address.host, master.address.port)
+            writer.write(hello)
+            assert await reader.read() == b""
+            writer.close()
+        assert (master.store.commit_log.written_offset, master.log()) == before
+    assert "it has records that this master lost or never had" in caplog.text
+
+
+async def test_no_more_slaves_than_the_bound_are_taken(tmp_path: Path) -> None:
+    async with running_master(tmp_path / "master") as master:
+        end = master.put(1)
+        held = []
+        for _ in range(MAX_CONNECTIONS):
+            reader, writer = await asyncio.open_connection(master.address.host, master.address.port)
+            writer.write(REPORT.pack(end))
+            held.append((reader, writer))
+        await until(lambda: len(list(master.server.slaves())) == MAX_CONNECTIONS)
+        reader, writer = await asyncio.open_connection(master.address.host, master.address.port)
+        assert await reader.read() == b""
+        for _, one in [*held, (reader, writer)]:
+            one.close()
+
+
+async def test_a_master_that_sends_other_bytes_is_left_and_nothing_is_appended(tmp_path: Path) -> None:
+    async def wrong(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        (asked,) = REPORT.unpack(await reader.readexactly(8))
+        writer.write(TRANSFER.pack(asked + 4096, 4) + b"oops")
+        await reader.read()
+        writer.close()
+
+    async with running_master(tmp_path / "master") as master:
+        end = master.put(5)
+        async with following(tmp_path / "slave", master.address) as slave:
+            await until(lambda: slave.commit_log.written_offset == end)
+    server = await asyncio.start_server(wrong, "127.0.0.1", 0)
+    async with server:
+        address = Address(*server.sockets[0].getsockname()[:2])
+        with MessageStore(tmp_path / "slave", SMALL) as store:
+            client = HaClient(SlaveLog(store), SystemClock(), lambda: address, retry_seconds=FAST)
+            task = asyncio.create_task(client.run())
+            await until(lambda: "bytes of offset" in (client.trouble or ""))
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert store.commit_log.written_offset == end
