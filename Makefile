@@ -69,7 +69,7 @@ faults: $(STAMP) ## all parts of the fault suite, one after the other, each up t
 
 faults-store: ## part: a crash and an error at every operation of the disk, full disks
 faults-flips: ## part: flipped bits, logs cut at every byte, power cuts, kill -9 in a loop
-faults-damage: ## part: damaged, lost and swapped files, beside what RocketMQ still reads
+faults-damage: ## part: damaged, lost and swapped files of both makers, 2,000 random harms
 faults-lives: ## part: random lives of a store against a model
 faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills

@@ -61,8 +61,8 @@ SUITES = (
     ),
     Suite(
         "faults-damage",
-        "damaged, lost and swapped files of both makers, compared with what RocketMQ still reads",
-        _faults("damaged_stores", "config_flips", "lost_files"),
+        "damaged, lost and swapped files of both makers, 2,000 random harms",
+        _faults("damaged_stores", "random_damage", "config_flips", "lost_files"),
     ),
     Suite(
         "faults-lives",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skyrocket.config.sections import StoreConfig
-from skyrocket.errors import CorruptFile
+from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format.record import decode_record
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetStatus
@@ -28,8 +28,7 @@ class Reading:
 
     queues: dict[QueueKey, Places] = field(default_factory=dict)
     refused: dict[QueueKey, CorruptFile] = field(default_factory=dict)
-    start: int = 0
-    end: int = 0
+    unreadable: int = 0  # records that were handed out and cannot be decoded
 
     @property
     def records(self) -> set[int]:
@@ -39,7 +38,7 @@ class Reading:
 
 def read_everything(store: MessageStore) -> Reading:
     """Every queue from its first to its last offset; where a read is refused, the next offset is asked for."""
-    reading = Reading(start=store.commit_log.min_offset, end=store.commit_log.written_offset)
+    reading = Reading()
     for key in sorted(store.queues.by_key):
         reading.queues[key] = dict(_places(store, key, reading))
     return reading
@@ -58,9 +57,12 @@ def _places(store: MessageStore, key: QueueKey, reading: Reading) -> Iterator[tu
         for view in result.slices:
             position = 0
             while position < len(view):
-                message = decode_record(view, position)
-                yield message.queue_offset, message.physical_offset
-                position += message.record_size
+                try:
+                    message = decode_record(view, position)
+                    yield message.queue_offset, message.physical_offset
+                except CorruptRecord:
+                    reading.unreadable += 1  # its reader sees that
+                position += int.from_bytes(view[position : position + 4], "big")
         if result.status not in _GOES_ON or result.next_offset <= offset:
             return
         offset = result.next_offset

@@ -115,6 +115,18 @@ class LogScan:
             return "zeros in its property text"
         return ""
 
+    def record_at(self, physical_offset: int) -> memoryview | None:
+        """The record that says that it stands at a physical offset; None when there is none."""
+        file = self._log.files.find(physical_offset) if physical_offset >= 0 else None
+        if file is None:
+            return None
+        at = physical_offset - file.start_offset
+        try:
+            head = read_head(file.view, at, physical_offset)
+        except CorruptRecord:
+            return None
+        return file.view[at : at + head.size] if head is not None else None
+
     def next_intact_record(self, offset: int, not_before_ms: int) -> RecordHead | None:
         """The first intact record behind a damaged place; also in later files.
 

@@ -29,6 +29,7 @@ from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.cut_log import keep_cut
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, light_queues_of
+from skyrocket.store.entry_check import EntryCheck
 from skyrocket.store.index import Index
 from skyrocket.store.log_scan import LogEnd, LogScan
 from skyrocket.store.manifest import Manifest
@@ -117,6 +118,8 @@ class Recovery:
             end = LogEnd(manifest.log_end, last_timestamp=manifest.last_timestamp)
             self._resume(end)
             return RecoveryReport(clean, end.offset, end.offset, 0, False, False, time.monotonic() - began)
+        if self._reset_foreign_queues(all_files=whole):
+            whole = True
         start = oldest if whole else self._pass_before
         end = self._walk(start)
         if self._reset(damaged_only=start == oldest):
@@ -174,6 +177,18 @@ class Recovery:
         if seal != manifest.seal:
             log.warning("the store is not as it was left, the newest records are compared end=%d", log_end)
         return seal == manifest.seal
+
+    def _reset_foreign_queues(self, *, all_files: bool) -> bool:
+        """Empty queues whose files are those of another queue: compared with them, right records would look wrong."""
+        check = EntryCheck(LogScan(self._disk, self._config, self._log, self._on_disk).record_at, light_queues=False)
+        for queue in self._queues:
+            try:
+                for start in queue.entries.starts if all_files else queue.entries.starts[-1:]:
+                    check.trust_file(queue, start)
+            except CorruptFile as error:
+                log.warning("queue files are of another queue, rebuilding from the log error=%s", error)
+                queue.damaged = True
+        return self._reset(damaged_only=True)
 
     def _ends_at(self, offset: int) -> bool:
         """Whether no record follows an offset."""
@@ -318,13 +333,8 @@ class Recovery:
 
     def _is_light_entry(self, queue: TopicQueue, physical_offset: int) -> bool:
         """Whether the record at a place names a queue in its properties, and is of another queue itself."""
-        file = self._log.files.find(physical_offset)
-        if file is None:
-            return False
-        try:
-            head = read_head(file.view, physical_offset - file.start_offset, physical_offset)
-        except CorruptRecord:
-            return False
+        record = LogScan(self._disk, self._config, self._log, self._on_disk).record_at(physical_offset)
+        head = read_head(record, 0, physical_offset) if record is not None else None
         return head is not None and (queue.topic, queue.queue_id) in light_queues_of(head)
 
     def _resume(self, end: LogEnd) -> None:
