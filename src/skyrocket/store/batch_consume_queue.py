@@ -152,6 +152,9 @@ class BatchConsumeQueue(TopicQueue):
                 break
         files.truncate(position)
         self._take_end()
+        # A file that is a copy of another one, or stands in its place, shows where two files meet.
+        places = [start // BATCH_ENTRY_SIZE for start in files.starts[1:]]
+        self.damaged |= not all(self._follows_at(place) for place in places if place < self.end_entry)
 
     def truncate_to(self, log_end: int) -> None:
         end = self.end_entry

@@ -181,6 +181,8 @@ class ConsumeQueue(TopicQueue):
         files.truncate(position)
         self._take_end(previous_end)
         self.min_offset = self._first_real_entry()
+        # A file that is a copy of another one, or stands in its place, shows where two files meet.
+        self.damaged |= not all(self.ascends_at(start // ENTRY_SIZE) for start in files.starts[1:])
 
     def _first_real_entry(self) -> int:
         """The first entry that was not pre-filled."""
