@@ -11,7 +11,7 @@ import errno
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
+from typing import Final, NoReturn, Self, TypeVar
 
 from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.parts import Parts, build_parts
@@ -27,6 +27,8 @@ from skyrocket.remoting.services import Services
 from skyrocket.store.disk import Disk
 
 F = TypeVar("F", bound=Feature)
+
+_UNUSABLE: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 
 
 class CannotStart(SkyrocketError):
@@ -92,7 +94,7 @@ class Broker:
             await self._listen_for_observers()
             stack.push_async_callback(self._http.stop)
         parts.tables.topics.load()  # before the store: it must know whose queues are queues of batches
-        await asyncio.to_thread(parts.store.open)
+        await self._open_store()
         stack.push_async_callback(asyncio.to_thread, parts.store.close)
         stack.callback(parts.persistence.save_all)
         for feature in parts.features:
@@ -110,6 +112,18 @@ class Broker:
             await feature.started()
             for work in feature.services():
                 self._services.start(work)
+
+    async def _open_store(self) -> None:
+        store = self.parts.store
+        try:
+            await asyncio.to_thread(store.open)
+        except OSError as error:
+            if error.errno not in _UNUSABLE:
+                raise
+            raise CannotStart(
+                f"the store {store.paths.root} cannot be written: {error.strerror}. Mount its disk writable and free "
+                "some room, let this user write there, or choose another directory with --store"
+            ) from error
 
     async def _listen(self) -> None:
         config, server = self.parts.config, self.parts.server

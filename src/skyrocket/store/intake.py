@@ -3,7 +3,6 @@
 The common message goes straight from here to `CommitLog.append`; the rest takes the long way of `_put_special`.
 """
 
-import errno
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +31,8 @@ from skyrocket.store.transient_pool import PoolExhausted
 from skyrocket.store.write_gate import WriteGate
 
 log = logging.getLogger(__name__)
+
+PUTS = "messages"  # where the write gate meets troubles of appends
 
 _LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
 _MAX_INNER_MESSAGES = 32767
@@ -132,6 +133,8 @@ class Intake:
             return [], [self._not_appended(failure) for _ in rows]
         self._statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
         refused = [] if error is None else [self._not_appended(error) for _ in rows[len(items) :]]
+        if error is None and self._gate.trouble is not None:
+            self._gate.recovered(PUTS)
         if self._wakes_flusher:
             self._flusher.wake()
         self.after_put()
@@ -192,8 +195,7 @@ class Intake:
         try:
             self._log.append_raw(offset, data)
         except OSError as error:
-            may_pass = isinstance(error, PoolExhausted) or error.errno == errno.ENOSPC
-            if not may_pass:
+            if not isinstance(error, PoolExhausted) and not self._gate.stalled(PUTS, error):
                 self._gate.fail(error)
             raise
         if self._wakes_flusher:
@@ -248,7 +250,8 @@ class Intake:
             return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self._gate.reason)
         if isinstance(error, StoreError):
             return self._refuse(PutStatus.MESSAGE_ILLEGAL, str(error))
-        log.error("no room for a message path=%s error=%s", self._log.files.directory, error)
+        if not self._gate.stalled(PUTS, error):
+            log.error("no log file can be written path=%s error=%s", self._log.files.directory, error)
         return self._refuse(PutStatus.CREATE_MAPPED_FILE_FAILED, f"no log file can be written: {error}")
 
     # -- special messages -------------------------------------------------------------------------------------

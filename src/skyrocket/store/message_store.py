@@ -27,7 +27,7 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, Listener
 from skyrocket.store.flusher import Flusher
 from skyrocket.store.index import Index
-from skyrocket.store.intake import Intake
+from skyrocket.store.intake import PUTS, Intake
 from skyrocket.store.layout import StorePaths
 from skyrocket.store.manifest_file import ManifestFile
 from skyrocket.store.queue_removal import QueueRemoval
@@ -40,7 +40,7 @@ from skyrocket.store.statistics import Statistics
 from skyrocket.store.strangers import look_at_strangers
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.transient_pool import TransientPool
-from skyrocket.store.write_gate import WriteGate
+from skyrocket.store.write_gate import NO_DESCRIPTORS, WriteGate
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,8 @@ AnyPutResult = TypeVar("AnyPutResult", PutResult, BatchPutResult)
 LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
 
 _DISPATCH_PAUSE = 0.001
+_QUEUES = "queue entries"
+_PROBE = "skyrocket.probe"
 _CLOSE_SECONDS = 5.0
 
 
@@ -71,7 +73,7 @@ class MessageStore:
         self.clock = clock or SystemClock()
         self.statistics = Statistics()
         self.recovery: RecoveryReport | None = None  # what the last open found
-        self.gate = WriteGate(self.paths.root)
+        self.gate = WriteGate(self.paths.root, self.clock)
         self._disk = disk or Disk()
         self._directory = StoreDirectory(self._disk, self.paths)
         pool = None
@@ -257,7 +259,7 @@ class MessageStore:
 
     @property
     def writable(self) -> bool:
-        return self.gate.is_open and not self.cleaner.disk_full
+        return self.gate.is_open and not self.cleaner.disk_full and self.gate.trouble is None
 
     @property
     def failure(self) -> str | None:
@@ -432,13 +434,34 @@ class MessageStore:
                 if (now - last_checkpoint) * 1000 >= self.config.checkpoint_interval_ms:
                     last_checkpoint = now
                     self.checkpoint.flush()
+                self.gate.recovered(_QUEUES)
             except StoreFailed:
                 return
             except OSError as error:
-                if error.errno != errno.ENOSPC:
+                if not self.gate.stalled(_QUEUES, error):
                     self.gate.fail(error)
                     return
-                self.cleaner.refuse_writes()  # entries stay in memory and are written when there is room again
+                if error.errno == errno.ENOSPC:
+                    self.cleaner.refuse_writes()  # entries stay in memory and are written when there is room again
+            if self.gate.is_stalled(PUTS):
+                self._look_for_room()
+
+    def _look_for_room(self) -> None:
+        """Puts were refused: whether one would be taken now is known without one."""
+        path = os.path.join(self.paths.root, _PROBE)
+        size = min(self.config.preallocate_bytes, self.config.commit_log_file_size)
+        try:
+            fd = self._disk.create(path, size)
+            try:
+                self._disk.allocate(fd, 0, size)
+            finally:
+                self._disk.close(fd)
+                self._disk.unlink(path)
+        except OSError as error:
+            if not self.gate.stalled(PUTS, error):
+                log.warning("looking for room failed path=%s error=%s", path, error)
+        else:
+            self.gate.recovered(PUTS)
 
     def flush_queues(self) -> None:
         """Write all queue entries and force them to disk; the checkpoint then says so."""
@@ -448,6 +471,8 @@ class MessageStore:
         try:
             self.queues.sync()
         except OSError as error:
+            if error.errno in NO_DESCRIPTORS:  # nothing was forced to disk, and nothing was lost by it
+                raise
             self.gate.fail(error)
             raise StoreFailed(self.failure) from error
         self.checkpoint.advance(logics_timestamp=covered, logics_physical_offset=covered_record)

@@ -157,6 +157,16 @@ class QueueTable:
         if sum(len(starts) for _, starts in written) > _SYNC_ONE_BY_ONE:
             self._disk.sync_all(self._paths.root)
             return
+        try:
+            self._sync_files(written)
+        except OSError:
+            with self.lock:  # nobody knows which of them are on disk: all of them, the next time
+                self._unsynced |= queues
+                for entries, starts in written:
+                    entries.touched.update(starts)
+            raise
+
+    def _sync_files(self, written: list[tuple[EntryFiles, list[int]]]) -> None:
         for entries, starts in written:
             with contextlib.suppress(FileNotFoundError):  # the queue was removed in the meantime
                 entries.sync(starts)

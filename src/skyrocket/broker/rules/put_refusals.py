@@ -15,8 +15,8 @@ from skyrocket.protocol.errors import (
 from skyrocket.store.results import PutStatus
 
 
-def put_refusal(status: PutStatus, max_message_size: int, store_root: str) -> RequestError:
-    """The refusal with RocketMQ's code and remark."""
+def put_refusal(status: PutStatus, max_message_size: int, store_root: str, trouble: str | None = None) -> RequestError:
+    """The refusal with RocketMQ's code and remark; `trouble` is what the store knows of the reason."""
     match status:
         case PutStatus.FLUSH_DISK_TIMEOUT:
             return FlushDiskTimeout()
@@ -25,7 +25,8 @@ def put_refusal(status: PutStatus, max_message_size: int, store_root: str) -> Re
         case PutStatus.SLAVE_NOT_AVAILABLE:
             return SlaveNotAvailable()
         case PutStatus.CREATE_MAPPED_FILE_FAILED:
-            return SystemFailure("create mapped file failed, server is busy or broken.")
+            known = "" if trouble is None else f" {trouble}"
+            return SystemFailure(f"create mapped file failed, server is busy or broken.{known}")
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
             return MessageIllegal(
                 "the message is illegal, maybe msg body or properties length not matched. "

@@ -75,7 +75,8 @@ class SendAnswers:
 
     def refuse(self, later: LaterAnswer, status: PutStatus) -> None:
         """The store did not take the message."""
-        error = put_refusal(status, self._store.config.max_message_size, self._store.paths.root)
+        store = self._store
+        error = put_refusal(status, store.config.max_message_size, store.paths.root, store.gate.trouble)
         error.ext_fields = self.refusal_fields
         later.refuse(error)
 

@@ -59,7 +59,7 @@ class StatisticsFeature(Feature):
         store = self._parts.store
         if store.disk_full:
             return f"the disk of {store.paths.root} is full: no messages are taken"
-        return None if store.gate.is_open else store.gate.reason
+        return store.gate.trouble if store.gate.is_open else store.gate.reason
 
     def pages(self) -> Mapping[str, Callable[[], Page]]:
         return {"/metrics": self._metrics_page, "/health": alive, "/ready": self._ready_page}
