@@ -24,7 +24,7 @@ class ClientsFeature(Feature):
 
     def __init__(self, parts: Parts) -> None:
         self._tables = tables = parts.tables
-        self.clients = ClientProcessor(tables)
+        self.clients = ClientProcessor(tables, parts.peer_clock, parts.config.new_groups_per_second)
         self._locks = LockProcessor(tables.locks)
         self._connections = ConnectionProcessor(tables, parts.identity, parts.subscriptions)
         self.relay = ClientRelay(parts.store, tables, parts.identity)

@@ -1,29 +1,39 @@
 """Clients come, beat their hearts and go; members of a group hear of each other, and of queues that come and go."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from skyrocket.broker.state.connected_clients import Client
 from skyrocket.broker.state.connected_consumers import Change
+from skyrocket.broker.state.rate_bucket import RateBucket
+from skyrocket.broker.state.subscription_groups import TOO_MANY_NEW
 from skyrocket.broker.state.tables import Tables
+from skyrocket.clock import Clock
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION, TopicConfig
 from skyrocket.protocol.bodies.connections import ConsumerList
 from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from skyrocket.protocol.command import Body
+from skyrocket.protocol.errors import SystemBusy
 from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeat, HeartBeatAnswer, UnregisterClient
 from skyrocket.protocol.requests.server_to_client import NotifyConsumerIdsChanged
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.serving import Handlers, serve
 
+_NEW_GROUPS: Final = "broker.new groups"
+
 
 class ClientProcessor:
     """Keeps the tables of producers and consumers."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, clock: Clock, new_groups_per_second: int) -> None:
+        """A connection may bring half of the new groups that all together may bring."""
         self._consumers = tables.consumers
         self._producers = tables.producers
         self._groups = tables.groups
         self._topics = tables.topics
+        self._clock = clock
+        self._new_per_second = new_groups_per_second / 2
         self._told_queues: dict[str, int] = {}  # read queues by topic, as the name servers last heard of them
         self._topics.on_announced(self.queues_changed)
 
@@ -45,7 +55,9 @@ class ClientProcessor:
         return HeartBeatAnswer(supports_v2=True, subscription_changed=changed)
 
     def _consumer_beats(self, client: Client[Peer], data: ConsumerData, beat: Heartbeat) -> bool:
-        """Whether the client must send its subscriptions in full."""
+        """Whether the client must send its subscriptions in full; raises SystemBusy for one new group too many."""
+        if self._groups.find(data.group) is None and not self._brings_few(client.connection):
+            raise SystemBusy(TOO_MANY_NEW)
         must_send = self._consumers.must_send_subscriptions(
             data.group, beat.fingerprint, without_subscriptions=beat.without_subscriptions
         )
@@ -63,6 +75,14 @@ class ClientProcessor:
             )
         )
         return must_send
+
+    def _brings_few(self, peer: Peer) -> bool:
+        """Whether a connection may bring one more new group."""
+        bucket = peer.attributes.get(_NEW_GROUPS)
+        if bucket is None:
+            bucket = peer.attributes[_NEW_GROUPS] = RateBucket(self._clock, self._new_per_second)
+        assert isinstance(bucket, RateBucket)
+        return bucket.take()
 
     def _ensure_retry_topic(self, data: ConsumerData, queues: int) -> None:
         found = [self._topics.find(subscription.topic) for subscription in data.subscriptions]

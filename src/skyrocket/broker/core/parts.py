@@ -29,6 +29,7 @@ from skyrocket.broker.state.offset_files import OffsetFiles
 from skyrocket.broker.state.persistence import Persistence
 from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.queue_locks import QueueLocks
+from skyrocket.broker.state.rate_bucket import RateBucket
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.tables import Tables
@@ -194,6 +195,7 @@ def _store_and_tables(
             auto_create=config.auto_create_group,
             queue_limit=queue_limit,
             save_at_once=False,
+            new_groups=RateBucket(peer_clock, config.new_groups_per_second),
         ),
         offsets=ConsumerOffsetTable(
             OffsetFiles(

@@ -8,11 +8,12 @@ from types import MappingProxyType
 from skyrocket.broker.state.attributes import GROUP_ATTRIBUTES, changed_attributes
 from skyrocket.broker.state.names import SYSTEM_GROUP_PREFIX, check_group_name, is_good_group_name
 from skyrocket.broker.state.queue_limit import QueueLimit
+from skyrocket.broker.state.rate_bucket import RateBucket
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
 from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.protocol.errors import FAQ, GroupNotExist, NoPermission, SystemFailure
+from skyrocket.protocol.errors import FAQ, GroupNotExist, NoPermission, SystemBusy, SystemFailure
 from skyrocket.store.config_file import ConfigFile
 
 logger = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ SYSTEM_GROUPS = frozenset(
     }
 )
 
+TOO_MANY_NEW = "[OVERLOAD]too many new consumer groups in a short time (newGroupsPerSecond), try again later"
 FORBIDDEN_READ_BIT = 2  # the place of the read permission
 
 _DEFAULT_PRIORITY_FACTOR = 100
@@ -63,11 +65,14 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
         auto_create_system: bool = True,
         queue_limit: QueueLimit | None = None,
         save_at_once: bool = True,
+        new_groups: RateBucket | None = None,
     ) -> None:
+        """`new_groups` bounds how many are created for those who consume."""
         super().__init__(file, clock, save_at_once=save_at_once)
         self.auto_create = auto_create
         self.auto_create_system = auto_create_system
         self._queue_limit = queue_limit or QueueLimit()
+        self._new = new_groups
         self._built_in = {name: SubscriptionGroup(name) for name in built_in}
         self._groups = dict(self._built_in)
         self._forbidden: dict[str, dict[str, int]] = {}
@@ -103,10 +108,15 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
         return found
 
     def find_or_create(self, group: str) -> SubscriptionGroup | None:
-        """A group, created if that is allowed; None if it is not, or if no group may have that name."""
+        """A group, created if that is allowed; None if it is not, or if no group may have that name.
+
+        Raises SystemBusy when too many were created lately: every new one is saved, and has a retry topic to register.
+        """
         found = self._groups.get(group)
         if found is not None or not self._may_create(group):
             return found
+        if self._new is not None and not self._new.take():
+            raise SystemBusy(TOO_MANY_NEW)
         logger.info("subscription group created group=%s", group)
         created = self._groups[group] = SubscriptionGroup(group)
         self._changed()

@@ -61,6 +61,13 @@ class BrokerConfig:
     auto_create_group: bool = setting(
         True, key="autoCreateSubscriptionGroup", help="a first heartbeat or pull creates its group"
     )
+    new_groups_per_second: int = setting(
+        50,
+        ours=True,
+        key="newGroupsPerSecond",
+        min=1,
+        help="groups that heartbeats and pulls may create, and four times as many at once; one connection half of it",
+    )
     guard_system_topics: bool = setting(
         True, key="validateSystemTopicWhenUpdateTopic", help="operators may not change or delete topics of the system"
     )
