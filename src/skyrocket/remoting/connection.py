@@ -310,15 +310,15 @@ class Connection(asyncio.Protocol):
             while commands := inbox.take():
                 if left := self._handle(commands):
                     inbox.put_back(left)
+                    if inbox.begins_to_wait():
+                        self._turn.left_waiting(self)
                     break
         except ProtocolError as error:
             self._handle(error.commands)
             _logger.debug("no frames peer=%s reason=%s", self.remote_address, error.reason)
             self.close(CloseReason.PROTOCOL)
             return
-        if inbox.begins_to_wait():
-            self._turn.left_waiting(self)
-        if inbox.waiting_since is not None or inbox.read_size_left <= 0:
+        if inbox.has_left or inbox.read_size_left <= 0:
             self._adjust_reading()
             self._speak()  # to go on when the turn is over
 
@@ -372,7 +372,7 @@ class Connection(asyncio.Protocol):
         that has waited for less than `not_before_ms`.
         """
         inbox = self._inbox
-        if not inbox.has_left or self.closing_since is not None:
+        if inbox.waiting_since is None or not inbox.has_left or self.closing_since is not None:
             return False
         if inbox.waited_ms < not_before_ms:
             return True

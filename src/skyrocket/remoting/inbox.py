@@ -96,7 +96,7 @@ class Inbox:
         return self._requests_left <= 0 or (self._began and self._turn.is_long)
 
     def begins_to_wait(self) -> bool:
-        """Whether something is left from now on that was not before."""
+        """Whether something waits for room from now on; what only waits for its share does not count."""
         if self.waiting_since is not None or not self.has_left:
             return False
         self.waiting_since = self._monotonic()
