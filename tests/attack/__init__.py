@@ -10,6 +10,6 @@
             attacked = honest.during(4.0)
     attacked.must_be_served(quiet, "50 connections that never wait")
 
-Short modes run in `make test` on any machine: they allow a second, or twenty times the quiet figure. Marked `slow`, the
-same attacks are longer and allow 200 ms.
+Short modes run in `make test` on any machine and allow three seconds, or twenty times the quiet figure. Marked `slow`,
+the same attacks are longer and allow 200 ms.
 """
