@@ -28,11 +28,9 @@ from skyrocket.store.retention import Cleaner
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.transient_pool import PoolExhausted
-from skyrocket.store.write_gate import WriteGate
+from skyrocket.store.write_gate import PUTS, WriteGate
 
 log = logging.getLogger(__name__)
-
-PUTS = "messages"  # where the write gate meets troubles of appends
 
 _LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
 _MAX_INNER_MESSAGES = 32767

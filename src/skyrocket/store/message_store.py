@@ -27,7 +27,7 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, Listener
 from skyrocket.store.flusher import Flusher
 from skyrocket.store.index import Index
-from skyrocket.store.intake import PUTS, Intake
+from skyrocket.store.intake import Intake
 from skyrocket.store.layout import StorePaths
 from skyrocket.store.manifest_file import ManifestFile
 from skyrocket.store.queue_removal import QueueRemoval
@@ -40,7 +40,7 @@ from skyrocket.store.statistics import Statistics
 from skyrocket.store.strangers import look_at_strangers
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.transient_pool import TransientPool
-from skyrocket.store.write_gate import NO_DESCRIPTORS, WriteGate
+from skyrocket.store.write_gate import NO_DESCRIPTORS, PUTS, WriteGate, look_for_room
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,6 @@ LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
 
 _DISPATCH_PAUSE = 0.001
 _QUEUES = "queue entries"
-_PROBE = "skyrocket.probe"
 _CLOSE_SECONDS = 5.0
 
 
@@ -444,24 +443,7 @@ class MessageStore:
                 if error.errno == errno.ENOSPC:
                     self.cleaner.refuse_writes()  # entries stay in memory and are written when there is room again
             if self.gate.is_stalled(PUTS):
-                self._look_for_room()
-
-    def _look_for_room(self) -> None:
-        """Puts were refused: whether one would be taken now is known without one."""
-        path = os.path.join(self.paths.root, _PROBE)
-        size = min(self.config.preallocate_bytes, self.config.commit_log_file_size)
-        try:
-            fd = self._disk.create(path, size)
-            try:
-                self._disk.allocate(fd, 0, size)
-            finally:
-                self._disk.close(fd)
-                self._disk.unlink(path)
-        except OSError as error:
-            if not self.gate.stalled(PUTS, error):
-                log.warning("looking for room failed path=%s error=%s", path, error)
-        else:
-            self.gate.recovered(PUTS)
+                look_for_room(self._disk, self.gate, self.config)
 
     def flush_queues(self) -> None:
         """Write all queue entries and force them to disk; the checkpoint then says so."""
