@@ -1,4 +1,4 @@
-"""The same API for programs without an event loop: every method below is the asyncio one, run on a loop in a thread.
+"""The client for programs without an event loop: every method below is the asyncio one, run on a loop in a thread.
 
     with blocking.Producer("Shop", "127.0.0.1:9876") as producer:
         producer.send(Message("Orders", b"paid"))
@@ -7,15 +7,13 @@ One thread with one loop serves the whole process; it is made by the first use, 
 done in short slices, so that Ctrl-C is heard. Handlers that are plain functions run in threads of their consumer.
 """
 
-import asyncio
 import concurrent.futures
 import contextlib
-import functools
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from skyrocket.client.admin import admin as _admin
 from skyrocket.client.consumer import lite_pull_consumer as _lite
@@ -39,50 +37,33 @@ from skyrocket.client.producer import producer as _producer
 from skyrocket.client.producer import transaction as _transaction
 from skyrocket.client.producer.producer_settings import ProducerSettings
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.remoting.event_loop import loop_factory
+from skyrocket.remoting.loop_thread import LoopThread, calls, waits
 
-P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SLICE: Final = 0.2
 
-
-class _LoopThread:
-    """The event loop of the process's blocking clients."""
+class _SharedThread:
+    """The event loop of the process's blocking clients: made by the first use, and again after a fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._made: LoopThread | None = None
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._loop = None
+        self._made = None
 
-    def loop(self) -> asyncio.AbstractEventLoop:
+    def get(self) -> LoopThread:
         with self._lock:
-            if self._loop is None:
-                factory = loop_factory() or asyncio.new_event_loop
-                self._loop = factory()
-                threading.Thread(target=self._loop.run_forever, name="skyrocket-client", daemon=True).start()
-            return self._loop
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run on the loop and wait."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop())
-        try:
-            while True:
-                done, _ = concurrent.futures.wait((future,), timeout=_SLICE)
-                if done:
-                    return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+            if self._made is None:
+                self._made = LoopThread("skyrocket-client")
+            return self._made
 
 
-_THREAD: Final = _LoopThread()
+_THREAD: Final = _SharedThread()
 
 
 class _Blocking(Generic[T]):
@@ -93,28 +74,8 @@ class _Blocking(Generic[T]):
     def __repr__(self) -> str:
         return f"blocking {self._inner!r}"
 
-
-def _waits(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-    """A coroutine method as one that waits."""
-
-    @functools.wraps(method)
-    def waiting(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return _THREAD.run(method(self._inner, *args, **kwargs))
-
-    return waiting
-
-
-def _calls(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """A plain method, called on the loop's thread."""
-
-    @functools.wraps(method)
-    def calling(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        async def call() -> T:
-            return method(self._inner, *args, **kwargs)
-
-        return _THREAD.run(call())
-
-    return calling
+    def _run(self, work: Callable[[T], Coroutine[Any, Any, R]]) -> R:
+        return _THREAD.get().run(work(self._inner))
 
 
 class _Running(_Blocking[T]):
@@ -153,24 +114,24 @@ class Producer(_Running[_producer.Producer]):
             group, name_servers, settings, client=client, credentials=credentials, hooks=hooks
         )
 
-    start = _waits(_producer.Producer.start)
-    stop = _waits(_producer.Producer.stop)
-    send = _waits(_producer.Producer.send)
-    send_numbered = _waits(_producer.Producer.send_numbered)
-    send_oneway = _waits(_producer.Producer.send_oneway)
-    send_batch = _waits(_producer.Producer.send_batch)
-    request = _waits(_producer.Producer.request)
-    reply = _waits(_producer.Producer.reply)
-    recall = _waits(_producer.Producer.recall)
-    flush = _waits(_producer.Producer.flush)
-    queues = _waits(_producer.Producer.queues)
+    start = waits(_producer.Producer.start)
+    stop = waits(_producer.Producer.stop)
+    send = waits(_producer.Producer.send)
+    send_numbered = waits(_producer.Producer.send_numbered)
+    send_oneway = waits(_producer.Producer.send_oneway)
+    send_batch = waits(_producer.Producer.send_batch)
+    request = waits(_producer.Producer.request)
+    reply = waits(_producer.Producer.reply)
+    recall = waits(_producer.Producer.recall)
+    flush = waits(_producer.Producer.flush)
+    queues = waits(_producer.Producer.queues)
 
     def send_nowait(self, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[SendReceipt]":
         """`send` with a future for the receipt; tried again `async_retries` times unless `retries` is given."""
         settings = self._inner.settings
         if settings.async_retries != settings.retries:
             kwargs.setdefault("retries", settings.async_retries)
-        return asyncio.run_coroutine_threadsafe(self._inner.send(*args, **kwargs), _THREAD.loop())
+        return _THREAD.get().submit(self._inner.send(*args, **kwargs))
 
 
 class TransactionProducer(Producer):
@@ -192,7 +153,7 @@ class TransactionProducer(Producer):
             group, name_servers, settings, client=client, credentials=credentials, hooks=hooks
         )
 
-    start = _waits(_transaction.TransactionProducer.start)
+    start = waits(_transaction.TransactionProducer.start)
 
     def checker(self, function: F) -> F:
         """Decorator: this function tells how a transaction ended."""
@@ -202,14 +163,14 @@ class TransactionProducer(Producer):
     def transaction(self, message: Message, *, timeout: float | None = None) -> Iterator[_transaction.Transaction]:
         """Send the half message, run the block, then commit, or leave it open if the block raises."""
         block = self._inner.transaction(message, timeout=timeout)
-        transaction = _THREAD.run(block.__aenter__())
+        transaction = _THREAD.get().run(block.__aenter__())
         try:
             yield transaction
         except BaseException as error:
-            if not _THREAD.run(block.__aexit__(type(error), error, error.__traceback__)):
+            if not _THREAD.get().run(block.__aexit__(type(error), error, error.__traceback__)):
                 raise
         else:
-            _THREAD.run(block.__aexit__(None, None, None))
+            _THREAD.get().run(block.__aexit__(None, None, None))
 
 
 class OutboxRelay(_Running[_relay.OutboxRelay]):
@@ -229,10 +190,10 @@ class OutboxRelay(_Running[_relay.OutboxRelay]):
             outbox, database, producer._inner, batch=batch, poll_seconds=poll_seconds, stop_seconds=stop_seconds
         )
 
-    start = _waits(_relay.OutboxRelay.start)
-    stop = _waits(_relay.OutboxRelay.stop)
-    wake = _calls(_relay.OutboxRelay.wake)
-    send_pending = _waits(_relay.OutboxRelay.send_pending)
+    start = waits(_relay.OutboxRelay.start)
+    stop = waits(_relay.OutboxRelay.stop)
+    wake = calls(_relay.OutboxRelay.wake)
+    send_pending = waits(_relay.OutboxRelay.send_pending)
 
     @property
     def sent(self) -> int:
@@ -266,15 +227,15 @@ class PushConsumer(_Running[_push.PushConsumer]):
             offset_storage=offset_storage,
         )
 
-    start = _waits(_push.PushConsumer.start)
-    stop = _waits(_push.PushConsumer.stop)
-    subscribe = _calls(_push.PushConsumer.subscribe)
-    unsubscribe = _calls(_push.PushConsumer.unsubscribe)
-    pause = _calls(_push.PushConsumer.pause)
-    resume = _calls(_push.PushConsumer.resume)
-    reset_to = _waits(_push.PushConsumer.reset_to)
-    commit_offset = _waits(_push.PushConsumer.commit_offset)
-    wait_stopped = _waits(_push.PushConsumer.wait_stopped)
+    start = waits(_push.PushConsumer.start)
+    stop = waits(_push.PushConsumer.stop)
+    subscribe = calls(_push.PushConsumer.subscribe)
+    unsubscribe = calls(_push.PushConsumer.unsubscribe)
+    pause = calls(_push.PushConsumer.pause)
+    resume = calls(_push.PushConsumer.resume)
+    reset_to = waits(_push.PushConsumer.reset_to)
+    commit_offset = waits(_push.PushConsumer.commit_offset)
+    wait_stopped = waits(_push.PushConsumer.wait_stopped)
 
     # By hand, because a decorator that keeps the function's type cannot be wrapped without losing it.
     def on(
@@ -293,7 +254,7 @@ class PushConsumer(_Running[_push.PushConsumer]):
             async def call() -> F:
                 return decorate(function)
 
-            return _THREAD.run(call())
+            return _THREAD.get().run(call())
 
         return decorated
 
@@ -312,29 +273,29 @@ class LitePullConsumer(_Running[_lite.LitePullConsumer]):
     ) -> None:
         self._inner = _lite.LitePullConsumer(group, name_servers, settings, client=client, credentials=credentials)
 
-    start = _waits(_lite.LitePullConsumer.start)
-    stop = _waits(_lite.LitePullConsumer.stop)
-    subscribe = _waits(_lite.LitePullConsumer.subscribe)
-    unsubscribe = _waits(_lite.LitePullConsumer.unsubscribe)
-    assign = _waits(_lite.LitePullConsumer.assign)
-    message_queues = _waits(_lite.LitePullConsumer.message_queues)
-    poll = _waits(_lite.LitePullConsumer.poll)
-    commit = _waits(_lite.LitePullConsumer.commit)
-    committed = _waits(_lite.LitePullConsumer.committed)
-    position = _calls(_lite.LitePullConsumer.position)
-    seek = _waits(_lite.LitePullConsumer.seek)
-    seek_to_begin = _waits(_lite.LitePullConsumer.seek_to_begin)
-    seek_to_end = _waits(_lite.LitePullConsumer.seek_to_end)
-    offset_for_timestamp = _waits(_lite.LitePullConsumer.offset_for_timestamp)
-    pause = _calls(_lite.LitePullConsumer.pause)
-    resume = _calls(_lite.LitePullConsumer.resume)
+    start = waits(_lite.LitePullConsumer.start)
+    stop = waits(_lite.LitePullConsumer.stop)
+    subscribe = waits(_lite.LitePullConsumer.subscribe)
+    unsubscribe = waits(_lite.LitePullConsumer.unsubscribe)
+    assign = waits(_lite.LitePullConsumer.assign)
+    message_queues = waits(_lite.LitePullConsumer.message_queues)
+    poll = waits(_lite.LitePullConsumer.poll)
+    commit = waits(_lite.LitePullConsumer.commit)
+    committed = waits(_lite.LitePullConsumer.committed)
+    position = calls(_lite.LitePullConsumer.position)
+    seek = waits(_lite.LitePullConsumer.seek)
+    seek_to_begin = waits(_lite.LitePullConsumer.seek_to_begin)
+    seek_to_end = waits(_lite.LitePullConsumer.seek_to_end)
+    offset_for_timestamp = waits(_lite.LitePullConsumer.offset_for_timestamp)
+    pause = calls(_lite.LitePullConsumer.pause)
+    resume = calls(_lite.LitePullConsumer.resume)
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """Messages one by one until the consumer is stopped."""
         batches = self._inner.batches()
         with contextlib.suppress(StopAsyncIteration):
             while True:
-                yield from _THREAD.run(_next(batches.__anext__()))
+                yield from _THREAD.get().run(_next(batches.__anext__()))
 
 
 async def _next(awaitable: Any) -> list[ReceivedMessage]:
@@ -359,12 +320,12 @@ class SimpleConsumer(_Running[_simple.SimpleConsumer]):
             group, name_servers, settings, subscription=subscription, client=client, credentials=credentials
         )
 
-    start = _waits(_simple.SimpleConsumer.start)
-    stop = _waits(_simple.SimpleConsumer.stop)
-    receive = _waits(_simple.SimpleConsumer.receive)
-    ack = _waits(_simple.SimpleConsumer.ack)
-    change_invisible = _waits(_simple.SimpleConsumer.change_invisible)
-    to_dead_letters = _waits(_simple.SimpleConsumer.to_dead_letters)
+    start = waits(_simple.SimpleConsumer.start)
+    stop = waits(_simple.SimpleConsumer.stop)
+    receive = waits(_simple.SimpleConsumer.receive)
+    ack = waits(_simple.SimpleConsumer.ack)
+    change_invisible = waits(_simple.SimpleConsumer.change_invisible)
+    to_dead_letters = waits(_simple.SimpleConsumer.to_dead_letters)
 
 
 class Admin(_Running[_admin.Admin]):
@@ -380,40 +341,40 @@ class Admin(_Running[_admin.Admin]):
     ) -> None:
         self._inner = _admin.Admin(name_servers, client=client, credentials=credentials, timeout=timeout)
 
-    start = _waits(_admin.Admin.start)
-    stop = _waits(_admin.Admin.stop)
-    cluster = _waits(_admin.Admin.cluster)
-    route = _waits(_admin.Admin.route)
-    create_topic = _waits(_admin.Admin.create_topic)
-    delete_topic = _waits(_admin.Admin.delete_topic)
-    topics = _waits(_admin.Admin.topics)
-    topic_config = _waits(_admin.Admin.topic_config)
-    topic_offsets = _waits(_admin.Admin.topic_offsets)
-    queues = _waits(_admin.Admin.queues)
-    max_offset = _waits(_admin.Admin.max_offset)
-    min_offset = _waits(_admin.Admin.min_offset)
-    offset_at = _waits(_admin.Admin.offset_at)
-    earliest_time = _waits(_admin.Admin.earliest_time)
-    create_group = _waits(_admin.Admin.create_group)
-    delete_group = _waits(_admin.Admin.delete_group)
-    groups = _waits(_admin.Admin.groups)
-    consumer_connections = _waits(_admin.Admin.consumer_connections)
-    producer_connections = _waits(_admin.Admin.producer_connections)
-    running_info = _waits(_admin.Admin.running_info)
-    consumer_lag = _waits(_admin.Admin.consumer_lag)
-    committed = _waits(_admin.Admin.committed)
-    set_offset = _waits(_admin.Admin.set_offset)
-    reset_offsets = _waits(_admin.Admin.reset_offsets)
-    preview_reset = _waits(_admin.Admin.preview_reset)
-    clone_offsets = _waits(_admin.Admin.clone_offsets)
-    trace = _waits(_admin.Admin.trace)
-    message = _waits(_admin.Admin.message)
-    dead_letters = _waits(_admin.Admin.dead_letters)
-    resend_dead_letters = _waits(_admin.Admin.resend_dead_letters)
-    query_by_key = _waits(_admin.Admin.query_by_key)
-    query_by_unique_key = _waits(_admin.Admin.query_by_unique_key)
-    open_transactions = _waits(_admin.Admin.open_transactions)
-    end_transaction = _waits(_admin.Admin.end_transaction)
-    pending_timers = _waits(_admin.Admin.pending_timers)
-    timer_counts = _waits(_admin.Admin.timer_counts)
-    recall = _waits(_admin.Admin.recall)
+    start = waits(_admin.Admin.start)
+    stop = waits(_admin.Admin.stop)
+    cluster = waits(_admin.Admin.cluster)
+    route = waits(_admin.Admin.route)
+    create_topic = waits(_admin.Admin.create_topic)
+    delete_topic = waits(_admin.Admin.delete_topic)
+    topics = waits(_admin.Admin.topics)
+    topic_config = waits(_admin.Admin.topic_config)
+    topic_offsets = waits(_admin.Admin.topic_offsets)
+    queues = waits(_admin.Admin.queues)
+    max_offset = waits(_admin.Admin.max_offset)
+    min_offset = waits(_admin.Admin.min_offset)
+    offset_at = waits(_admin.Admin.offset_at)
+    earliest_time = waits(_admin.Admin.earliest_time)
+    create_group = waits(_admin.Admin.create_group)
+    delete_group = waits(_admin.Admin.delete_group)
+    groups = waits(_admin.Admin.groups)
+    consumer_connections = waits(_admin.Admin.consumer_connections)
+    producer_connections = waits(_admin.Admin.producer_connections)
+    running_info = waits(_admin.Admin.running_info)
+    consumer_lag = waits(_admin.Admin.consumer_lag)
+    committed = waits(_admin.Admin.committed)
+    set_offset = waits(_admin.Admin.set_offset)
+    reset_offsets = waits(_admin.Admin.reset_offsets)
+    preview_reset = waits(_admin.Admin.preview_reset)
+    clone_offsets = waits(_admin.Admin.clone_offsets)
+    trace = waits(_admin.Admin.trace)
+    message = waits(_admin.Admin.message)
+    dead_letters = waits(_admin.Admin.dead_letters)
+    resend_dead_letters = waits(_admin.Admin.resend_dead_letters)
+    query_by_key = waits(_admin.Admin.query_by_key)
+    query_by_unique_key = waits(_admin.Admin.query_by_unique_key)
+    open_transactions = waits(_admin.Admin.open_transactions)
+    end_transaction = waits(_admin.Admin.end_transaction)
+    pending_timers = waits(_admin.Admin.pending_timers)
+    timer_counts = waits(_admin.Admin.timer_counts)
+    recall = waits(_admin.Admin.recall)

@@ -9,18 +9,15 @@
 Every method is that of `AsyncLocalCluster`, run over there; `async with LocalCluster()` gives the asyncio form itself.
 """
 
-import asyncio
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from skyrocket.errors import SkyrocketError
-from skyrocket.remoting.event_loop import loop_factory
+from skyrocket.remoting.loop_thread import LoopThread, calls, waits
 from skyrocket.testing.async_cluster import COMMIT_SECONDS, AsyncLocalCluster
 from skyrocket.testing.time_travel import REACTION_SECONDS
 
@@ -28,70 +25,7 @@ if TYPE_CHECKING:
     from skyrocket.client import blocking
     from skyrocket.client.core.settings import ClientSettings
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-_END_SECONDS: Final = 30.0
-
-
-class _LoopThread:
-    """An event loop that lives from `start` to `end`."""
-
-    def __init__(self) -> None:
-        self._ready: Future[asyncio.AbstractEventLoop] = Future()
-        self._thread = threading.Thread(target=self._live, name="skyrocket-local-cluster", daemon=True)
-        self._ending: asyncio.Event
-
-    def _live(self) -> None:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(self._until_end())
-
-    async def _until_end(self) -> None:
-        self._ending = asyncio.Event()
-        self._ready.set_result(asyncio.get_running_loop())
-        await self._ending.wait()
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._ready.result())
-        try:
-            return future.result()
-        except BaseException:  # Ctrl-C, or a time-out of the test
-            future.cancel()
-            raise
-
-    def end(self) -> None:
-        self._ready.result().call_soon_threadsafe(self._ending.set)
-        self._thread.join(_END_SECONDS)
-        if self._thread.is_alive():
-            raise SkyrocketError(f"the cluster's event loop did not end within {_END_SECONDS:g} s")
-
-
-def _waits(
-    method: Callable[Concatenate[AsyncLocalCluster, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate["LocalCluster", P], T]:
-    """A coroutine method as one that waits."""
-
-    @functools.wraps(method)
-    def waiting(self: "LocalCluster", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(lambda cluster: method(cluster, *args, **kwargs))
-
-    return waiting
-
-
-def _calls(method: Callable[Concatenate[AsyncLocalCluster, P], T]) -> Callable[Concatenate["LocalCluster", P], T]:
-    """A plain method, called on the loop's thread."""
-
-    @functools.wraps(method)
-    def calling(self: "LocalCluster", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        async def call(cluster: AsyncLocalCluster) -> T:
-            return method(cluster, *args, **kwargs)
-
-        return self._run(call)
-
-    return calling
 
 
 class LocalCluster:
@@ -107,7 +41,7 @@ class LocalCluster:
         self._make = functools.partial(
             AsyncLocalCluster, brokers=brokers, settings=settings, reaction_seconds=reaction_seconds
         )
-        self._thread: _LoopThread | None = None
+        self._thread: LoopThread | None = None
         self._inner: AsyncLocalCluster | None = None
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,8 +75,7 @@ class LocalCluster:
             await cluster.start()
             return cluster
 
-        thread = _LoopThread()
-        thread.start()
+        thread = LoopThread("skyrocket-local-cluster")
         try:
             self._inner = thread.run(started())
         except BaseException:
@@ -227,18 +160,18 @@ class LocalCluster:
 
     # ── the methods of the asyncio form ──────────────────────────────────────────────────────────────────────────────
 
-    create_topic = _waits(AsyncLocalCluster.create_topic)
-    create_group = _waits(AsyncLocalCluster.create_group)
-    unique_topic = _waits(AsyncLocalCluster.unique_topic)
-    unique_group = _waits(AsyncLocalCluster.unique_group)
-    messages = _calls(AsyncLocalCluster.messages)
-    dead_letters = _calls(AsyncLocalCluster.dead_letters)
-    offsets = _calls(AsyncLocalCluster.offsets)
-    stop_broker = _waits(AsyncLocalCluster.stop_broker)
-    kill_broker = _waits(AsyncLocalCluster.kill_broker)
-    start_broker = _waits(AsyncLocalCluster.start_broker)
-    restart_broker = _waits(AsyncLocalCluster.restart_broker)
-    advance = _waits(AsyncLocalCluster.advance)
+    create_topic = waits(AsyncLocalCluster.create_topic)
+    create_group = waits(AsyncLocalCluster.create_group)
+    unique_topic = waits(AsyncLocalCluster.unique_topic)
+    unique_group = waits(AsyncLocalCluster.unique_group)
+    messages = calls(AsyncLocalCluster.messages)
+    dead_letters = calls(AsyncLocalCluster.dead_letters)
+    offsets = calls(AsyncLocalCluster.offsets)
+    stop_broker = waits(AsyncLocalCluster.stop_broker)
+    kill_broker = waits(AsyncLocalCluster.kill_broker)
+    start_broker = waits(AsyncLocalCluster.start_broker)
+    restart_broker = waits(AsyncLocalCluster.restart_broker)
+    advance = waits(AsyncLocalCluster.advance)
 
     @property
     def _cluster(self) -> AsyncLocalCluster:

@@ -182,8 +182,8 @@ class DeadLetters:
         )
 
     async def _check_alive(self, receipt: SendReceipt) -> None:
-        place = parse_offset_message_id(receipt.offset_message_id)
-        request = ViewMessageById(offset=place.physical_offset, topic=retry_topic(self._group))
+        position = parse_offset_message_id(receipt.offset_message_id)
+        request = ViewMessageById(offset=position.physical_offset, topic=retry_topic(self._group))
         address = await self._instance.master_of(receipt.queue._replace(topic=retry_topic(self._group)))
         reply = await self._instance.ask(address, request, doing="looking where it went", timeout=self._timeout)
         (stored,) = decode_messages(reply.body, receipt.queue.broker_name)

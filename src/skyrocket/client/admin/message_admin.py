@@ -29,15 +29,15 @@ class MessageAdmin(AdminCalls):
     async def message(self, topic: str, message_id: str) -> ReceivedMessage:
         """By its offset id or its unique key; raises ClientError when there is none."""
         try:
-            place = parse_offset_message_id(message_id)
+            position = parse_offset_message_id(message_id)
         except DataError as error:
             raise WrongUse(str(error)) from None
         by_key = await self.query_by_unique_key(topic, message_id)
         if by_key:
             return by_key[0]
-        request = ViewMessageById(offset=place.physical_offset, topic=self._full(topic))
+        request = ViewMessageById(offset=position.physical_offset, topic=self._full(topic))
         try:
-            reply = await self._ask(host_text(place.store_host), request, doing=f"looking for {message_id}")
+            reply = await self._ask(host_text(position.store_host), request, doing=f"looking for {message_id}")
         except (BrokerRefused, RemotingError) as error:
             raise ClientError(f"no message {message_id} in topic {topic}: {error}") from error
         if not reply.body:

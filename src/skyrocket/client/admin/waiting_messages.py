@@ -209,7 +209,7 @@ class WaitingMessages:
         await self.recall_by_handle(topic, timer.broker_name, handle.encode())
 
     async def recall_by_handle(self, topic: str, broker_name: str, handle: str) -> str:
-        """The same with the handle of a receipt; returns the message's id."""
+        """Take back a delayed message by the handle of its receipt; returns the message's id."""
         request = RecallMessage(
             topic=topic, recall_handle=handle, producer_group=INNER_PRODUCER_GROUP, broker_name=broker_name
         )

@@ -26,7 +26,7 @@ class AllocationStrategy(Protocol):
 
 
 def _check(own_id: str, queues: Queues, ids: Ids) -> int | None:
-    """The own place among the members, None when there is none; raises ValueError where nothing can be shared."""
+    """Our index among the members, None when there is none; raises ValueError where nothing can be shared."""
     if not own_id or not queues or not ids:
         raise ValueError("an own id, queues and members are needed to share queues")
     return ids.index(own_id) if own_id in ids else None
@@ -39,12 +39,12 @@ class Averagely:
     name: str = "AVG"
 
     def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
-        place = _check(own_id, queues, ids)
-        if place is None:
+        index = _check(own_id, queues, ids)
+        if index is None:
             return []
         share, more = divmod(len(queues), len(ids))
-        size = share + 1 if place < more else share
-        start = place * size + (0 if place < more else more)
+        size = share + 1 if index < more else share
+        start = index * size + (0 if index < more else more)
         return list(queues[start : start + size])
 
 
@@ -55,8 +55,8 @@ class AveragelyByCircle:
     name: str = "AVG_BY_CIRCLE"
 
     def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
-        place = _check(own_id, queues, ids)
-        return [] if place is None else list(queues[place :: len(ids)])
+        index = _check(own_id, queues, ids)
+        return [] if index is None else list(queues[index :: len(ids)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class ByMachineRoom:
     name: str = "MACHINE_ROOM"
 
     def __call__(self, group: str, own_id: str, queues: Queues, ids: Ids) -> list[MessageQueue]:
-        place = _check(own_id, queues, ids)
-        if place is None:
+        index = _check(own_id, queues, ids)
+        if index is None:
             return []
         near = [queue for queue in queues if _room_of(queue) in self.rooms]
         share, more = divmod(len(near), len(ids))
-        mine = near[place * share : (place + 1) * share]
-        if place < more:
-            mine.append(near[place + len(ids) * share])
+        mine = near[index * share : (index + 1) * share]
+        if index < more:
+            mine.append(near[index + len(ids) * share])
         return mine
 
 

@@ -9,19 +9,17 @@ In order a queue is left only after its running call has ended: until then it co
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
 from skyrocket.client.consumer.process_queue import PULL_IDLE, FlowLimits, ProcessQueue
-from skyrocket.client.consumer.puller import Puller, PullOwner, PullRules
+from skyrocket.client.consumer.puller import Puller, PullerParts, PullRules
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.queue_locks import LockKeeper
 from skyrocket.client.consumer.start_position import MessageModel, since_ms, start_offset
 from skyrocket.client.core.errors import ClientError
-from skyrocket.client.core.instance import ClientInstance
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.tasks import TaskSet
@@ -33,36 +31,36 @@ _RESET_WAIT: Final = 10.0
 
 
 class AssignedQueues:
-    """What one member of a group has in hand; `owner` is told what arrives."""
+    """What one member of a group has in hand."""
 
     def __init__(
         self,
-        instance: ClientInstance,
-        group: str,
+        parts: PullerParts,
         settings: PushConsumerSettings,
-        owner: PullOwner,
-        offsets: OffsetStore,
         in_order: OrderlyConsumption | None,
         tasks: TaskSet,
-        queues_left: Callable[[], None],
+        rebalance_soon: Callable[[], None],
+        changed: Callable[[str, set[MessageQueue]], None],
     ) -> None:
         self.in_hand: dict[MessageQueue, ProcessQueue] = {}
         self.leaving: set[MessageQueue] = set()
         self._locked: set[MessageQueue] = set()  # whatever we may hold at brokers: unlocked at the end in any case
         self._pullers: dict[MessageQueue, asyncio.Task[None]] = {}
         self._sharing = asyncio.Lock()
-        self._instance = instance
-        self._group = group
+        self._parts = parts
+        self._instance = parts.instance
+        self._offsets = parts.offsets
         self._settings = settings
-        self._owner = owner
-        self._offsets = offsets
         self._in_order = in_order
         self._tasks = tasks
-        self._queues_left = queues_left
+        self._rebalance_soon = rebalance_soon
+        self._changed = changed
+        self._is_closed = False
+        self._left_at_end: set[MessageQueue] = set()
         self._is_clustering = settings.message_model is MessageModel.CLUSTERING
         self._needs_lock = in_order is not None and self._is_clustering
-        self._locks = LockKeeper(instance, group)
-        self._started_ms = instance.clock.now_ms()
+        self._locks = LockKeeper(parts.instance, parts.group)
+        self._started_ms = parts.instance.clock.now_ms()
         limits = FlowLimits(
             settings.pull_threshold_for_queue,
             settings.pull_threshold_size_for_queue,
@@ -82,13 +80,13 @@ class AssignedQueues:
 
     # ── given and taken away ─────────────────────────────────────────────────────────────────────────────────────────
 
-    async def have(self, topic: str, wanted: set[MessageQueue], subscribed: Container[str]) -> tuple[bool, bool]:
-        """Have exactly these queues of a topic; whether that is so now, and whether something has changed.
+    async def have(self, topic: str, wanted: set[MessageQueue]) -> bool:
+        """Have exactly these queues of a topic; whether that is so now.
 
         Queues of topics that are subscribed to no more are left on this occasion.
         """
         async with self._sharing:
-            for other in {queue.topic for queue in self.in_hand if queue.topic not in subscribed}:
+            for other in {queue.topic for queue in self.in_hand if queue.topic not in self._parts.subscriptions}:
                 await self._give_up(sorted(self.of_topic(other)))
             mine = self.of_topic(topic)
             now = self._instance.clock.monotonic()
@@ -104,9 +102,11 @@ class AssignedQueues:
             begun = [await self._begin(queue) for queue in new]
             is_changed = bool(mine - wanted) or any(begun)
             if is_changed:
-                _logger.info("queues group=%s topic=%s count=%d", self._group, topic, len(wanted))
+                _logger.info("queues group=%s topic=%s count=%d", self._parts.group, topic, len(wanted))
                 self._spread_limits()
-            return complete and all(begun), is_changed
+        if is_changed:
+            self._changed(topic, self.of_topic(topic))
+        return complete and all(begun)
 
     async def _begin(self, queue: MessageQueue) -> bool:
         self._offsets.forget(queue)
@@ -124,7 +124,7 @@ class AssignedQueues:
         now = self._instance.clock.monotonic()
         process_queue = self.in_hand[queue] = ProcessQueue(queue, now)
         process_queue.is_locked, process_queue.locked_at = True, now
-        puller = Puller(self._instance, self._group, self._owner, process_queue, offset, self._rules, self._offsets)
+        puller = Puller(self._parts, self._rules, process_queue, offset, self._go_on_at)
         if self._in_order is not None:
             self._in_order.add(process_queue)
         self._pullers[queue] = self._tasks.start(puller.run(), f"pull {queue}")
@@ -160,7 +160,7 @@ class AssignedQueues:
             await self._unlock([queue])
         finally:
             self.leaving.discard(queue)
-            self._queues_left()
+            self._rebalance_soon()
 
     async def _unlock(self, queues: Sequence[MessageQueue]) -> None:
         await self._locks.unlock(queues)
@@ -177,7 +177,7 @@ class AssignedQueues:
 
     # ── moved ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def go_on_at(self, process_queue: ProcessQueue, offset: int, *, is_running: Callable[[], bool]) -> None:
+    async def _go_on_at(self, process_queue: ProcessQueue, offset: int) -> None:
         """Called by a queue's own puller: begin it anew elsewhere, with nothing in hand."""
         queue = process_queue.queue
         process_queue.drop()
@@ -187,7 +187,7 @@ class AssignedQueues:
         self._pullers.pop(queue, None)  # the caller's own task, which ends now
         self._offsets.update(queue, offset, increase_only=False)
         await self._offsets.persist([queue])
-        if is_running() and queue not in self.in_hand:
+        if not self._is_closed and queue not in self.in_hand:
             self._begin_at(queue, offset)
 
     async def reset(self, offsets: Mapping[MessageQueue, int]) -> None:
@@ -219,9 +219,14 @@ class AssignedQueues:
         """Save how far all queues are."""
         await self._offsets.persist(list(self.in_hand))
 
-    async def end(self, leaving: set[MessageQueue]) -> None:
-        """Handlers and pullers have ended: save offsets, give back locks. `leaving`: what was about to be left."""
-        await self._offsets.persist([*self.in_hand, *leaving], confirmed=True)
+    def close(self) -> None:
+        """Begin nothing more; tasks may be cancelled now."""
+        self._is_closed = True
+        self._left_at_end = set(self.leaving)
+
+    async def end(self) -> None:
+        """Handlers and pullers have ended: save offsets, give back locks."""
+        await self._offsets.persist([*self.in_hand, *self._left_at_end], confirmed=True)
         if self._needs_lock:
             await self._unlock(list(self._locked))
         for process_queue in self.in_hand.values():

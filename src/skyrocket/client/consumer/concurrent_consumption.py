@@ -25,17 +25,22 @@ _logger = logging.getLogger(__name__)
 
 _RESUBMIT_SECONDS: Final = 5.0
 _TIMED_OUT_LEVEL: Final = 3
-_CALLS_PER_TURN: Final = 64
+_CALLS_BETWEEN_YIELDS: Final = 64
 
 
 class _Worker:
-    __slots__ = ("piece", "process_queue", "started", "turn")
+    __slots__ = ("piece", "process_queue", "started", "wake_up")
 
     def __init__(self) -> None:
         self.process_queue: ProcessQueue | None = None
         self.piece: Sequence[ReceivedMessage] = ()
         self.started = 0.0
-        self.turn: asyncio.Future[None] | None = None
+        self.wake_up: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """There is work, or the end has come."""
+        if self.wake_up is not None and not self.wake_up.done():
+            self.wake_up.set_result(None)
 
 
 class ConcurrentConsumption:
@@ -74,8 +79,15 @@ class ConcurrentConsumption:
         for worker in self._workers:
             self._tasks.start(self._work(worker), f"consume {self.group}")
 
+    def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Take in what was pulled."""
+        self.statistics.pulled(process_queue.queue.topic, process_queue.pull_seconds, len(messages))
+        new = process_queue.put(messages)
+        if new:
+            self.submit(process_queue, new)
+
     def submit(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        """Hand over what was pulled."""
+        """Let workers call handlers with these."""
         size = self._batch_size
         if size == 1:
             self._pending.extend((process_queue, [message]) for message in messages)
@@ -83,9 +95,7 @@ class ConcurrentConsumption:
             pieces = (messages[at : at + size] for at in range(0, len(messages), size))
             self._pending.extend((process_queue, piece) for piece in pieces)
         for _ in range(min(len(self._idle), len(self._pending))):
-            turn = self._idle.popleft().turn
-            if turn is not None and not turn.done():
-                turn.set_result(None)
+            self._idle.popleft().wake()
 
     async def _work(self, worker: _Worker) -> None:
         pending = self._pending
@@ -93,9 +103,9 @@ class ConcurrentConsumption:
         current_group.set(self.group)
         while not self._is_stopping:
             if not pending:
-                worker.turn = asyncio.get_running_loop().create_future()
+                worker.wake_up = asyncio.get_running_loop().create_future()
                 self._idle.append(worker)
-                await worker.turn
+                await worker.wake_up
                 continue
             process_queue, piece = pending.popleft()
             if process_queue.is_dropped:
@@ -109,7 +119,7 @@ class ConcurrentConsumption:
             finally:
                 worker.process_queue = None
             calls += 1
-            if calls % _CALLS_PER_TURN == 0:
+            if calls % _CALLS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)  # handlers that never wait would starve heartbeats
 
     # ── one call ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -217,6 +227,5 @@ class ConcurrentConsumption:
         for timer in self._timers:
             timer.cancel()
         for worker in self._idle:
-            if worker.turn is not None and not worker.turn.done():
-                worker.turn.set_result(None)
+            worker.wake()
         await self._tasks.drain(seconds)

@@ -15,6 +15,12 @@ class FetchedMessages:
         self._batches: deque[tuple[ProcessQueue, list[ReceivedMessage]]] = deque()
         self._arrival = asyncio.Event()
 
+    def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Take in what was pulled."""
+        new = [] if process_queue.is_dropped else process_queue.put(messages)
+        if new:
+            self.put(process_queue, new)
+
     def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         """Add one answer of a broker."""
         self._batches.append((process_queue, messages))

@@ -10,19 +10,17 @@ fetched ahead in the background. There are no retries and no dead letters: what 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from skyrocket.client.consumer.fetched_messages import FetchedMessages
+from skyrocket.client.consumer.group_member import GroupMember
 from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
-from skyrocket.client.consumer.puller import Puller, PullRules
+from skyrocket.client.consumer.puller import Puller, PullerParts, PullRules
 from skyrocket.client.consumer.rebalance import Rebalancer
-from skyrocket.client.consumer.running_info import running_info
 from skyrocket.client.consumer.start_position import (
-    MessageModel,
     max_offset,
     min_offset,
     offset_at,
@@ -32,23 +30,13 @@ from skyrocket.client.consumer.start_position import (
 from skyrocket.client.consumer.subscription import Filter, subscription_of
 from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.credentials import Acl
-from skyrocket.client.core.errors import AlreadyStarted, ClientError, IllegalSubscription, NoRoute, WrongUse
-from skyrocket.client.core.instance import ClientInstance
-from skyrocket.client.core.lifecycle import Startable, State, not_running
+from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse
+from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
-from skyrocket.client.core.names import check_group, check_topic, unwrap, wrap
+from skyrocket.client.core.names import check_topic, unwrap, wrap
 from skyrocket.client.core.settings import ClientSettings, settings_of
-from skyrocket.client.tracing.optional_tracer import CONSUME, tracer_of
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.heartbeat import ConsumerData
-from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
-from skyrocket.protocol.bodies.subscription import SubscriptionData
-from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.errors import RemotingError
-from skyrocket.remoting.tasks import TaskSet
-
-if TYPE_CHECKING:
-    from skyrocket.client.tracing.trace import Tracer
 
 _logger = logging.getLogger(__name__)
 
@@ -65,8 +53,11 @@ class _Held:
         self.consumed: int | None = None  # the offset after what was polled
 
 
-class LitePullConsumer(Startable):
+class LitePullConsumer(GroupMember):
     """One member of a consumer group, or a reader of chosen queues."""
+
+    kind = "lite pull consumer"
+    consume_type = "CONSUME_ACTIVELY"
 
     def __init__(
         self,
@@ -77,52 +68,31 @@ class LitePullConsumer(Startable):
         client: ClientSettings | None = None,
         credentials: Acl | None = None,
     ) -> None:
-        check_group(group)
         self.settings = settings or LitePullSettings()
-        self._client = settings_of(client, name_servers, credentials)
-        self._namespace = self._client.effective_namespace()
-        self.group = wrap(self._namespace, group)
-        self._state = State.NEW
-        self._subscriptions: dict[str, SubscriptionData] = {}
+        super().__init__(
+            group,
+            settings_of(client, name_servers, credentials),
+            self.settings.consume_from,
+            self.settings.message_model,
+        )
         self._assigned = False
         self._held: dict[MessageQueue, _Held] = {}
         self._paused: set[MessageQueue] = set()
         self._fetched = FetchedMessages()
         self._sharing = asyncio.Lock()
-        self._tasks = TaskSet()
-        self._repeated: list[asyncio.Task[None]] = []
         self._next_commit = 0.0
-        self._started_ms = 0
-        self._tracer: Tracer | None = None
-        self._instance: ClientInstance
         self._offsets: OffsetStore
         self._rebalancer: Rebalancer
         self._rules: PullRules
-
-    def __repr__(self) -> str:
-        return f"lite pull consumer {self.group}"
+        self._parts: PullerParts
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def start(self) -> None:
-        """Raises AlreadyStarted, GroupInUse or NoNameServer."""
-        if self._state is not State.NEW:
-            raise AlreadyStarted(str(self), self._state.value)
-        settings = self.settings
-        clustering = settings.message_model is MessageModel.CLUSTERING
-        self._instance = instance = await ClientInstance.acquire(self._client, stable_id=not clustering)
-        try:
-            self._offsets = offset_store(
-                instance, self.group, clustering=clustering, new_group_from_zero=settings.new_group_from_zero
-            )
-            instance.join_consumer(self)
-        except BaseException:
-            await instance.release()
-            raise
-        self._tracer = tracer_of(instance, self._client.trace, self.group, CONSUME)
-        if self._tracer is not None:
-            self._tracer.start()
-        self._started_ms = instance.clock.now_ms()
+    def _build(self) -> None:
+        settings, instance = self.settings, self._instance
+        self._offsets = offset_store(
+            instance, self.group, clustering=self.is_clustering, new_group_from_zero=settings.new_group_from_zero
+        )
         limits = FlowLimits(
             settings.pull_threshold_for_queue, settings.pull_threshold_size_for_queue, settings.consume_max_span
         )
@@ -135,35 +105,28 @@ class LitePullConsumer(Startable):
             brings_subscription=True,
             notes_progress=False,  # here only the application says what is consumed
         )
+        self._parts = PullerParts(
+            instance,
+            self.group,
+            self._offsets,
+            self._subscriptions,
+            self._fetched,
+            self._is_paused,
+            lambda _: self._restore if self._namespace else None,
+        )
         self._rebalancer = Rebalancer(
             instance, self.group, settings.message_model, settings.strategy, lambda: self._subscriptions, self._apply
         )
-        self._state = State.RUNNING
-        self._repeated.append(instance.every(settings.persist_interval, self._persist, f"persist {self.group}"))
 
-    async def stop(self) -> None:
-        """Save offsets, say goodbye; `poll` and iteration end. May be called again."""
-        if self._state is not State.RUNNING:
-            return
-        self._state = State.STOPPED
+    async def _begin(self) -> None:
+        self._repeat(self.settings.persist_interval, self._persist, "persist offsets")
+
+    async def _finish(self, seconds: float) -> None:
+        """Save offsets; `poll` and iteration end."""
         self._fetched.wake()
-        for task in self._repeated:
-            task.cancel()
-        await asyncio.gather(*self._repeated, return_exceptions=True)
-        await self._tasks.cancel()
-        try:
-            if self.settings.auto_commit:
-                self._note_consumed(self._held)
-            await self._offsets.persist(list(self._held), confirmed=True)
-            if self._tracer is not None:
-                await self._tracer.close()
-            await self._instance.leave_consumer(self.group)
-        finally:
-            await self._instance.release()
-
-    def _check_running(self) -> None:
-        if self._state is not State.RUNNING:
-            raise not_running(str(self), self._state)
+        if self.settings.auto_commit:
+            self._note_consumed(self._held)
+        await self._offsets.persist(list(self._held), confirmed=True)
 
     # ── which queues ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -214,7 +177,8 @@ class LitePullConsumer(Startable):
             raise IllegalSubscription("assign needs at least one queue: Admin.route or message_queues tell which exist")
         self._assigned = True
         now_ms = self._instance.clock.now_ms()
-        self._subscriptions = {queue.topic: subscription_of(queue.topic, wanted, now_ms) for queue in chosen}
+        self._subscriptions.clear()
+        self._subscriptions.update({queue.topic: subscription_of(queue.topic, wanted, now_ms) for queue in chosen})
         for topic in self._subscriptions:
             await self._instance.route(topic)
         await check_filters(self._instance, self.group, self._subscriptions.values())
@@ -224,7 +188,7 @@ class LitePullConsumer(Startable):
                 if queue in offsets:
                     self._begin_at(queue, offsets[queue])
                 else:
-                    await self._begin(queue)
+                    await self._begin_queue(queue)
 
     async def message_queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic; raises NoRoute or NoNameServer."""
@@ -245,13 +209,13 @@ class LitePullConsumer(Startable):
 
     async def _try_begin(self, queue: MessageQueue) -> bool:
         try:
-            await self._begin(queue)
+            await self._begin_queue(queue)
             return True
         except (ClientError, RemotingError) as error:
             _logger.warning("a queue cannot be begun yet queue=%s reason=%s", queue, error)
             return False
 
-    async def _begin(self, queue: MessageQueue) -> None:
+    async def _begin_queue(self, queue: MessageQueue) -> None:
         from_ms = since_ms(self.settings.consume_timestamp, self._started_ms)
         offset = self._offsets.in_memory(queue)
         if offset is None:
@@ -260,7 +224,7 @@ class LitePullConsumer(Startable):
 
     def _begin_at(self, queue: MessageQueue, offset: int) -> None:
         process_queue = ProcessQueue(queue, self._instance.clock.monotonic())
-        puller = Puller(self._instance, self.group, self, process_queue, offset, self._rules, self._offsets)
+        puller = Puller(self._parts, self._rules, process_queue, offset, self._offset_moved)
         task = self._tasks.start(puller.run(), f"pull {queue}")
         self._held[queue] = _Held(process_queue, puller, task)
 
@@ -417,55 +381,24 @@ class LitePullConsumer(Startable):
 
     # ── what pullers ask and report ──────────────────────────────────────────────────────────────────────────────────
 
-    def is_paused(self, queue: MessageQueue) -> bool:
+    def _is_paused(self, queue: MessageQueue) -> bool:
         return queue in self._paused or self._is_full()
 
     def _is_full(self) -> bool:
         return self._fetched.count >= self.settings.pull_threshold_for_all
 
-    def subscription(self, topic: str) -> SubscriptionData | None:
-        return self._subscriptions.get(topic)
-
-    def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        held = self._held.get(process_queue.queue)
-        if held is None or held.process_queue is not process_queue:
-            return
-        new = process_queue.put(messages)
-        if new:
-            self._fetched.put(process_queue, new)
-
-    async def offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
+    async def _offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
+        """Read on there; what was fetched before can still be polled."""
         queue = process_queue.queue
-        _logger.warning("an offset was corrected by the broker queue=%s offset=%d", queue, offset)
         held = self._held.get(queue)
         if held is not None and held.process_queue is process_queue:
             held.puller.next_offset = offset
             self._offsets.update(queue, offset, increase_only=False)
 
-    def topic_restorer(self, queue: MessageQueue) -> Callable[[ReceivedMessage], None] | None:
-        return self._restore if self._namespace else None
-
     def _restore(self, message: ReceivedMessage) -> None:
         message.topic = unwrap(self._namespace, message.topic)
 
     # ── what brokers ask ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def topics(self) -> list[str]:
-        return list(self._subscriptions)
-
-    def forked(self) -> None:
-        self._state = State.FORKED
-
-    def heartbeat_data(self) -> ConsumerData:
-        return ConsumerData(
-            self.group,
-            "CONSUME_ACTIVELY",
-            self.settings.message_model.value,
-            self.settings.consume_from.value,
-            tuple(self._subscriptions.values()),
-            self._client.unit_mode,
-        )
 
     def rebalance_soon(self) -> None:
         if not self._assigned:
@@ -483,15 +416,5 @@ class LitePullConsumer(Startable):
     def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
         return self._offsets.of_topic(topic)
 
-    def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
-        properties = {
-            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
-            "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in self._instance.names.addresses),
-            "PROP_CONSUME_TYPE": "CONSUME_ACTIVELY",
-        }
-        queues = [held.process_queue for held in self._held.values()]
-        subscriptions, clock = self._subscriptions.values(), self._instance.clock
-        return running_info(queues, self._offsets.in_memory, subscriptions, properties, clock)
-
-    async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:
-        raise SystemFailure(f"group {self.group} polls its messages: it has no handler to call")
+    def _in_hand(self) -> Iterable[ProcessQueue]:
+        return [held.process_queue for held in self._held.values()]

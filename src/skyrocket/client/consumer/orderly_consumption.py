@@ -54,6 +54,11 @@ class OrderlyConsumption:
             self._consume(process_queue), f"consume in order {process_queue.queue}"
         )
 
+    def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Take in what was pulled; the queue's task takes it from there."""
+        self._calls.statistics.pulled(process_queue.queue.topic, process_queue.pull_seconds, len(messages))
+        process_queue.put_in_order(messages)
+
     async def left(self, process_queue: ProcessQueue, seconds: float) -> bool:
         """Wait until the running call of a dropped queue has ended; whether it has."""
         task = self._of_queue.get(process_queue)

@@ -167,7 +167,7 @@ class ProcessQueue:
     # ── in order ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def put_in_order(self, messages: Sequence[ReceivedMessage]) -> None:
-        """The same for a consumer that takes them one after the other."""
+        """Take in what was pulled, for a task that takes it piece by piece."""
         self._ready.extend(self.put(messages))
         self.wake()
 

@@ -5,7 +5,7 @@ A long poll is an await. When too much is in hand the loop waits until some of i
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -70,20 +70,23 @@ class PullRules:
     pauses: int = 0  # how often a queue of this consumer was not pulled because of its limits or its lock
 
 
-class PullOwner(Protocol):
-    """What a puller asks of its consumer."""
-
-    def is_paused(self, queue: MessageQueue) -> bool: ...
-
-    def subscription(self, topic: str) -> SubscriptionData | None: ...
-
-    def topic_restorer(self, queue: MessageQueue) -> Callable[[ReceivedMessage], None] | None:
-        """What gives messages of a queue the topic they were sent to; None where they have it already."""
-        ...
+class Receiver(Protocol):
+    """Who takes what was pulled."""
 
     def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None: ...
 
-    async def offset_moved(self, process_queue: ProcessQueue, offset: int) -> None: ...
+
+@dataclass(frozen=True, slots=True)
+class PullerParts:
+    """What all pullers of one consumer share."""
+
+    instance: ClientInstance
+    group: str
+    offsets: OffsetStore
+    subscriptions: Mapping[str, SubscriptionData]
+    receiver: Receiver
+    is_paused: Callable[[MessageQueue], bool]
+    topic_restorer: Callable[[MessageQueue], Callable[[ReceivedMessage], None] | None]  # None: it is as it was sent
 
 
 class Puller:
@@ -91,33 +94,33 @@ class Puller:
 
     def __init__(
         self,
-        instance: ClientInstance,
-        group: str,
-        owner: PullOwner,
+        parts: PullerParts,
+        rules: PullRules,
         process_queue: ProcessQueue,
         offset: int,
-        rules: PullRules,
-        offsets: OffsetStore,
+        offset_moved: Callable[[ProcessQueue, int], Awaitable[None]],
     ) -> None:
-        self._instance = instance
-        self._group = group
-        self._owner = owner
+        self._parts = parts
+        self._instance = parts.instance
+        self._group = parts.group
+        self._receiver = parts.receiver
+        self._offsets = parts.offsets
+        self._rules = rules
         self._process_queue = process_queue
         self._queue: MessageQueue = process_queue.queue
         self.next_offset = offset
-        self._rules = rules
-        self._offsets = offsets
-        self._restore = owner.topic_restorer(process_queue.queue)
+        self._offset_moved = offset_moved  # the broker does not have our offset (any more), and says where to go on
+        self._restore = parts.topic_restorer(process_queue.queue)
         self._broker_id = MASTER_ID
 
     async def run(self) -> None:
         """Until the queue is dropped."""
-        process_queue, rules, owner = self._process_queue, self._rules, self._owner
+        process_queue, rules, parts = self._process_queue, self._rules, self._parts
         monotonic = self._instance.clock.monotonic
         address = ""
         while not process_queue.is_dropped:
             process_queue.last_pulled = monotonic()
-            if owner.is_paused(self._queue):
+            if parts.is_paused(self._queue):
                 await process_queue.changed(_SUSPENDED_SECONDS)
                 continue
             full = process_queue.overflow(rules.limits)
@@ -129,7 +132,7 @@ class Puller:
                 self._warn("pull message later because not locked in broker")
                 await asyncio.sleep(_WITHOUT_LOCK_SECONDS)
                 continue
-            subscription = owner.subscription(self._queue.topic)
+            subscription = parts.subscriptions.get(self._queue.topic)
             if subscription is None:
                 await asyncio.sleep(rules.exception_delay)
                 continue
@@ -198,7 +201,8 @@ class Puller:
         if self._process_queue.is_dropped:
             return
         if reply.code == ResponseCode.PULL_OFFSET_MOVED:
-            await self._owner.offset_moved(self._process_queue, header.next_begin_offset)
+            _logger.warning("an offset was corrected by the broker queue=%s offset=%d", queue, header.next_begin_offset)
+            await self._offset_moved(self._process_queue, header.next_begin_offset)
             return
         if reply.code == ResponseCode.SUCCESS:
             self._found(reply.body, header, subscription)
@@ -220,7 +224,7 @@ class Puller:
             for message in messages:
                 self._restore(message)
         if messages:
-            self._owner.arrived(self._process_queue, messages)
+            self._receiver.arrived(self._process_queue, messages)
             self.next_offset = header.next_begin_offset
             self._process_queue.passed(self.next_offset)
         else:

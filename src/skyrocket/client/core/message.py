@@ -269,8 +269,8 @@ class ReceivedMessage:
         return MessageQueue(self.stored_topic, self.broker_name, self.queue_id)
 
     def __repr__(self) -> str:
-        place = f"{self.broker_name}:{self.queue_id} offset {self.queue_offset}"
-        return f"<message {self.message_id} of {self.topic} at {place}, {len(self._body)} bytes>"
+        where = f"{self.broker_name}:{self.queue_id} offset {self.queue_offset}"
+        return f"<message {self.message_id} of {self.topic} at {where}, {len(self._body)} bytes>"
 
 
 _new = object.__new__

@@ -1,7 +1,7 @@
 """Waits at several brokers at once until one of them has something to pop.
 
 A pop that waits takes messages when they come, also when nobody listens any more. A NOTIFICATION takes nothing: it may
-be given up, or answered late. Of every place one is on its way at most, however often an application asks.
+be given up, or answered late. Of every topic at a broker one is on its way at most, however often an application asks.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class TopicAtBroker(NamedTuple):
 
 
 class PopNotifications:
-    """For one consumer group; `master_of` gives the address of a place."""
+    """For one consumer group; `master_of` gives the address of its broker."""
 
     def __init__(
         self, instance: ClientInstance, group: str, master_of: Callable[[TopicAtBroker], Awaitable[str]], tasks: TaskSet
@@ -44,35 +44,35 @@ class PopNotifications:
         self._tasks = tasks
         self._asked: dict[TopicAtBroker, asyncio.Task[bool]] = {}
 
-    async def wait(self, places: Sequence[TopicAtBroker], seconds: float) -> list[TopicAtBroker]:
+    async def wait(self, targets: Sequence[TopicAtBroker], seconds: float) -> list[TopicAtBroker]:
         """Places that have messages, as soon as there are any; none when the time is over or brokers do not know."""
-        for place in places:
-            if place not in self._asked:
-                self._asked[place] = self._tasks.start(self._ask(place), f"news of {place.topic} {self._group}")
-        waiting = {place: self._asked[place] for place in places}
+        for target in targets:
+            if target not in self._asked:
+                self._asked[target] = self._tasks.start(self._ask(target), f"news of {target.topic} {self._group}")
+        waiting = {target: self._asked[target] for target in targets}
         await asyncio.wait(waiting.values(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        answered = [place for place, task in waiting.items() if task.done()]
-        for place in answered:
-            if self._asked.get(place) is waiting[place]:
-                del self._asked[place]
-        return [place for place in answered if not waiting[place].cancelled() and waiting[place].result()]
+        answered = [target for target, task in waiting.items() if task.done()]
+        for target in answered:
+            if self._asked.get(target) is waiting[target]:
+                del self._asked[target]
+        return [target for target in answered if not waiting[target].cancelled() and waiting[target].result()]
 
-    async def _ask(self, place: TopicAtBroker) -> bool:
+    async def _ask(self, target: TopicAtBroker) -> bool:
         request = Notification(
             consumer_group=self._group,
-            topic=place.topic,
+            topic=target.topic,
             queue_id=ANY_QUEUE,
             poll_time=round(_HOLD_SECONDS * 1000),
             born_time=0,  # the broker takes its own time: clocks need not agree
-            broker_name=place.broker_name,
+            broker_name=target.broker_name,
         )
         try:
-            address = await self._master_of(place)
+            address = await self._master_of(target)
             reply = await self._instance.remoting.call(
                 address, request, timeout_seconds=_HOLD_SECONDS + _ANSWER_SECONDS
             )
         except (RequestError, ClientError, RemotingError) as error:
-            _logger.info("a broker sends no notifications of messages place=%s reason=%s", place, explained(error))
+            _logger.info("a broker sends no notifications of messages target=%s reason=%s", target, explained(error))
             await asyncio.sleep(_AFTER_FAILURE)
             return False
         if reply.header.polling_full:

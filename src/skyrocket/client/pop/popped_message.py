@@ -48,7 +48,7 @@ class PoppedMessage(ReceivedMessage):
         return popped
 
 
-class _Place(NamedTuple):
+class _QueueEntry(NamedTuple):
     mark: str
     queue_id: int
     queue_offset: int
@@ -59,18 +59,18 @@ def popped_messages(
 ) -> list[PoppedMessage]:
     """The messages of a pop's answer; raises DataError where bytes and lists contradict each other."""
     starts = {(mark, queue_id): int(rest) for mark, queue_id, rest in _parts(answer.start_offset_info)}
-    places = [
-        _Place(mark, queue_id, int(offset))
+    entries = [
+        _QueueEntry(mark, queue_id, int(offset))
         for mark, queue_id, rest in _parts(answer.msg_offset_info)
         for offset in rest.split(",")
     ]
     messages = decode_messages(body, broker_name)
-    if len(messages) != len(places):
+    if len(messages) != len(entries):
         raise DataError(
-            f"broker {broker_name} popped {len(messages)} messages, but lists {len(places)} offsets of them"
+            f"broker {broker_name} popped {len(messages)} messages, but lists {len(entries)} offsets of them"
         )
     found = []
-    for message, (mark, queue_id, offset) in zip(messages, places, strict=True):
+    for message, (mark, queue_id, offset) in zip(messages, entries, strict=True):
         if (message.queue_id, message.queue_offset) != (queue_id, offset) or (mark, queue_id) not in starts:
             raise DataError(
                 f"broker {broker_name} lists a popped message at queue {queue_id} offset {offset}, but there is one of "

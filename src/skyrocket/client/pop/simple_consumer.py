@@ -8,7 +8,7 @@ It pops: no queue is assigned to anybody, so there may be more consumers than qu
 What is not acknowledged within its invisible time comes again, with `reconsume_times` one higher. Brokers keep all
 progress.
 
-    receive ─▶ one short pop at every place in turn, beginning at another place each time ─▶ messages
+    receive ─▶ one short pop at every broker after the other, beginning at another each time ─▶ messages
                  │ nothing anywhere
                  └─▶ wait for notifications of all brokers (pop_notifications) ─▶ pop where there are some
 """
@@ -17,15 +17,14 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from skyrocket.client.consumer.group_member import GroupMember
 from skyrocket.client.consumer.send_back import DEFAULT_MAX_TIMES, SendBack
-from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
+from skyrocket.client.consumer.start_position import ConsumeFromWhere
 from skyrocket.client.consumer.subscription import Filter, subscription_of
-from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import (
-    AlreadyStarted,
     BrokerAbsent,
     BrokerRefused,
     ClientError,
@@ -35,33 +34,23 @@ from skyrocket.client.core.errors import (
     PopNotOffered,
     WrongUse,
 )
-from skyrocket.client.core.instance import ClientInstance
-from skyrocket.client.core.lifecycle import Startable, State, not_running
-from skyrocket.client.core.message import ReceivedMessage
-from skyrocket.client.core.names import check_group, check_topic, retry_topic, unwrap, wrap
+from skyrocket.client.core.lifecycle import State
+from skyrocket.client.core.names import check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.core.settings import ClientSettings, settings_of
 from skyrocket.client.pop.acknowledgements import Acknowledgements
 from skyrocket.client.pop.pop_notifications import ANY_QUEUE, PopNotifications, TopicAtBroker
 from skyrocket.client.pop.popped_message import PoppedMessage, popped_messages
-from skyrocket.client.tracing.optional_tracer import CONSUME, tracer_of
 from skyrocket.errors import DataError, SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.heartbeat import ConsumerData
-from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.errors import RequestError, RequestNotSupported, SystemFailure
+from skyrocket.protocol.errors import RequestError, RequestNotSupported
 from skyrocket.protocol.requests.pop import PopMessage
 from skyrocket.remoting.errors import RemotingError
-from skyrocket.remoting.tasks import TaskSet
-
-if TYPE_CHECKING:
-    from skyrocket.client.tracing.trace import Tracer
 
 _logger = logging.getLogger(__name__)
 
 MAX_MESSAGES: Final = 32  # RocketMQ's brokers refuse more
-_POP_TYPE: Final = "CONSUME_POP"
 _POP_SECONDS: Final = 5.0
 _RETRY_TOPIC_SECONDS: Final = 2.0
 _ASK_AGAIN: Final = 0.05
@@ -99,8 +88,11 @@ class _PopLimits(NamedTuple):
     invisible_seconds: float
 
 
-class SimpleConsumer(Startable):
+class SimpleConsumer(GroupMember):
     """One of any number of consumers of a group."""
+
+    kind = "simple consumer"
+    consume_type = "CONSUME_POP"
 
     def __init__(
         self,
@@ -112,82 +104,33 @@ class SimpleConsumer(Startable):
         client: ClientSettings | None = None,
         credentials: Acl | None = None,
     ) -> None:
-        check_group(group)
         if not subscription:
             raise IllegalSubscription("the subscription is empty: give at least one topic, as {'Orders': '*'}")
         for topic in subscription:
             check_topic(topic)
         self.settings = settings or SimpleConsumerSettings()
-        self._client = settings_of(client, name_servers, credentials)
-        self._namespace = self._client.effective_namespace()
-        self.group = wrap(self._namespace, group)
+        super().__init__(group, settings_of(client, name_servers, credentials), self.settings.consume_from)
         self._wanted = {wrap(self._namespace, topic): wanted for topic, wanted in subscription.items()}
-        self._subscriptions = {topic: subscription_of(topic, wanted, 0) for topic, wanted in self._wanted.items()}
-        self._state = State.NEW
-        self._turn = 0  # where the next look around begins
-        self._tasks = TaskSet()
-        self._started_ms = 0
-        self._tracer: Tracer | None = None
-        self._instance: ClientInstance
+        self._subscribe(0)
+        self._rounds = 0  # decides where the next one begins
         self._notifications: PopNotifications
         self._acknowledgements: Acknowledgements
         self._send_back: SendBack
 
-    def __repr__(self) -> str:
-        return f"simple consumer {self.group}"
-
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def start(self) -> None:
-        """Raises AlreadyStarted, GroupInUse, NoNameServer, or BrokerRefused for a filter that a broker cannot read."""
-        if self._state is not State.NEW:
-            raise AlreadyStarted(str(self), self._state.value)
-        self._instance = instance = await ClientInstance.acquire(self._client)
-        now_ms = self._started_ms = instance.clock.now_ms()
-        self._subscriptions = {topic: subscription_of(topic, wanted, now_ms) for topic, wanted in self._wanted.items()}
-        self._notifications = PopNotifications(instance, self.group, self._address, self._tasks)
-        self._acknowledgements = Acknowledgements(instance, self.group)
-        self._send_back = SendBack(instance, self.group, self.settings.max_reconsume_times)
-        try:
-            instance.join_consumer(self)
-        except BaseException:
-            await instance.release()
-            raise
-        self._state = State.RUNNING
-        try:
-            await self._introduce()
-        except BaseException:
-            await self.stop()
-            raise
-        self._tracer = tracer_of(instance, self._client.trace, self.group, CONSUME)
-        if self._tracer is not None:
-            self._tracer.start()
+    def _subscribe(self, now_ms: int) -> None:
+        for topic, wanted in self._wanted.items():
+            self._subscriptions[topic] = subscription_of(topic, wanted, now_ms)
 
-    async def _introduce(self) -> None:
-        for topic in self._subscriptions:
-            try:
-                await self._instance.route(topic)
-            except NoRoute as error:
-                _logger.warning("a subscribed topic is not there yet: %s", error)
-        await check_filters(self._instance, self.group, self._subscriptions.values())
-        await self._instance.beat_all()
+    def _build(self) -> None:
+        self._subscribe(self._started_ms)
+        self._notifications = PopNotifications(self._instance, self.group, self._address, self._tasks)
+        self._acknowledgements = Acknowledgements(self._instance, self.group)
+        self._send_back = SendBack(self._instance, self.group, self.settings.max_reconsume_times)
 
-    async def stop(self) -> None:
-        """Say goodbye; a `receive` that waits ends with nothing. Messages in hand come again. May be called again."""
-        if self._state is not State.RUNNING:
-            return
-        self._state = State.STOPPED
-        await self._tasks.cancel()
-        try:
-            if self._tracer is not None:
-                await self._tracer.close()
-            await self._instance.leave_consumer(self.group)
-        finally:
-            await self._instance.release()
-
-    def _check_running(self) -> None:
-        if self._state is not State.RUNNING:
-            raise not_running(str(self), self._state)
+    async def _begin(self) -> None:
+        await self._meet_brokers()
 
     # ── receiving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,21 +156,21 @@ class SimpleConsumer(Startable):
         ready: Sequence[TopicAtBroker] = ()
         pause = _FIRST_PAUSE
         while True:
-            places = await self._places()
-            messages = await self._look_around(ready or self._from_another_place(places), limits)
+            targets = await self._topics_at_brokers()
+            messages = await self._pop_each(ready or self._beginning_elsewhere(targets), limits)
             left = deadline - loop.time()
             if messages or left <= 0 or self._state is not State.RUNNING:
                 return messages
             if ready:
                 await asyncio.sleep(min(pause, left))
                 pause = min(2 * pause, _LONGEST_PAUSE)
-            ready = await self._notifications.wait(places, max(deadline - loop.time(), 0.0))
+            ready = await self._notifications.wait(targets, max(deadline - loop.time(), 0.0))
             if self._state is not State.RUNNING:
                 return []
 
-    async def _places(self) -> list[TopicAtBroker]:
+    async def _topics_at_brokers(self) -> list[TopicAtBroker]:
         """Every topic at every broker that has it and a master."""
-        places: list[TopicAtBroker] = []
+        targets: list[TopicAtBroker] = []
         problem: ClientError | None = None
         for topic in self._subscriptions:
             try:
@@ -236,45 +179,45 @@ class SimpleConsumer(Startable):
                 problem = error
                 continue
             names = sorted({self._instance.leader(queue) for queue in route.read_queues})
-            places += [TopicAtBroker(topic, name) for name in names if self._instance.brokers.master(name) is not None]
-            if names and not places:
+            targets += [TopicAtBroker(topic, name) for name in names if self._instance.brokers.master(name) is not None]
+            if names and not targets:
                 problem = BrokerAbsent(names[0], topic)
-        if not places:
+        if not targets:
             topics = ", ".join(self._subscriptions)
             raise problem or NoRoute(topics, str(self._instance.names), "no broker lets it be read")
-        return places
+        return targets
 
-    def _from_another_place(self, places: list[TopicAtBroker]) -> list[TopicAtBroker]:
+    def _beginning_elsewhere(self, targets: list[TopicAtBroker]) -> list[TopicAtBroker]:
         """So that none has to wait until all others are empty."""
-        self._turn += 1
-        start = self._turn % len(places)
-        return places[start:] + places[:start]
+        self._rounds += 1
+        start = self._rounds % len(targets)
+        return targets[start:] + targets[:start]
 
-    async def _look_around(self, places: Sequence[TopicAtBroker], limits: _PopLimits) -> list[PoppedMessage]:
-        """What places have at once. An error is raised when nobody could be asked."""
+    async def _pop_each(self, targets: Sequence[TopicAtBroker], limits: _PopLimits) -> list[PoppedMessage]:
+        """What brokers have at once. An error is raised when nobody could be asked."""
         found: list[PoppedMessage] = []
         failures: list[ClientError | RemotingError | DataError] = []
-        for place in places:
+        for target in targets:
             try:
-                found += await self._pop(place, limits._replace(most=limits.most - len(found)))
+                found += await self._pop(target, limits._replace(most=limits.most - len(found)))
             except (ClientError, RemotingError, DataError) as error:
                 failures.append(error)
                 if self._state is State.RUNNING:
-                    _logger.warning("nothing could be popped place=%s reason=%s", place, error)
+                    _logger.warning("nothing could be popped target=%s reason=%s", target, error)
             if len(found) >= limits.most:
                 break
-        if len(failures) == len(places) and self._state is State.RUNNING:
+        if len(failures) == len(targets) and self._state is State.RUNNING:
             raise failures[0]
         if found and self._tracer is not None:
             self._tracer.polled(found)
         return found
 
-    async def _pop(self, place: TopicAtBroker, limits: _PopLimits) -> list[PoppedMessage]:
-        subscription = self._subscriptions[place.topic]
+    async def _pop(self, target: TopicAtBroker, limits: _PopLimits) -> list[PoppedMessage]:
+        subscription = self._subscriptions[target.topic]
         from_first = self.settings.consume_from is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
         request = PopMessage(
             consumer_group=self.group,
-            topic=place.topic,
+            topic=target.topic,
             queue_id=ANY_QUEUE,
             max_msg_nums=limits.most,
             poll_time=0,
@@ -284,9 +227,9 @@ class SimpleConsumer(Startable):
             exp_type=subscription.expression_type,
             exp=subscription.expression,
             order=False,
-            broker_name=place.broker_name,
+            broker_name=target.broker_name,
         )
-        address = await self._address(place)
+        address = await self._address(target)
         began = self._instance.clock.monotonic()
         try:
             reply = await self._instance.remoting.call(
@@ -295,11 +238,11 @@ class SimpleConsumer(Startable):
         except RequestNotSupported as error:
             raise PopNotOffered(address, error) from error
         except RequestError as error:
-            raise BrokerRefused(address, error, f"a pop of {place.topic}") from error
+            raise BrokerRefused(address, error, f"a pop of {target.topic}") from error
         if reply.code != ResponseCode.SUCCESS:
             return []
         visible_at = began + limits.invisible_seconds
-        messages = popped_messages(reply.body, reply.header, place.topic, self.group, place.broker_name, visible_at)
+        messages = popped_messages(reply.body, reply.header, target.topic, self.group, target.broker_name, visible_at)
         for message in messages:
             message.topic = unwrap(self._namespace, message.topic)
         return await self._sorted_out(messages, subscription)
@@ -320,8 +263,8 @@ class SimpleConsumer(Startable):
             _logger.warning("messages that are not handed out could not be put away reason=%s", error)
         return [each for each in messages if each not in foreign and each not in hopeless]
 
-    async def _address(self, place: TopicAtBroker) -> str:
-        return await self._instance.master_of(MessageQueue(place.topic, place.broker_name, 0))
+    async def _address(self, target: TopicAtBroker) -> str:
+        return await self._instance.master_of(MessageQueue(target.topic, target.broker_name, 0))
 
     # ── what becomes of messages ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -369,48 +312,3 @@ class SimpleConsumer(Startable):
                 if loop.time() >= deadline:
                     return  # brokers take the message back without it, and bury it themselves
             await asyncio.sleep(_ASK_AGAIN)
-
-    @property
-    def dropped_traces(self) -> int:
-        """Receives of which no trace was left."""
-        return 0 if self._tracer is None else self._tracer.dispatcher.dropped
-
-    # ── what brokers ask ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def topics(self) -> list[str]:
-        return list(self._subscriptions)
-
-    def forked(self) -> None:
-        self._state = State.FORKED
-
-    def heartbeat_data(self) -> ConsumerData:
-        return ConsumerData(
-            self.group,
-            _POP_TYPE,
-            MessageModel.CLUSTERING.value,
-            self.settings.consume_from.value,
-            tuple(self._subscriptions.values()),
-            self._client.unit_mode,
-        )
-
-    def rebalance_soon(self) -> None:
-        """Nothing is assigned, so nothing moves."""
-
-    async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Offsets are the broker's: it has reset them already."""
-
-    def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
-        return {}
-
-    def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
-        properties = {
-            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
-            "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in self._instance.names.addresses),
-            "PROP_CONSUME_TYPE": _POP_TYPE,
-        }
-        ordered = tuple(sorted(self._subscriptions.values(), key=lambda each: each.topic))
-        return ConsumerRunningInfo(properties=properties, subscriptions=ordered, queues={}, status={})
-
-    async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:
-        raise SystemFailure(f"group {self.group} receives its messages: it has no handler to call")

@@ -40,15 +40,15 @@ class InFlight:
         """Wait for room; raises TooManyInFlight."""
         if self.try_enter(size):
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (turn, size)
+        admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (admitted, size)
         self._waiting.append(entry)
         try:
-            await asyncio.wait_for(turn, seconds)
+            await asyncio.wait_for(admitted, seconds)
         except TimeoutError:
             raise TooManyInFlight(self.count, self.size, seconds) from None
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if admitted.done() and not admitted.cancelled():
                 self.leave(size)  # let in and cancelled in the same moment
             raise
         finally:
@@ -60,11 +60,11 @@ class InFlight:
         self.count -= 1
         self.size -= size
         while self._waiting and self._has_room(self._waiting[0][1]):
-            turn, wanted = self._waiting.popleft()
-            if not turn.done():
+            admitted, wanted = self._waiting.popleft()
+            if not admitted.done():
                 self.count += 1
                 self.size += wanted
-                turn.set_result(None)
+                admitted.set_result(None)
 
     async def drained(self, seconds: float) -> bool:
         """Wait until nothing is under way."""

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_ONEWAYS_PER_TURN: Final = 64
+_ONEWAYS_BETWEEN_YIELDS: Final = 64
 
 
 class Producer(Startable):
@@ -250,25 +250,23 @@ class Producer(Startable):
             if queue is not None or selector is not None or message.sharding_key is not None:
                 chosen = await self._chosen(message, topic, queue, selector, argument)
                 return await self._sender.send(out, seconds, chosen)
-            publishing = self._sender.topics.get(topic) or await self._sender.publishing(topic)
+            info = self._sender.topics.get(topic) or await self._sender.publish_info(topic)
             if unique_key is not None:
-                chosen = publishing.queues[index_by_hash(unique_key, len(publishing.queues))]
+                chosen = info.queues[index_by_hash(unique_key, len(info.queues))]
                 return await self._sender.send(out, seconds, chosen)
-            return await self._send_where_reachable(out, seconds, publishing)
+            return await self._send_where_reachable(out, seconds, info)
         finally:
             self._flight.leave(size)
 
-    async def _send_where_reachable(
-        self, out: EncodedMessage, seconds: float, publishing: TopicPublishInfo
-    ) -> SendReceipt:
+    async def _send_where_reachable(self, out: EncodedMessage, seconds: float, info: TopicPublishInfo) -> SendReceipt:
         """To one queue; to one of another broker only if the first was never reached, so that it cannot have it."""
         began = self._instance.clock.monotonic()
-        chosen = publishing.queues[publishing.next()]
+        chosen = info.queues[info.next()]
         try:
             return await self._sender.send(out, seconds, chosen)
         except SendFailed as error:
             left = seconds - (self._instance.clock.monotonic() - began)
-            other = publishing.queues[publishing.other_than(chosen.broker_name)]
+            other = info.queues[info.other_than(chosen.broker_name)]
             never_sent = all(isinstance(each.error, ConnectFailed | BrokerAbsent) for each in error.attempts)
             if not never_sent or other.broker_name == chosen.broker_name or left <= 0:
                 raise
@@ -298,7 +296,7 @@ class Producer(Startable):
         """Send a message and wait for the reply of whoever consumes it; raises SendFailed or RequestTimeout."""
         topic = self._usable(message.topic)
         began = self._instance.clock.monotonic()
-        await self._sender.publishing(topic)
+        await self._sender.publish_info(topic)
         if topic in self._instance.routes:
             await self._instance.introduce(topic)  # the reply comes over a connection that has named this client
         correlation = secrets.token_hex(16)
@@ -367,7 +365,7 @@ class Producer(Startable):
         out = encoded(message, topic, self._rules, self._instance.clock.now_ms())
         await self._sender.send_oneway(out, self.settings.send_timeout, queue)
         self._oneways += 1
-        if self._oneways % _ONEWAYS_PER_TURN == 0:
+        if self._oneways % _ONEWAYS_BETWEEN_YIELDS == 0:
             await asyncio.sleep(0)  # what is never awaited would pile up in memory
 
     async def send_batch(
@@ -425,8 +423,8 @@ class Producer(Startable):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages of a topic can go to; raises NoRoute or NoNameServer."""
-        publishing = await self._sender.publishing(self._usable(topic))
-        return [queue._replace(topic=topic) for queue in publishing.queues]
+        info = await self._sender.publish_info(self._usable(topic))
+        return [queue._replace(topic=topic) for queue in info.queues]
 
     # ── what the client asks of its members ──────────────────────────────────────────────────────────────────────────
 
@@ -473,10 +471,10 @@ class Producer(Startable):
             if unwrap(self._namespace, queue.topic) != unwrap(self._namespace, topic):
                 raise WrongUse(f"queue {queue} belongs to another topic than the message ({message.topic})")
             return queue._replace(topic=topic)
-        publishing = self._sender.topics.get(topic) or await self._sender.publishing(topic)
+        info = self._sender.topics.get(topic) or await self._sender.publish_info(topic)
         if selector is None:
-            return publishing.queues[index_by_hash(message.sharding_key, len(publishing.queues))]
-        shown = [each._replace(topic=message.topic) for each in publishing.queues]
+            return info.queues[index_by_hash(message.sharding_key, len(info.queues))]
+        shown = [each._replace(topic=message.topic) for each in info.queues]
         chosen = selector(shown, message, argument)
         if chosen not in shown:
             raise WrongUse(f"the selector chose {chosen!r}, which is none of the {len(shown)} queues it was given")

@@ -94,7 +94,7 @@ class RetryingSender:
 
     # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def publishing(self, topic: str) -> TopicPublishInfo:
+    async def publish_info(self, topic: str) -> TopicPublishInfo:
         """The queues of a topic; raises NoRoute or NoNameServer."""
         known = self.topics.get(topic)
         if known is not None:
@@ -144,17 +144,17 @@ class RetryingSender:
 
         None when route or connection are not there: then `send` does it. This is done for every message.
         """
-        publishing = self.topics.get(topic)
-        if publishing is None:
+        info = self.topics.get(topic)
+        if info is None:
             return None
-        index = publishing.next()
-        queue = publishing.queues[index]
+        index = info.next()
+        queue = info.queues[index]
         connection = self._remoting.connection(self._master(queue.broker_name) or "")
         if connection is None or not connection.is_open:
-            publishing.take_back()
+            info.take_back()
             return None
         opaque = connection.next_call()
-        frame = publishing.template(index).frame(opaque, now_ms, properties, body)
+        frame = info.template(index).frame(opaque, now_ms, properties, body)
         return queue, connection.ask_encoded(opaque, SEND, frame, seconds)
 
     async def go_on(
@@ -202,19 +202,19 @@ class RetryingSender:
         if first is not None and not self._may_retry(first.error, fixed=False):
             raise self._failure(out, attempts, began, deadline)
         for number in range(len(attempts) + 1, retries + 2):
-            publishing = self.topics.get(out.topic)
-            if publishing is None:
-                publishing = await self._publishing_in_time(out.topic, deadline, timeout, attempts)
+            info = self.topics.get(out.topic)
+            if info is None:
+                info = await self._publish_info_in_time(out.topic, deadline, timeout, attempts)
             now = clock.monotonic()
             if number > 1 and now >= deadline:
                 break
             if queue is not None:
-                if out.is_numbered and attempts and publishing.index_of(queue) is None:
+                if out.is_numbered and attempts and info.index_of(queue) is None:
                     break  # its broker has left: what the attempts met tells whether it may have the message
-                index = self._index_of(publishing, queue)
+                index = self._index_of(info, queue)
             else:
-                index = self._choose(publishing, now, failed_broker)
-            chosen = publishing.queues[index]
+                index = self._choose(info, now, failed_broker)
+            chosen = info.queues[index]
             if chosen.broker_name == failed_broker:
                 await asyncio.sleep(min(_PAUSE_ON_SAME_BROKER * (number - 1), max(deadline - now, 0.0)))
                 now = clock.monotonic()
@@ -224,7 +224,7 @@ class RetryingSender:
                 seconds = deadline - now
                 if rules.timeout_per_attempt is not None and number <= retries:
                     seconds = min(seconds, rules.timeout_per_attempt)
-                command = publishing.command(index, out, clock.now_ms())
+                command = info.command(index, out, clock.now_ms())
                 ask = self._hooked if self._hooks else self._ask
                 receipt = await ask(address, command, seconds, out, chosen, number)
             except (RequestError, RemotingError, BrokerAbsent) as error:
@@ -247,12 +247,12 @@ class RetryingSender:
             return weak
         raise self._failure(out, attempts, began, deadline)
 
-    async def _publishing_in_time(
+    async def _publish_info_in_time(
         self, topic: str, deadline: float, timeout: float, attempts: list[Attempt]
     ) -> TopicPublishInfo:
         left = max(deadline - self._clock.monotonic(), 0.01)
         try:
-            return await asyncio.wait_for(self.publishing(topic), left)
+            return await asyncio.wait_for(self.publish_info(topic), left)
         except TimeoutError:
             raise SendTimeout(topic, attempts, timeout, "no name server told its route in time") from None
 
@@ -334,11 +334,11 @@ class RetryingSender:
     async def send_oneway(self, out: EncodedMessage, timeout: float, queue: MessageQueue | None = None) -> None:
         """Hand it to the connection; nobody says whether it arrived. Raises SendFailed when it could not leave."""
         began = self._clock.monotonic()
-        publishing = self.topics.get(out.topic) or await self.publishing(out.topic)
-        index = publishing.next() if queue is None else self._index_of(publishing, queue)
-        chosen = publishing.queues[index]
+        info = self.topics.get(out.topic) or await self.publish_info(out.topic)
+        index = info.next() if queue is None else self._index_of(info, queue)
+        chosen = info.queues[index]
         address = self._master(chosen.broker_name) or await self._instance.master_of(chosen)
-        command = publishing.command(index, out, self._clock.now_ms(), ONEWAY_FLAG)
+        command = info.command(index, out, self._clock.now_ms(), ONEWAY_FLAG)
         try:
             await self._remoting.tell(vip(address) if self._vip else address, command, timeout)
         except RemotingError as error:
@@ -347,22 +347,22 @@ class RetryingSender:
 
     # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _index_of(self, publishing: TopicPublishInfo, queue: MessageQueue) -> int:
-        index = publishing.index_of(queue)
+    def _index_of(self, info: TopicPublishInfo, queue: MessageQueue) -> int:
+        index = info.index_of(queue)
         if index is None:
             raise NoRoute(
-                publishing.topic,
+                info.topic,
                 str(self._instance.names),
-                f"queue {queue.queue_id} of broker {queue.broker_name} is none of its {len(publishing.queues)}",
+                f"queue {queue.queue_id} of broker {queue.broker_name} is none of its {len(info.queues)}",
             )
         return index
 
-    def _choose(self, publishing: TopicPublishInfo, now: float, failed_broker: str | None) -> int:
+    def _choose(self, info: TopicPublishInfo, now: float, failed_broker: str | None) -> int:
         if self._chooses_plainly:
-            return publishing.other_than(failed_broker)
+            return info.other_than(failed_broker)
         if self._rules.minimum_latency:
-            return publishing.quickest(self.faults, now, failed_broker)
-        return publishing.avoiding(self.faults, now, failed_broker)
+            return info.quickest(self.faults, now, failed_broker)
+        return info.avoiding(self.faults, now, failed_broker)
 
     def _judge(self, broker_name: str, error: Exception, now: float) -> None:
         if not self._chooses_plainly and not isinstance(error, BrokerAbsent):

@@ -78,7 +78,7 @@ class Tracer(SendHook, ConsumeHook):
         """RocketMQ has one event for a whole batch, which is found by none of its messages' ids: here each has one."""
         messages = context.members or (context.message,)
         ids = context.message_ids or (context.message_id,)
-        places = receipt.offset_message_id.split(",")
+        offset_ids = receipt.offset_message_id.split(",")
         for number, (message, message_id) in enumerate(zip(messages, ids, strict=True)):
             yield Sent(
                 began,
@@ -92,7 +92,7 @@ class Tracer(SendHook, ConsumeHook):
                 len(message.body),
                 cost_ms,
                 _kind(message, is_half=context.is_half),
-                places[number] if number < len(places) else receipt.offset_message_id,
+                offset_ids[number] if number < len(offset_ids) else receipt.offset_message_id,
                 receipt.status is SendStatus.SEND_OK,
             )
 

@@ -1,0 +1,222 @@
+"""A member of a consumer group: how push, lite pull and simple consumers start, stop, and answer brokers.
+
+start ─▶ the client is joined ─▶ parts are built ─▶ the group is joined ─▶ work begins
+stop  ─▶ tasks end ─▶ work ends, offsets are saved ─▶ traces are sent ─▶ the group is left ─▶ the client too
+"""
+
+import asyncio
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from skyrocket.client.consumer.process_queue import ProcessQueue
+from skyrocket.client.consumer.running_info import running_info
+from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
+from skyrocket.client.consumer.subscription_check import check_filters
+from skyrocket.client.core.errors import AlreadyStarted, NoRoute
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.lifecycle import Startable, State, not_running
+from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.client.core.names import check_group, wrap
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.tracing.optional_tracer import CONSUME, tracer_of
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.protocol.bodies.heartbeat import ConsumerData
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
+from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.errors import SystemFailure
+from skyrocket.remoting.tasks import TaskSet
+
+if TYPE_CHECKING:
+    from skyrocket.client.tracing.trace import Tracer
+
+_logger = logging.getLogger(__name__)
+
+
+class GroupMember(Startable):
+    """One consumer of a group; its kind builds the parts, begins the work and ends it."""
+
+    kind: ClassVar[str]  # in messages to people
+    consume_type: ClassVar[str]  # in messages to brokers
+
+    def __init__(
+        self,
+        group: str,
+        client: ClientSettings,
+        consume_from: ConsumeFromWhere,
+        model: MessageModel = MessageModel.CLUSTERING,
+    ) -> None:
+        check_group(group)
+        self._client = client
+        self._namespace = client.effective_namespace()
+        self.group = wrap(self._namespace, group)
+        self._consume_from = consume_from
+        self._model = model
+        self._state = State.NEW
+        self._subscriptions: dict[str, SubscriptionData] = {}  # by topic with namespace
+        self._tasks = TaskSet()
+        self._repeated: list[asyncio.Task[None]] = []
+        self._started_ms = 0
+        self._tracer: Tracer | None = None
+        self._instance: ClientInstance
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.group}"
+
+    @property
+    def is_clustering(self) -> bool:
+        return self._model is MessageModel.CLUSTERING
+
+    # ── what a kind of consumer adds ─────────────────────────────────────────────────────────────────────────────────
+
+    def _build(self) -> None:
+        """Make the parts; brokers do not know us yet."""
+        raise NotImplementedError
+
+    async def _begin(self) -> None:
+        """We are in the group: take up work."""
+        raise NotImplementedError
+
+    async def _finish(self, seconds: float) -> None:
+        """Nothing is pulled any more: end running work within this time, and save how far it is."""
+
+    # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> None:
+        """Join the group and begin; raises AlreadyStarted, GroupInUse, NoNameServer, or BrokerRefused for a filter."""
+        if self._state is not State.NEW:
+            raise AlreadyStarted(str(self), self._state.value)
+        self._state = State.STARTING
+        try:
+            self._instance = await ClientInstance.acquire(self._client, stable_id=not self.is_clustering)
+        except BaseException:
+            self._state = State.NEW
+            raise
+        try:
+            self._started_ms = self._instance.clock.now_ms()
+            self._tracer = tracer_of(self._instance, self._client.trace, self.group, CONSUME)
+            self._build()
+            self._instance.join_consumer(self)
+        except BaseException:
+            self._state = State.NEW
+            await self._instance.release()
+            raise
+        self._state = State.RUNNING
+        try:
+            if self._tracer is not None:
+                self._tracer.start()
+            await self._begin()
+        except BaseException:
+            await self._end(0.0)
+            raise
+
+    async def _meet_brokers(self) -> None:
+        """Find the topics, have filters checked, say hello; a topic that does not exist yet may come later."""
+        for topic in list(self._subscriptions):
+            if topic.startswith(RETRY_PREFIX):
+                continue  # made by the first heartbeat
+            try:
+                await self._instance.route(topic)
+            except NoRoute as error:
+                _logger.warning("a subscribed topic is not there yet: %s", error)
+        await check_filters(self._instance, self.group, list(self._subscriptions.values()))
+        await self._instance.beat_all()
+
+    def _repeat(self, seconds: float, work: Callable[[], Any], name: str, *, first: float | None = None) -> None:
+        self._repeated.append(self._instance.every(seconds, work, f"{name} {self.group}", first=first))
+
+    async def stop(self) -> None:
+        """End work in order and say goodbye; may be called again."""
+        if self._state is State.RUNNING:
+            await self._end(0.0)
+
+    async def _end(self, seconds: float) -> None:
+        self._state = State.STOPPED
+        try:
+            for task in self._repeated:
+                task.cancel()
+            await asyncio.gather(*self._repeated, return_exceptions=True)
+            await self._tasks.cancel()
+            await self._finish(seconds)
+            if self._tracer is not None:
+                await self._tracer.close()
+            if self._instance.consumers.get(self.group) is self:
+                await self._instance.leave_consumer(self.group)
+        finally:
+            await self._instance.release()
+
+    def _check_running(self) -> None:
+        if self._state is not State.RUNNING:
+            raise not_running(str(self), self._state)
+
+    @property
+    def dropped_traces(self) -> int:
+        """Trace events that could not be told."""
+        return 0 if self._tracer is None else self._tracer.dispatcher.dropped
+
+    # ── what brokers ask ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def topics(self) -> list[str]:
+        return list(self._subscriptions)
+
+    def forked(self) -> None:
+        self._state = State.FORKED
+
+    def heartbeat_data(self) -> ConsumerData:
+        return ConsumerData(
+            self.group,
+            self.consume_type,
+            self._model.value,
+            self._consume_from.value,
+            tuple(self._subscriptions.values()),
+            self._client.unit_mode,
+        )
+
+    def rebalance_soon(self) -> None:
+        """Queues are shared anew, by consumers that have some."""
+
+    async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on at these offsets; without queues there is nothing to move: the broker has reset its own."""
+
+    def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
+        return {}
+
+    def _in_hand(self) -> Iterable[ProcessQueue]:
+        return ()
+
+    def _running_properties(self) -> Mapping[str, str]:
+        return {}
+
+    def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
+        properties = {
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
+            "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in self._instance.names.addresses),
+            "PROP_CONSUME_TYPE": self.consume_type,
+            **self._running_properties(),
+        }
+        info = running_info(
+            self._in_hand(),
+            lambda queue: self.offsets_of(queue.topic).get(queue),
+            self._subscriptions.values(),
+            properties,
+            self._instance.clock,
+        )
+        return replace(info, jstack=_stacks()) if with_stacks else info
+
+    async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:
+        raise SystemFailure(f"{self} asks for its messages itself: it has no handler to call")
+
+
+def _stacks() -> str:
+    """What threads and tasks are doing."""
+    lines: list[str] = []
+    for number, frame in sys._current_frames().items():
+        lines += [f"thread {number}", *traceback.format_stack(frame)]
+    for task in asyncio.all_tasks():
+        lines.append(f"task {task.get_name()}: {task.get_coro()!r}")
+    return "\n".join(lines)
