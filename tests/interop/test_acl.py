@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from skyrocket.client import ClientSettings, Message, Producer, PushConsumer, ReceivedMessage
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import ClientError
+from skyrocket.client.core.settings import Acl
 from tests.interop.apache import JAVA_SOURCES, Apache
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.samples import SMALL_FILES

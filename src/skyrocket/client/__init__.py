@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         MessageModel as MessageModel,
     )
     from skyrocket.client.consumer.subscription import SqlFilter as SqlFilter
-    from skyrocket.client.core.credentials import Acl as Acl
     from skyrocket.client.core.errors import (
         AlreadyStarted as AlreadyStarted,
         BrokerAbsent as BrokerAbsent,
@@ -90,7 +89,7 @@ if TYPE_CHECKING:
     )
     from skyrocket.client.core.message import Message as Message, ReceivedMessage as ReceivedMessage
     from skyrocket.client.core.send_receipt import SendReceipt as SendReceipt, SendStatus as SendStatus
-    from skyrocket.client.core.settings import ClientSettings as ClientSettings
+    from skyrocket.client.core.settings import Acl as Acl, ClientSettings as ClientSettings
     from skyrocket.client.exactly_once import Once as Once, Outbox as Outbox, OutboxRelay as OutboxRelay
     from skyrocket.client.pop.popped_message import PoppedMessage as PoppedMessage
     from skyrocket.client.pop.simple_consumer import (
@@ -116,7 +115,6 @@ _NAMES: Final = {
     "client.admin.reset_preview": "QueueMove ResetPreview",
     "client.consumer.offset_store": "OffsetStorage",
     "client.consumer.push_consumer_settings": "PushConsumerSettings",
-    "client.core.credentials": "Acl",
     "client.consumer.dead_letter_cause": "DeadLetterCause cause_of",
     "client.admin.dead_letters": "DeadLetterFilter",
     "client.core.errors": (
@@ -139,7 +137,7 @@ _NAMES: Final = {
     "client.producer.producer_settings": "ProducerSettings",
     "client.consumer.push_consumer": "PushConsumer",
     "client.core.send_receipt": "SendReceipt SendStatus",
-    "client.core.settings": "ClientSettings",
+    "client.core.settings": "Acl ClientSettings",
     "client.pop.simple_consumer": "SimpleConsumer SimpleConsumerSettings",
     "client.consumer.start_position": "ConsumeFromWhere MessageModel",
     "client.consumer.subscription": "SqlFilter",

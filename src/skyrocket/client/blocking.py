@@ -23,11 +23,10 @@ from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.offset_store import OffsetStorage
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.subscription import Filter
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.hooks import ConsumeHook, SendHook
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.send_receipt import SendReceipt
-from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.core.settings import Acl, ClientSettings
 from skyrocket.client.exactly_once import relay as _relay
 from skyrocket.client.exactly_once.databases import Source
 from skyrocket.client.exactly_once.outbox import Outbox

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from skyrocket.client import ClientSettings, Message, Producer, PushConsumer, ReceivedMessage
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import ClientError
+from skyrocket.client.core.settings import Acl
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.bodies.access import USER, UserInfo
 from skyrocket.protocol.requests.acl import CreateAcl, CreateUser

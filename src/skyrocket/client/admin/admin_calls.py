@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import AlreadyStarted, BrokerRefused, ClientError, NoRoute, NotRunning, WrongUse
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.client.core.routes import MASTER_ID, Route
-from skyrocket.client.core.settings import ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.route import CLUSTER_INFO, ClusterInfo
 from skyrocket.protocol.errors import RequestError

@@ -130,7 +130,7 @@ class GroupMember(Startable):
         self._repeated.append(self._instance.every(seconds, work, f"{name} {self.group}", first=first))
 
     async def stop(self) -> None:
-        """End work in order and say goodbye; may be called again."""
+        """End work, save offsets, say goodbye; who waits for messages gets none. May be called again."""
         if self._state is State.RUNNING:
             await self._end(0.0)
 
@@ -178,10 +178,10 @@ class GroupMember(Startable):
         )
 
     def rebalance_soon(self) -> None:
-        """Queues are shared anew, by consumers that have some."""
+        pass  # nothing is assigned, so nothing moves
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Go on at these offsets; without queues there is nothing to move: the broker has reset its own."""
+        pass  # without queues offsets are the broker's, which has reset them already
 
     def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
         return {}

@@ -29,12 +29,11 @@ from skyrocket.client.consumer.start_position import (
 )
 from skyrocket.client.consumer.subscription import Filter, subscription_of
 from skyrocket.client.consumer.subscription_check import check_filters
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_topic, unwrap, wrap
-from skyrocket.client.core.settings import ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.errors import RemotingError
 

@@ -35,13 +35,12 @@ from skyrocket.client.consumer.send_back import SendBack
 from skyrocket.client.consumer.start_position import offset_at
 from skyrocket.client.consumer.subscription import Filter, SqlFilter, subscription_of
 from skyrocket.client.consumer.subscription_check import SubscriptionCheck
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import IllegalSubscription, WrongUse
 from skyrocket.client.core.hooks import ConsumeHook
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_topic, retry_topic, unwrap, wrap
-from skyrocket.client.core.settings import ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.clock import SystemClock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX

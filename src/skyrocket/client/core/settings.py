@@ -7,15 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import NoNameServer, WrongUse
 from skyrocket.client.core.names import check_topic
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.signing import Signer
+from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.addresses import Address
 
 DEFAULT_INSTANCE: Final = "DEFAULT"
 _INSTANCE_ID = re.compile(r"(?:\w+://)?(MQ_INST_\w+_\w+)\..*")
+
+
+@dataclass(frozen=True, slots=True)
+class Acl(Credentials):
+    """An account of brokers that want requests signed: accessKey and secretKey of ACL 1.0, user and password of 2.0."""
+
+    def __post_init__(self) -> None:
+        for what, value in (("access_key", self.access_key), ("secret_key", self.secret_key)):
+            if not isinstance(value, str) or not value.strip():
+                raise WrongUse(f"{what} is blank: give both access_key and secret_key of an account of the brokers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from skyrocket.client.consumer.group_member import GroupMember
 from skyrocket.client.consumer.send_back import DEFAULT_MAX_TIMES, SendBack
 from skyrocket.client.consumer.start_position import ConsumeFromWhere
 from skyrocket.client.consumer.subscription import Filter, subscription_of
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import (
     BrokerAbsent,
     BrokerRefused,
@@ -36,7 +35,7 @@ from skyrocket.client.core.errors import (
 )
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.names import check_topic, retry_topic, unwrap, wrap
-from skyrocket.client.core.settings import ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.client.pop.acknowledgements import Acknowledgements
 from skyrocket.client.pop.pop_notifications import ANY_QUEUE, PopNotifications, TopicAtBroker
 from skyrocket.client.pop.popped_message import PoppedMessage, popped_messages

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
-from skyrocket.client.core.credentials import Acl
 from skyrocket.client.core.errors import AlreadyStarted, BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
 from skyrocket.client.core.hooks import SendHook, prepared, preparing
 from skyrocket.client.core.instance import ClientInstance
@@ -35,7 +34,7 @@ from skyrocket.client.core.names import check_group, unwrap, wrap
 from skyrocket.client.core.recall_handle import topic_and_broker
 from skyrocket.client.core.routes import Route
 from skyrocket.client.core.send_receipt import SendReceipt
-from skyrocket.client.core.settings import ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.client.producer.accumulator import Accumulator, PendingSend, member_receipt
 from skyrocket.client.producer.batches import batch, check_together, encoded_element, split
 from skyrocket.client.producer.in_flight import InFlight
