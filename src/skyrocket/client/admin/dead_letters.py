@@ -11,7 +11,7 @@ from typing import Final
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES
 from skyrocket.client.consumer.start_position import max_offset, min_offset
-from skyrocket.client.core.errors import ClientError, NoRoute, WrongUse
+from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, WrongUse
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import (
     MAX_RECONSUME_TIMES,
@@ -183,9 +183,14 @@ class DeadLetters:
 
     async def _check_alive(self, receipt: SendReceipt) -> None:
         position = parse_offset_message_id(receipt.offset_message_id)
-        request = ViewMessageById(offset=position.physical_offset, topic=retry_topic(self._group))
+        request = ViewMessageById(offset=position.physical_offset, topic=DLQ_PREFIX + self._group)
         address = await self._instance.master_of(receipt.queue._replace(topic=retry_topic(self._group)))
-        reply = await self._instance.ask(address, request, doing="looking where it went", timeout=self._timeout)
+        try:
+            reply = await self._instance.ask(address, request, doing="looking where it went", timeout=self._timeout)
+        except BrokerRefused as error:
+            if error.code == ResponseCode.NO_PERMISSION:
+                return  # RocketMQ 5.5: a message is shown under its own topic alone, so this one is not a dead letter
+            raise
         (stored,) = decode_messages(reply.body, receipt.queue.broker_name)
         if stored.stored_topic.startswith(DLQ_PREFIX):
             raise WrongUse(
