@@ -37,6 +37,7 @@ class FindingKind(Enum):
     # the commit log
     RECORD_DAMAGED = "record-damaged", "Restore the file from a replica; recovery would drop everything behind it."
     BODY_UNREADABLE = "body-unreadable", "Skip the message when consuming: no consumer can inflate it."
+    PROPERTIES_ODD = "properties-odd", "Nothing to do: readers leave out what is not a name with a value."
     BLANK_WRONG = "blank-wrong", _RESTORE
     STORE_TIME_STANDS_OUT = "store-time-stands-out", "Restore the file from a replica; queries by time miss it."
     STORE_TIME_STEPS_BACK = "store-time-steps-back", "Check the machine's clock; queries by time may miss messages."

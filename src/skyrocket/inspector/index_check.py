@@ -5,6 +5,7 @@ comparing with the replay finds wrong pointers, loops and ranges at once. While 
 records are compared, as a multiset, with the entries that point into the same range of the log.
 """
 
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +24,12 @@ from skyrocket.inspector.log_chunks import LogChunk
 from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.offline.index_files import IndexContent, IndexShape, expected_chains, read_index_file, shapes_of
 from skyrocket.offline.log_reader import LogReader
-from skyrocket.offline.store_files import StoreFiles
+from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 _FILES_AT_HAND = 3
 _HASH_BITS = 31
+_READS_AGAIN = 5
+_PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ class IndexCheck:
                 f"slots and entries inferred from the file: maxHashSlotNum={shape.slots}, maxIndexNum={shape.entries}"
             )
             self._findings.add(FindingKind.INDEX_SHAPE, Severity.NOTE, INDEX, what, remedy="Nothing to do.")
-        file = read_index_file(path, shape)
+        file = self._read(path, shape)
         self._check_chains(file, name)
         self._check_header(file, name)
         offsets = file.physical_offsets
@@ -177,6 +180,16 @@ class IndexCheck:
             replaced = self._recovery.unclean and file.header.end_timestamp > self._recovery.checkpoint.index_timestamp
             lowest, highest = int(offsets.min()), int(offsets.max())
             self._files.append(_FileRange(path, shape, file.header, lowest, highest, len(offsets), replaced))
+
+    def _read(self, path: Path, shape: IndexShape) -> IndexContent:
+        """The file; while a broker writes it, read again until what was read is of one moment."""
+        file = read_index_file(path, shape)
+        for _ in range(_READS_AGAIN if lock_holder(self._store.lock) is not None else 0):
+            if _is_of_one_moment(file):
+                break
+            time.sleep(_PAUSE_SECONDS)
+            file = read_index_file(path, shape)
+        return file
 
     def _check_chains(self, file: IndexContent, name: str) -> None:
         hashes = file.hashes
@@ -337,6 +350,19 @@ class IndexCheck:
     def _header(self, name: str, what: str) -> None:
         severity = Severity.WARNING if self._recovery.unclean else Severity.ERROR
         self._findings.add(FindingKind.INDEX_HEADER, severity, name, what, position=0)
+
+
+def _is_of_one_moment(file: IndexContent) -> bool:
+    """Whether header, slots and entries agree with each other."""
+    if file.header.next_number != len(file.entries) + 1 or (file.hashes < 0).any():
+        return False
+    expected = expected_chains(file.hashes, file.shape.slots)
+    return bool(
+        file.header.used_slots == expected.used_slots
+        and np.array_equal(file.slots, expected.slots)
+        and np.array_equal(file.entries["previous"], expected.previous)
+        and (not len(file.entries) or file.header.end_physical_offset == file.physical_offsets[-1])
+    )
 
 
 def _pair(entries: NDArray[np.void], low: int) -> Int64s:

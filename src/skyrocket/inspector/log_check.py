@@ -61,6 +61,9 @@ class LogCheck:
             self._report(kind, Severity.ERROR, bad.physical_offset, f"record of {bad.size} bytes: {bad.reason}")
             if bad.damaged:
                 self._bad.append(bad)
+        for physical_offset, reason in chunk.odd_properties:
+            severity = Severity.WARNING if "not text" in reason else Severity.NOTE
+            self._report(FindingKind.PROPERTIES_ODD, severity, physical_offset, reason)
         if not len(chunk.sizes):
             return
         self.extent.records += len(chunk.sizes)

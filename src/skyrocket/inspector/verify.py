@@ -17,6 +17,7 @@ from skyrocket.inspector.timer_check import TimerCheck
 from skyrocket.offline.config_files import load_config
 from skyrocket.offline.log_reader import LogReader
 from skyrocket.offline.log_walk import LogWalk
+from skyrocket.offline.manifest import removed_queues
 from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 
@@ -44,7 +45,7 @@ def verify(
     check_files(store, findings, settings.file_sizes)
 
     batch_topics = frozenset(name.topic for name in store.batch_queues)
-    chunks = ChunkReader(settings.config.message_delay_levels, batch_topics)
+    chunks = ChunkReader(settings.config.message_delay_levels, batch_topics, removed_queues(store.root))
     walk = LogWalk(store.commit_log, advance)
     log = LogCheck(store, walk, recovery, findings)
     queues = QueueCheck(store, chunks.numbers, reader, recovery, findings)

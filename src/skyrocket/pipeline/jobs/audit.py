@@ -17,6 +17,7 @@ from pyspark.sql import functions as fn
 from skyrocket.clock import SystemClock
 from skyrocket.format.config_files import consumer_offsets
 from skyrocket.format.dispatch_claims import QueueName
+from skyrocket.offline.manifest import removed_queues
 from skyrocket.pipeline.audit.findings import KINDS, Finding, Findings, table
 from skyrocket.pipeline.audit.index_files import find_index_files
 from skyrocket.pipeline.audit.log_task import LogOutcome, LogTask, audit_split, step
@@ -25,7 +26,6 @@ from skyrocket.pipeline.audit.queue_task import QueueOutcome, audit_queue_file, 
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, gaps
 from skyrocket.pipeline.commit_log.splits import Bounds, plan
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
-from skyrocket.pipeline.rebuild.publish import removed_queues
 from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
 from skyrocket.pipeline.report import Plot, Report
 from skyrocket.pipeline.schema import spark_ddl

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from skyrocket.errors import SkyrocketError, StoreLocked
-from skyrocket.format.crc import checked_text, with_checksum
+from skyrocket.format.crc import with_checksum
 from skyrocket.format.store_names import LOCK, MANIFEST
+from skyrocket.offline.manifest import read_manifest
 from skyrocket.pipeline.durable_files import flush_directory, replace_file
 
 STAGING = "rebuild.staging"
@@ -89,26 +90,11 @@ def drop_staging(staging: Path) -> None:
     shutil.rmtree(staging)
 
 
-def removed_queues(target: Path) -> dict[str, int]:
-    """Queues that were deleted while their records are still in the log, as Skyrocket's manifest remembers them."""
-    content = _manifest(target)
-    removed: dict[str, int] = content.get("removed", {}) if content is not None else {}
-    return removed
-
-
 def tell_manifest(target: Path, index_files: Sequence[str]) -> None:
     """Let the manifest know the new index files: those that it misses would be built once more."""
-    content = _manifest(target)
+    content = read_manifest(target)
     if content is None:
         return
     content |= {"indexFiles": list(index_files), "seal": None}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
     replace_file(target / MANIFEST, with_checksum(text))
-
-
-def _manifest(target: Path) -> dict[str, Any] | None:
-    path = target / MANIFEST
-    if not path.exists():
-        return None
-    text = checked_text(path.read_bytes())
-    return None if text is None else json.loads(text)  # damaged: the broker does not believe it either

@@ -1,0 +1,71 @@
+"""Stores in order that once looked damaged, and property texts that once passed unseen."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from skyrocket.inspector import index_check
+from skyrocket.inspector.findings import Finding, FindingKind, Severity
+from skyrocket.inspector.settings import inspection_settings
+from skyrocket.inspector.verify import verify
+from skyrocket.offline.index_files import IndexContent, IndexShape, read_index_file
+from skyrocket.offline.store_files import find_store_files
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.testing.clock import FakeClock
+from tests.unit.store.stores import Stores, put
+
+SETTINGS = inspection_settings(None, ["maxHashSlotNum=50", "maxIndexNum=1000"])
+
+
+def findings(root: Path) -> list[Finding]:
+    return list(verify(find_store_files(root), SETTINGS).findings)
+
+
+def test_a_deleted_topic_and_a_kill_are_in_order(tmp_path: Path) -> None:
+    stores = Stores(tmp_path, FakeClock())
+    store = stores.open()
+    for topic in ("Orders", "Gone"):
+        for _ in range(5):
+            put(store, topic=topic)
+    store.dispatch()
+    store.flush_queues()
+    store.removal.remove_topic("Gone")
+    put(store, topic="Gone")  # made again: its numbers begin at 0
+    store.close()
+    (tmp_path / "store" / "abort").touch()  # as a kill leaves it
+    found = {finding.kind for finding in findings(tmp_path / "store") if finding.severity is not Severity.NOTE}
+    assert found <= {FindingKind.INDEX_ABSENT}  # these messages have no keys
+
+
+def test_properties_that_are_not_text_or_have_no_value_are_named(tmp_path: Path) -> None:
+    stores = Stores(tmp_path, FakeClock())
+    store = stores.open()
+    texts = [b"a\x01b\x02", b"a\x01\xff\xfe\x02", b"a\x01b\x02c\x01\x02", b"a\x01b\x02c"]
+    places = [store.put(PutMessage("Orders", 0, b"x", text)).physical_offset for text in texts]
+    store.close()
+    odd = [finding for finding in findings(tmp_path / "store") if finding.kind is FindingKind.PROPERTIES_ODD]
+    assert {finding.position for finding in odd} == set(places[1:])
+    assert {finding.position: finding.severity for finding in odd}[places[1]] is Severity.WARNING
+
+
+def test_an_index_file_that_a_broker_is_writing_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = Stores(tmp_path, FakeClock())
+    store = stores.open()
+    for number in range(5):
+        put(store, properties={"KEYS": f"k{number}"})
+    store.close()
+    reads: list[Path] = []
+
+    def caught_in_between(path: Path, shape: IndexShape) -> IndexContent:
+        reads.append(path)
+        content = read_index_file(path, shape)
+        if len(reads) > 1:
+            return content
+        return replace(content, header=content.header._replace(used_slots=content.header.used_slots - 1))
+
+    monkeypatch.setattr(index_check, "read_index_file", caught_in_between)
+    assert FindingKind.INDEX_HEADER in {finding.kind for finding in findings(tmp_path / "store")}  # nobody writes it
+    reads.clear()
+    monkeypatch.setattr(index_check, "lock_holder", lambda lock: 4711)
+    assert FindingKind.INDEX_HEADER not in {finding.kind for finding in findings(tmp_path / "store")}
