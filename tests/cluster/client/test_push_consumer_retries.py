@@ -132,6 +132,25 @@ async def test_one_slow_message_holds_back_the_committed_offset(tmp_path: Path) 
             await until(lambda: committed(given) == 10)
 
 
+@pytest.mark.requirement("C127")
+async def test_what_is_finished_is_committed_without_another_pull(tmp_path: Path) -> None:
+    began, release = asyncio.Event(), asyncio.Event()
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await send(producer, 1)
+        consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(persist_interval=0.05))
+
+        @consumer.on(TOPIC)
+        async def handle(message: ReceivedMessage) -> None:
+            consumer.pause()  # pulls carry offsets, too
+            began.set()
+            await release.wait()
+
+        async with consumer:
+            await began.wait()
+            release.set()
+            await until(lambda: committed(given) == 1)
+
+
 @pytest.mark.requirement("C042")
 async def test_broadcasting_drops_what_fails(tmp_path: Path) -> None:
     got: list[bytes] = []
