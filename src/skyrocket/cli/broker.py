@@ -27,6 +27,7 @@ from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
 from skyrocket.config.sources import parse_properties, read_conf
 from skyrocket.config.tls_file import with_tls_file
+from skyrocket.config.unkept_promises import ignored_promises, refuse_unkept_promises
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
 from skyrocket.remoting.guard import raise_descriptor_limit
@@ -96,6 +97,9 @@ def broker_sections(
     if "NAMESRV_ADDR" in os.environ:
         pairs.setdefault("namesrvAddr", os.environ["NAMESRV_ADDR"])  # as RocketMQ
     _check_log_path(pairs)
+    refuse_unkept_promises(pairs)
+    for warning in ignored_promises(pairs):
+        typer.echo(f"skyrocket {command}: {warning}", err=True)
     return sections_from(with_tls_file({**(defaults or {}), **pairs}), BROKER_SECTIONS)
 
 

@@ -1,6 +1,7 @@
 """Every setting that RocketMQ 5.4.0 and 4.9.7 show for a name server and a broker.
 
-Those that we do not have are taken without a word: they tune threads, buffers and plug-ins that we do not need.
+Those that we do not have are taken without a word: they tune threads, buffers and caches that we do not need. Those
+that promise more are in `unkept_promises`.
 """
 
 NAME_SERVER_KEYS = frozenset(

@@ -15,6 +15,7 @@ from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import unknown_settings
+from skyrocket.config.unkept_promises import refuse_unkept_promises
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address
 from skyrocket.testing.movable_clock import MovableClock, MovedDisk
@@ -52,6 +53,7 @@ def configs(settings: Mapping[str, object]) -> tuple[BrokerConfig, StoreConfig]:
             raise ConfigError(f"setting {key!r} is chosen by the cluster itself: leave it out")
     for warning in unknown_settings(given, (BrokerConfig, StoreConfig), BROKER_KEYS):
         raise ConfigError(warning)
+    refuse_unkept_promises(given)
     pairs = {**SMALL, **given}
     return section_from(BrokerConfig, pairs, allow_unknown=True), section_from(StoreConfig, pairs, allow_unknown=True)
 

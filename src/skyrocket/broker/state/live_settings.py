@@ -23,6 +23,7 @@ from skyrocket.config.sources import (
     shown_pairs_of,
     unknown_settings,
 )
+from skyrocket.config.unkept_promises import ignored_promises, refuse_unkept_promises
 from skyrocket.errors import ConfigError
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.errors import NoPermission, SystemFailure
@@ -111,9 +112,13 @@ class LiveSettings:
             pairs = parse_properties(text)
         except ConfigError as error:
             raise SystemFailure(f"string2Properties error: {error}") from error
+        try:
+            refuse_unkept_promises(pairs)
+        except ConfigError as error:
+            raise SystemFailure(str(error)) from error
         if self._forbidden() & pairs.keys():
             raise NoPermission("Can not update config in black list.")
-        for warning in unknown_settings(pairs, _SECTIONS, BROKER_KEYS):
+        for warning in (*unknown_settings(pairs, _SECTIONS, BROKER_KEYS), *ignored_promises(pairs)):
             _logger.warning("an update has a setting that takes no effect reason=%s", warning)
         self._check_fixed(pairs)
         # A covered secret that comes back, because somebody sends what they were shown, changes nothing.
