@@ -60,7 +60,7 @@ class Lag:
         consumed = list(self._consumed(group, topics))
         queues = (self._queue(config.name, queue_id) for config in consumed for queue_id in range(config.read_queues))
         lags = await self._lags(group, queues)
-        return ConsumeStats(lags, sum(self._pull_rate(config.name, group) for config in consumed))
+        return ConsumeStats(lags, sum((self._pull_rate(config.name, group) for config in consumed), 0.0))
 
     async def topics_of_group(self, group: str, *, only_ordered: bool) -> list[ConsumeStats]:
         """GET_BROKER_CONSUME_STATS: the topics of one group, each by itself; those without queues are left out."""
