@@ -81,6 +81,11 @@ SUITES = (
         (*PARALLEL, "-m", "not interop"),
     ),
     Suite(
+        "faults-replication",
+        "20,000 simulated lives of a master and its slaves",
+        ("tests/unit/testing/test_simulation.py", "tests/cluster/replication"),
+    ),
+    Suite(
         "faults-formats",
         "bytes, headers and JSON with many more random examples; the benchmark as a program",
         ("tests/unit/format", "tests/unit/fastjson", "tests/unit/protocol", "tests/integration/test_bench_runs.py"),

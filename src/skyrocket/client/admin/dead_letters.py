@@ -188,7 +188,7 @@ class DeadLetters:
         try:
             reply = await self._instance.ask(address, request, doing="looking where it went", timeout=self._timeout)
         except BrokerRefused as error:
-            if error.code == ResponseCode.NO_PERMISSION:
+            if error.code == ResponseCode.NO_PERMISSION and "not match" in (error.remark or ""):
                 return  # RocketMQ 5.5: a message is shown under its own topic alone, so this one is not a dead letter
             raise
         (stored,) = decode_messages(reply.body, receipt.queue.broker_name)
