@@ -1,5 +1,7 @@
 """The server that is attacked: a program of its own, whose memory, log and HTTP pages can be looked at."""
 
+import contextlib
+import random
 import re
 import socket
 from pathlib import Path
@@ -11,14 +13,24 @@ from tests.integration.program import Standalone
 _SETTINGS: Final = ("metricsExporterType=PROM", "mappedFileSizeCommitLog=67108864")
 
 
+# Below those that systems give to outgoing connections: attackers make many of these.
+_PORTS: Final = range(15_000, 32_000)
+
+
+def _free_port() -> int:
+    while True:
+        port = random.choice(_PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
 class Target(Standalone):
     """`skyrocket standalone`, ready; `open_files` is the limit of descriptors that it is started with."""
 
     def __init__(
         self, folder: Path, *settings: str, arguments: tuple[str, ...] = (), open_files: int | None = None
     ) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.metrics_port = int(probe.getsockname()[1])
+        self.metrics_port = _free_port()
         port = f"metricsPromExporterPort={self.metrics_port}"
         super().__init__(folder, *_SETTINGS, port, *settings, arguments=arguments, open_files=open_files)
 

@@ -122,7 +122,7 @@ def test_entries_of_an_extended_queue_show_the_real_tags_code(tmp_path: Path) ->
 def test_index_files_checkpoint_config_and_timer_have_views(store: Path) -> None:
     views = [row["view"] for row in lines(store, "--index", "--checkpoint", "--config-files", "--timer", "--limit", 0)]
     assert views.count("index-file") == 20
-    assert views.count("checkpoint") == 7
+    assert views.count("checkpoint") == 8
     assert views.count("timer-unit") == sum(line["kind"] == "unit" for line in CLEAN.lines("timer"))
     assert views.count("timer-slot") == sum(line["kind"] == "slot" for line in CLEAN.lines("timer"))
     tables = inspect(store, "--index", "--checkpoint", "--config-files", "--timer")

@@ -111,6 +111,12 @@ DIFFERENCES: Final = (
     Deliberate(
         "java54-(push-)?sqlfilter.*:end", (40,), "request", "the client left before it could hear that it had joined"
     ),
+    Deliberate(
+        "admin54-updateBrokerConfig-refused",
+        (25,),
+        "code|remark",
+        "the directory of an open store cannot be changed; RocketMQ takes it without effect",
+    ),
     # ── what RocketMQ 4.9.7 does otherwise than 5.4.0, whose ways ours are ───────────────────────────────────────────
     Deliberate(r"badinput49-bkreq.*:(2|5)$", (310,), "remark|fields", "a missing field is named"),
     Deliberate(r"badinput49-bkreq.*:17$", (310,), "code|remark|fields", "a message without body is refused"),

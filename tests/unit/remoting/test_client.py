@@ -130,7 +130,7 @@ async def test_an_address_that_fails_rests() -> None:
 
 async def test_what_is_no_address_is_named() -> None:
     async with RemotingClient() as client:
-        with pytest.raises(ConnectFailed, match="no address of the form"):
+        with pytest.raises(ConnectFailed, match="not an address of the form"):
             await client.call("nonsense", ASK)
 
 

@@ -215,13 +215,13 @@ def test_what_is_not_taken_is_tried_again_and_nothing_twice(
         refused = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED, -1, -1, 0, 0, Durability.NONE, -1)
         return [kept.pop(0) if each.body != b"1" else refused for each in messages]
 
-    monkeypatch.setattr(delayed.store, "put_group", refuses)
+    monkeypatch.setattr(delayed.store.intake, "put_group", refuses)
     assert delayed.fire() == 1
     assert delayed.levels.progress()[0].pending == 3
     assert delayed.fire() == 0  # it rests
     clock.advance(seconds=RETRY_SECONDS)
     assert delayed.fire() == 0  # still refused
-    monkeypatch.setattr(delayed.store, "put_group", real)
+    monkeypatch.setattr(delayed.store.intake, "put_group", real)
     clock.advance(seconds=RETRY_SECONDS)
     delayed.fire()
     assert Counter(delayed.bodies()) == {b"0": 1, b"1": 1, b"2": 1, b"3": 1}

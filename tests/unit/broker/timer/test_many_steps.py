@@ -80,7 +80,7 @@ def test_a_message_that_is_not_taken_holds_up_no_other_step_and_none_comes_twice
         busy = PutResult(PutStatus.OS_PAGE_CACHE_BUSY, -1, -1, 0, 0, Durability.NONE, -1)
         return [busy if each.body == b"2" else next(taken) for each in messages]
 
-    monkeypatch.setattr(given.store, "put_group", without_the_third)
+    monkeypatch.setattr(given.store.intake, "put_group", without_the_third)
     given.fire()
     assert given.bodies() == [b"0", b"1", b"3", b"4", b"5", b"6", b"7", b"8", b"9"]
     assert given.service.next_due_ms() is None, "it rests"

@@ -394,7 +394,7 @@ def test_a_message_that_is_not_taken_is_tried_again_and_the_others_come_once(
         busy = PutResult(PutStatus.OS_PAGE_CACHE_BUSY, -1, -1, 0, 0, Durability.NONE, -1)
         return [busy if each.body == b"2" else next(taken) for each in messages]
 
-    monkeypatch.setattr(timed.store, "put_group", without_the_third)
+    monkeypatch.setattr(timed.store.intake, "put_group", without_the_third)
     timed.fire()
     assert timed.bodies() == [b"0", b"1", b"3", b"4"]
     assert timed.service.next_due_ms() is None, "it rests"
