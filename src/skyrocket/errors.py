@@ -4,7 +4,7 @@
 `ConfigError`: a setting or a file of settings is wrong. Our own bugs are asserts, never these.
 """
 
-from pathlib import Path
+from os import PathLike
 
 
 class SkyrocketError(Exception):
@@ -22,7 +22,9 @@ class DataError(SkyrocketError):
 class CorruptRecord(DataError):
     """A commit-log record fails its checks at a known place."""
 
-    def __init__(self, reason: str, physical_offset: int | None = None, path: Path | str | None = None) -> None:
+    def __init__(
+        self, reason: str, physical_offset: int | None = None, path: PathLike[str] | str | None = None
+    ) -> None:
         self.reason = reason
         self.physical_offset = physical_offset
         self.path = path
@@ -34,7 +36,7 @@ class CorruptRecord(DataError):
 class CorruptFile(DataError):
     """A store file cannot be used; the text names the file, the place and the remedy."""
 
-    def __init__(self, path: Path | str, reason: str, remedy: str, position: int | None = None) -> None:
+    def __init__(self, path: PathLike[str] | str, reason: str, remedy: str, position: int | None = None) -> None:
         self.path = path
         self.reason = reason
         self.remedy = remedy

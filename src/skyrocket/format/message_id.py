@@ -1,8 +1,9 @@
-"""Both message ids: the broker's (store host + physical offset) and the client's unique key."""
+"""Both message ids: the broker's (store host + physical offset) and the client's unique key.
 
-import ipaddress
+Every client imports this file, so `ipaddress` is loaded when a host is first shown or read.
+"""
+
 import os
-import secrets
 import time
 from typing import NamedTuple
 
@@ -16,14 +17,14 @@ def offset_message_id(store_host: Host, physical_offset: int) -> str:
     return (raw + physical_offset.to_bytes(8, "big", signed=True)).hex().upper()
 
 
-class MessagePlace(NamedTuple):
+class OffsetMessageId(NamedTuple):
     """What an offset message id says."""
 
     store_host: Host
     physical_offset: int
 
 
-def parse_offset_message_id(text: str) -> MessagePlace:
+def parse_offset_message_id(text: str) -> OffsetMessageId:
     """Host and physical offset of an offset message id; raises DataError for anything else."""
     try:
         raw = bytes.fromhex(text)
@@ -33,7 +34,7 @@ def parse_offset_message_id(text: str) -> MessagePlace:
         raise DataError(f"message id {text!r} must be 32 (IPv4) or 56 (IPv6) hexadecimal digits")
     address = raw[:-12]
     port = int.from_bytes(raw[-12:-8], "big", signed=True)
-    return MessagePlace(Host(address, port), int.from_bytes(raw[-8:], "big", signed=True))
+    return OffsetMessageId(Host(address, port), int.from_bytes(raw[-8:], "big", signed=True))
 
 
 class UniqueKeyGenerator:
@@ -44,7 +45,7 @@ class UniqueKeyGenerator:
 
     def __init__(self, address: bytes, process_id: int | None = None, loader_hash: int | None = None) -> None:
         pid = os.getpid() if process_id is None else process_id
-        loader = secrets.randbits(32) if loader_hash is None else loader_hash
+        loader = int.from_bytes(os.urandom(4), "big") if loader_hash is None else loader_hash
         prefix = address + (pid & 0xFFFF).to_bytes(2, "big") + (loader & 0xFFFFFFFF).to_bytes(4, "big")
         self._prefix = prefix.hex().upper()
         self._counter = 0
@@ -71,12 +72,16 @@ def _month_around(now_ms: int) -> tuple[int, int]:
 
 def host_text(host: Host) -> str:
     """`10.0.0.1:10911`, or `[::1]:10911` for IPv6."""
+    import ipaddress
+
     address = ipaddress.ip_address(host.address)
     return f"{address}:{host.port}" if address.version == 4 else f"[{address}]:{host.port}"
 
 
 def parse_host(text: str) -> Host:
     """The host of `10.0.0.1:10911` or `[::1]:10911`; an IPv4-mapped IPv6 address becomes IPv4, as in Java."""
+    import ipaddress
+
     name, _, port = text.rpartition(":")
     address = ipaddress.ip_address(name.strip("[]"))
     if address.version == 6 and address.ipv4_mapped is not None:

@@ -7,16 +7,18 @@ Code, flag, version and opaque number are not signed, and there is neither a tim
 wire can send it again. Use TLS where that matters.
 """
 
-import hmac
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import Body, RemotingCommand
+
+if TYPE_CHECKING:
+    import hmac
 
 ACCESS_KEY: Final = "AccessKey"
 SIGNATURE: Final = "Signature"
@@ -45,24 +47,28 @@ def signature_of(fields: Mapping[str, str], body: Body, secret: str, *, without:
 
 
 @lru_cache(maxsize=1000)
-def _keyed(secret: str) -> hmac.HMAC:
+def _keyed(secret: str) -> "hmac.HMAC":
     """Setting up the key costs more than signing a small message."""
+    import hmac  # and OpenSSL with it, which clients without credentials do not load
+
     return hmac.new(secret.encode("utf-8", "replace"), digestmod="sha1")
 
 
 def is_signed_with(request: RemotingCommand, secret: str) -> bool:
     """Whether a request bears the signature that this secret gives; takes as long when it is nearly right."""
+    from hmac import compare_digest
+
     fields = request.ext_fields or {}
     claimed = fields.get(SIGNATURE)
     if claimed is None:
         return False
     given = claimed.encode("utf-8", "replace")
-    if hmac.compare_digest(signature_of(fields, request.body, secret).encode(), given):
+    if compare_digest(signature_of(fields, request.body, secret).encode(), given):
         return True
     if request.code != RequestCode.QUERY_MESSAGE or _MAYBE_UNSIGNED not in fields:
         return False
     other = signature_of(fields, request.body, secret, without=_MAYBE_UNSIGNED)
-    return hmac.compare_digest(other.encode(), given)
+    return compare_digest(other.encode(), given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """host:port as RocketMQ writes it, the VIP rule, and a list of equal servers of which one is asked."""
 
 from collections.abc import Sequence
-from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from random import Random
 
 VIP_PORT_DISTANCE = 2
 
@@ -34,13 +36,17 @@ def vip(address: str) -> str:
 class AddressList:
     """Equal servers: one is asked until it fails, then the next; each user begins at another."""
 
-    def __init__(self, addresses: Sequence[str], random: Random | None = None) -> None:
+    def __init__(self, addresses: Sequence[str], random: "Random | None" = None) -> None:
         self._addresses = list(dict.fromkeys(addresses))
-        (random or Random()).shuffle(self._addresses)
+        if random is None:
+            from random import Random
+
+            random = Random()
+        random.shuffle(self._addresses)
         self._chosen = 0
 
     @classmethod
-    def parse(cls, text: str, random: Random | None = None) -> "AddressList":
+    def parse(cls, text: str, random: "Random | None" = None) -> "AddressList":
         """From RocketMQ's form `host:port;host:port`."""
         return cls([part.strip() for part in text.split(";") if part.strip()], random)
 

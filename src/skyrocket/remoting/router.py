@@ -6,8 +6,8 @@ oneway request is never answered.
 """
 
 import logging
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 from skyrocket.clock import Clock, Seldom, SystemClock
@@ -215,7 +215,7 @@ def _place(error: BaseException) -> str:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
     module = trace.tb_frame.f_globals.get("__name__", "?")
-    return f", {module}.{code.co_name}({PurePath(code.co_filename).name}:{trace.tb_lineno})"
+    return f", {module}.{code.co_name}({os.path.basename(code.co_filename)}:{trace.tb_lineno})"
 
 
 def _not_supported(_: Peer, request: RemotingCommand) -> Outcome:

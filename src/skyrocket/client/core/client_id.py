@@ -5,7 +5,6 @@
 A child process after a fork is another client: it must not use what its parent has started.
 """
 
-import ipaddress
 import os
 import socket
 import time
@@ -47,7 +46,7 @@ class UniqueKeys:
         os.register_at_fork(after_in_child=self._renew)
 
     def _renew(self) -> None:
-        self._generator = UniqueKeyGenerator(ipaddress.ip_address(own_ip()).packed)
+        self._generator = UniqueKeyGenerator(socket.inet_aton(own_ip()))
         self._now_ms = -1
         self._prefix = ""
 

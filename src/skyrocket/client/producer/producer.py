@@ -10,7 +10,7 @@ come together travel together.
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -298,7 +298,7 @@ class Producer(Startable):
         await self._sender.publish_info(topic)
         if topic in self._instance.routes:
             await self._instance.introduce(topic)  # the reply comes over a connection that has named this client
-        correlation = secrets.token_hex(16)
+        correlation = os.urandom(16).hex()
         waiting = self._instance.replies[correlation] = asyncio.get_running_loop().create_future()
         extra = {
             CORRELATION_ID: correlation,

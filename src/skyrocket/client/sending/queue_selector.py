@@ -3,7 +3,7 @@
 `Rotation` belongs to one topic of one producer. Selectors are plain functions (queues, message, argument) → queue.
 """
 
-import random
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -41,7 +41,11 @@ def select_by_hash(queues: Sequence[MessageQueue], _: Message, key: Any) -> Mess
 
 def select_by_random(queues: Sequence[MessageQueue], _: Message, __: Any) -> MessageQueue:
     """Any."""
-    return random.choice(queues)
+    return queues[_somewhere() % len(queues)]
+
+
+def _somewhere() -> int:
+    return int.from_bytes(os.urandom(2), "big")
 
 
 class SelectByMachineRoom:
@@ -49,7 +53,7 @@ class SelectByMachineRoom:
 
     def __init__(self, rooms: Sequence[str]) -> None:
         self._rooms = frozenset(rooms)
-        self._next = random.randrange(1 << 16)
+        self._next = _somewhere()
 
     def __call__(self, queues: Sequence[MessageQueue], _: Message, __: Any) -> MessageQueue:
         near = [queue for queue in queues if queue.broker_name.partition("@")[0] in self._rooms]
@@ -66,7 +70,7 @@ class Rotation:
 
     def __init__(self, queues: Sequence[MessageQueue]) -> None:
         self.queues = tuple(queues)
-        self._next = random.randrange(1 << 16)
+        self._next = _somewhere()
 
     def next(self) -> int:
         """The index of the next one."""
@@ -87,7 +91,7 @@ class Rotation:
     def avoiding(self, faults: BrokerFaults, now: float, failed_broker: str | None) -> int:
         """The next one whose broker does not rest; else one that was reached; else simply the next."""
         if failed_broker is not None:
-            self._next = random.randrange(1 << 16)
+            self._next = _somewhere()
         found = self._first(lambda name: name != failed_broker and faults.is_available(name, now))
         if found is None:
             found = self._first(lambda name: name != failed_broker and faults.is_reachable(name))

@@ -5,7 +5,7 @@ properties and ignore them.
 """
 
 import itertools
-import secrets
+import os
 from typing import NamedTuple
 
 from skyrocket.model.property_names import SEND_PRODUCER_ID, SEND_SEQUENCE
@@ -25,7 +25,7 @@ class SendNumbers:
     """The numbers of one producer's life: after a restart it is another producer."""
 
     def __init__(self) -> None:
-        self._producer_id = secrets.token_hex(16)
+        self._producer_id = os.urandom(16).hex()
         self._next = itertools.count(1)
 
     def next(self) -> SendNumber:
