@@ -25,8 +25,7 @@ from skyrocket.cli.program.options import (
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
-from skyrocket.config.sources import parse_properties, read_conf
-from skyrocket.config.tls_file import with_tls_file
+from skyrocket.config.sources import parse_properties, read_conf, with_tls_file
 from skyrocket.config.unkept_promises import ignored_promises, refuse_unkept_promises
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run

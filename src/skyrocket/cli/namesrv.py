@@ -11,7 +11,7 @@ from skyrocket.cli.program.options import ConfOption, PrintOption, VerboseOption
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
 from skyrocket.config.sections import NameServerConfig, TlsConfig
-from skyrocket.config.tls_file import with_tls_file
+from skyrocket.config.sources import with_tls_file
 from skyrocket.format.config_files import kv_config
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.remoting.event_loop import run

@@ -16,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from skyrocket.config.sections import TlsConfig
 from skyrocket.errors import ConfigError
 
 _SPACE: Final = " \t\f"
@@ -176,3 +177,23 @@ def _meant(match: re.Match[str]) -> str:
     if sign == "u":
         raise ValueError
     return chr(int(sign[1:], 16)) if len(sign) == 5 else _ESCAPES.get(sign, sign)
+
+
+FILE_KEY: Final = "tls.config.file"
+# RocketMQ: the mode comes from the command line alone.
+_NOT_FROM_FILE: Final = frozenset({FILE_KEY, "tls.server.mode"})
+
+
+def with_tls_file(pairs: Mapping[str, str]) -> dict[str, str]:
+    """The settings with those of `tls.properties`; the usual file need not exist, one that was named must.
+
+    What the file says counts more than what was said elsewhere.
+    """
+    named = pairs.get(FILE_KEY)
+    path = Path(named if named is not None else TlsConfig().config_file).expanduser()
+    if not path.exists():
+        if named:
+            raise ConfigError(f"{FILE_KEY}={named}: there is no such file. Give the path of a tls.properties")
+        return dict(pairs)
+    known = keys_of(TlsConfig) - _NOT_FROM_FILE
+    return dict(pairs) | {key: value for key, value in read_conf(path).items() if key in known}

@@ -43,7 +43,7 @@ class WrongShape(DataError):
         super().__init__(f"{'.'.join(path)}: {reason}" if path else reason)
 
     def inside(self, name: object) -> "WrongShape":
-        """The same, seen from one level further out."""
+        """This error, seen from one level further out."""
         return WrongShape(self.reason, (str(name), *self.path))
 
 

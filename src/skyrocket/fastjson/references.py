@@ -30,7 +30,7 @@ _Node = dict[Any, Any] | list[Any]
 
 
 def resolve(root: Json) -> Json:
-    """The same values with every reference replaced by what it means, or by {}; the given ones are changed."""
+    """Replace every reference by what it means, or by {}; the given values are changed."""
     if not isinstance(root, dict | list):
         return root
     if is_reference(root):

@@ -65,7 +65,7 @@ class Filter:
         return self.matches_with(properties.get)
 
     def matches_with(self, lookup: Lookup) -> bool:
-        """The same with a function that gives the value of a property or None."""
+        """Whether a message is wanted whose properties a function tells: their value, or None."""
         try:
             return self._truth(lookup) is True
         except EvaluationError:

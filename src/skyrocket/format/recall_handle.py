@@ -47,7 +47,7 @@ def handle_head(topic: str, broker_name: str) -> bytes:
 
 
 def handle_from(head: bytes, out_ms: int, unique_key: bytes) -> str:
-    """The same as `recall_handle`, for a message of which these are known."""
+    """The handle of a message, as `recall_handle` makes it, from a head that is known already."""
     text = b"%b%d %b" % (head, out_ms + 1, unique_key)
     return binascii.b2a_base64(text, newline=False).translate(_URL_SAFE).decode()
 

@@ -5,6 +5,7 @@ records copies all heads in one C loop. Hosts are 8 or 20 bytes wide, so there a
 hardly ever has more than one, and then nothing is put together again.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from skyrocket.format import record
 from skyrocket.format.crc import CRC_PROPERTY, CRC_PROPERTY_BYTES, checksum, record_crc_property
 from skyrocket.format.dtypes import Bools, Int64s, dtype_of, gathered
 from skyrocket.format.record import Buffer
+from skyrocket.format.text_hashes import Texts
 
 # By the two IPv6 bits of sysFlag, as `record.HEADS`.
 LAYOUTS = tuple(dtype_of(head, record.FixedPart._fields) for head in record.HEADS)
@@ -153,3 +155,22 @@ def checksum_problems(buffer: Buffer, parts: Parts) -> dict[int, str]:
             found[row] = "whole-record CRC differs"
     view.release()
     return found
+
+
+class PropertyTexts:
+    """The property blocks of records that lie in one buffer."""
+
+    def __init__(self, buffer: bytes, parts: Parts) -> None:
+        starts, lengths = parts.properties_starts, parts.properties_lengths
+        blocks = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+        self._joined = b"\x02" + b"\x02".join([buffer[start:end] for start, end in blocks]) + b"\x02"
+        self._block_starts = np.cumsum(lengths + 1) - lengths
+
+    def texts(self, name: str) -> Texts:
+        """The values of a property; an empty value does not exist, the last of several counts."""
+        pattern = re.compile(b"\x02" + re.escape(name.encode()) + b"\x01([^\x02]+)")
+        spans = [match.span(1) for match in pattern.finditer(self._joined)]
+        starts, ends = np.array(spans, dtype=np.int64).reshape(-1, 2).T
+        records = np.searchsorted(self._block_starts, starts, side="right") - 1
+        last = np.append(records[1:] != records[:-1], True)[: len(records)]
+        return Texts(self._joined, starts[last], ends[last], records[last])

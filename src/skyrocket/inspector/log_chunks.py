@@ -9,9 +9,8 @@ from skyrocket.errors import DataError
 from skyrocket.format.compression import plain_body
 from skyrocket.format.dispatch_claims import Claimer, Claims, IndexKeys, QueueNumbers
 from skyrocket.format.dtypes import Int64s
-from skyrocket.format.property_texts import PropertyTexts
 from skyrocket.format.record import Buffer
-from skyrocket.format.record_columns import Parts, checksum_problems, examine
+from skyrocket.format.record_columns import Parts, PropertyTexts, checksum_problems, examine
 from skyrocket.format.sys_flag import COMPRESSED
 from skyrocket.offline.log_walk import RecordRun
 

@@ -14,10 +14,9 @@ from skyrocket.inspector.queue_check import QueueCheck
 from skyrocket.inspector.recovery_view import RecoveryView, recovery_view
 from skyrocket.inspector.settings import InspectionSettings
 from skyrocket.inspector.timer_check import TimerCheck
-from skyrocket.offline.config_files import load_config
+from skyrocket.offline.config_files import load_config, removed_queues
 from skyrocket.offline.log_reader import LogReader
 from skyrocket.offline.log_walk import LogWalk
-from skyrocket.offline.manifest import removed_queues
 from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 

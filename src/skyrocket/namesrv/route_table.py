@@ -354,7 +354,7 @@ class RouteTable:
         return self._topics_with(lambda flag: bool(flag & SYS_FLAG_UNIT_SUBSCRIPTION))
 
     def unit_subscription_topics_without_unit(self) -> list[str]:
-        """The same, less those that are of units themselves."""
+        """Topics with subscriptions of units that belong to no unit themselves."""
         both = SYS_FLAG_UNIT | SYS_FLAG_UNIT_SUBSCRIPTION
         return self._topics_with(lambda flag: flag & both == SYS_FLAG_UNIT_SUBSCRIPTION)
 

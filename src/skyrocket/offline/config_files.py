@@ -1,5 +1,6 @@
-"""The files under `config/`, each with its decoder."""
+"""The files under `config/`, each with its decoder; Skyrocket's manifest, as readers need it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from skyrocket.format.config_files import (
     topics,
     waiting_counts,
 )
+from skyrocket.format.crc import checked_text
+from skyrocket.format.store_names import MANIFEST
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.store_files import StoreFiles
 
@@ -56,3 +59,19 @@ def decode_config(path: Path, name: str) -> tuple[Any, str | None]:
         return CONFIG_FILES[name](data), None
     except (DataError, ValueError) as error:
         return None, str(error)
+
+
+def read_manifest(root: Path) -> dict[str, Any] | None:
+    """The content; None when there is none or it is damaged: the broker does not believe it either."""
+    path = root / MANIFEST
+    if not path.exists():
+        return None
+    text = checked_text(path.read_bytes())
+    return None if text is None else json.loads(text)
+
+
+def removed_queues(root: Path) -> dict[str, int]:
+    """`topic/queue id` of deleted queues → records before this physical offset are not theirs any more."""
+    content = read_manifest(root)
+    removed: dict[str, int] = content.get("removed", {}) if content is not None else {}
+    return removed

@@ -28,7 +28,7 @@ def fill_limit(capacity: int) -> int:
 
 
 def bucket_order(keys: Iterable[str], capacity: int) -> list[str]:
-    """The same for a table that does not grow."""
+    """Keys in the order in which Java walks a table of this capacity that does not grow."""
     return sorted(keys, key=lambda key: _spread(key) & (capacity - 1))
 
 

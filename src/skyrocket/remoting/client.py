@@ -143,7 +143,7 @@ class RemotingClient:
         await self.tell(address, oneway_command_of(request, body), timeout_seconds)
 
     async def tell(self, address: str, command: RemotingCommand, timeout_seconds: float = 3.0) -> None:
-        """The same with a plain command that bears the oneway flag."""
+        """Tell with a plain command that bears the oneway flag; raises RemotingError."""
         connection = await self._connection(address, timeout_seconds)
         if self._before_send is not None:
             self._before_send(address, command)

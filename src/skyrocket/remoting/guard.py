@@ -73,7 +73,7 @@ class Door:
         return reason
 
     def refusal_of(self, host: str) -> str | None:
-        """The same for one whose address only is in question; "" is not known yet."""
+        """Why an address may not have another connection, None if it may; "" is not known yet."""
         if not host or self._by_host.get(host, 0) < self._max_per_address:
             return None
         reason = f"{host} has {self._max_per_address} connections; maxConnectionsPerAddress allows no more"

@@ -104,7 +104,7 @@ class Router:
         yield self._default
 
     def without(self, codes: Collection[int]) -> "Router":
-        """The same handlers and counters, but these codes are not supported."""
+        """A router with these handlers and counters that does not support some codes."""
         fewer = Router()
         fewer._checks = self._checks
         fewer.tasks = self.tasks

@@ -55,7 +55,7 @@ class Workers:
     def beside(
         self, handler: Callable[[Peer, RemotingCommand], Outcome], request_class: RequestClass
     ) -> Callable[[Peer, RemotingCommand], Outcome]:
-        """The same handler, run in a thread; it must give its answer at once."""
+        """A handler that runs the given one in a thread; that one must give its answer at once."""
 
         def handle(peer: Peer, request: RemotingCommand) -> Outcome:
             def work() -> Answer | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.config.sections import TlsConfig
-from skyrocket.config.tls_file import with_tls_file
+from skyrocket.config.sources import with_tls_file
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.requests.offsets import GetMaxOffset
 from skyrocket.remoting.client import RemotingClient

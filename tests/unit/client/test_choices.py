@@ -28,8 +28,8 @@ from skyrocket.client.core.errors import IllegalName, IllegalSubscription, Route
 from skyrocket.client.core.message import Message, property_text
 from skyrocket.client.core.name_servers import lookup_url
 from skyrocket.client.core.names import check_creatable, check_group, check_sendable, check_topic, unwrap, wrap
-from skyrocket.client.core.recall_handle import topic_and_broker
 from skyrocket.client.core.routes import BrokerTable, as_template, logical_queues, route_of
+from skyrocket.client.core.send_receipt import topic_and_broker
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.batches import split
 from skyrocket.client.sending.broker_faults import BrokerFaults, rest_ms

@@ -12,9 +12,8 @@ from skyrocket.format.column_walk import record_positions
 from skyrocket.format.dispatch_claims import PropertyColumns, QueueName, QueueNumbers
 from skyrocket.format.index_layout import index_hash, key_text, tag_text
 from skyrocket.format.java_hash import java_hash
-from skyrocket.format.property_texts import PropertyTexts
 from skyrocket.format.record import decode_records
-from skyrocket.format.record_columns import examine
+from skyrocket.format.record_columns import PropertyTexts, examine
 from skyrocket.model.message import StoredMessage
 from skyrocket.pipeline.columns import property_blocks, topic_numbers
 from skyrocket.pipeline.rebuild.claims import claimer_of, sorted_claims

@@ -27,14 +27,13 @@ from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.offset_files import OffsetFiles
 from skyrocket.broker.state.persistence import Persistence
-from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.broker.state.rate_bucket import RateBucket
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.state.topic_file import TopicFile
-from skyrocket.broker.state.topics import TopicTable
+from skyrocket.broker.state.topics import QueueLimit, TopicTable
 from skyrocket.clock import Clock, ServiceClock, SystemClock
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
 from skyrocket.fastjson import Dialect

@@ -49,7 +49,7 @@ def pulled_queues(
 def popped_queues(
     strategy: Strategy, queues: Sequence[MessageQueue], clients: Sequence[str], client_id: str, shared_with: int
 ) -> list[MessageQueue]:
-    """The same for popping: several clients may have a queue, so that nobody idles beside a slow one."""
+    """A client's queues for popping: several may have a queue, so that nobody idles beside a slow one."""
     if shared_with <= 0 or shared_with >= len(clients) - 1:
         return [MessageQueue(queue.topic, queue.broker_name, ANY_QUEUE) for queue in queues]
     if client_id not in clients or not queues:

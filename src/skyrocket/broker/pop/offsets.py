@@ -26,7 +26,7 @@ class PopOffsets:
         return beginning
 
     def known(self, group: str, topic: str, queue_id: int) -> int:
-        """The same for those who only look: nothing is committed, a new group would begin at the first message."""
+        """Where a pop would begin, for those who only look: nothing is committed, a new group is at the first one."""
         committed = self.table.committed(group, topic, queue_id)
         return committed if committed is not None and committed >= 0 else self._least(topic, queue_id)
 

@@ -140,7 +140,7 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
         return self._resets.get(offset_key(topic, group), {}).get(queue_id)
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The same, once: the consumer knows from now on."""
+        """Take the reset that waits for a queue: its consumer is told now, and not again."""
         if not self._resets:
             return None
         key = offset_key(topic, group)

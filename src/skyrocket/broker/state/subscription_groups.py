@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import GROUP_ATTRIBUTES, changed_attributes
 from skyrocket.broker.state.names import SYSTEM_GROUP_PREFIX, check_group_name, is_good_group_name
-from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.rate_bucket import RateBucket
 from skyrocket.broker.state.saved_table import SavedTable
+from skyrocket.broker.state.topics import QueueLimit
 from skyrocket.clock import Clock
 from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
 from skyrocket.model.subscription_group import SubscriptionGroup
@@ -158,7 +158,7 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
         self.update_all([group])
 
     def update_all(self, groups: Sequence[SubscriptionGroup]) -> None:
-        """The same for many at once: all of them or none."""
+        """Update many at once: all of them or none."""
         for group in groups:
             check_group_name(group.name)
             current = self._groups.get(group.name)

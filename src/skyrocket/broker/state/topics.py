@@ -11,7 +11,6 @@ from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import TOPIC_ATTRIBUTES, changed_attributes
 from skyrocket.broker.state.names import check_topic_name, is_closed_to_clients
-from skyrocket.broker.state.queue_limit import QueueLimit
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import TEMPLATE_TOPIC
 from skyrocket.clock import Clock
@@ -34,7 +33,25 @@ logger = logging.getLogger(__name__)
 
 Listener = Callable[[Sequence[TopicConfig]], None]
 
+DEFAULT_MAX_QUEUES = 4096
 _READ_WRITE = PERM_READ | PERM_WRITE
+
+
+class QueueLimit:
+    """How many queues a topic may be given; a group says how many its retry topic gets.
+
+    RocketMQ sets no limit, and one question about all queues of a monstrous topic takes all of its memory.
+    """
+
+    def __init__(self, most: int = DEFAULT_MAX_QUEUES) -> None:
+        self.most = most
+
+    def check(self, who: str, wanted: int, has: int = 0) -> None:
+        """Raises InvalidParameter; what is there already may stay, whoever made it so wide."""
+        if wanted > max(self.most, has):
+            raise InvalidParameter(
+                f"{who} would have {wanted} queues, and {self.most} are allowed; maxTopicQueueNums sets the number."
+            )
 
 
 class TopicTable(SavedTable[Topics]):
@@ -122,7 +139,7 @@ class TopicTable(SavedTable[Topics]):
         return config
 
     def writable(self, config: TopicConfig) -> TopicConfig:
-        """The same topic; raises NoPermission. RocketMQ asks when a message is sent back, not when it is sent."""
+        """The topic, if it takes messages; raises NoPermission. RocketMQ asks only when a message is sent back."""
         if not config.is_writable:
             raise NoPermission(f"the topic[{config.name}] sending message is forbidden")
         return config
@@ -212,7 +229,7 @@ class TopicTable(SavedTable[Topics]):
         self.update_all([config])
 
     def update_all(self, configs: Sequence[TopicConfig]) -> None:
-        """The same for many at once: all of them or none."""
+        """Update many at once: all of them or none."""
         for config in configs:
             self._check_update(config)
         changed = [config for config in configs if config != self._topics.get(config.name)]

@@ -57,7 +57,7 @@ class HalfMessage:
 
     @property
     def unique_key(self) -> bytes:
-        """The same for all copies of a half; it is the transaction's id."""
+        """What all copies of a half share: the transaction's id."""
         return find_property(self.message.properties, UNIQUE_KEY) or b""
 
     @property

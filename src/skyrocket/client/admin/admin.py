@@ -17,8 +17,7 @@ from skyrocket.client.admin.message_admin import MessageAdmin
 from skyrocket.client.admin.waiting_messages import OpenTransaction, PendingTimer, WaitingMessages
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import wrap
-from skyrocket.client.core.recall_handle import topic_and_broker
-from skyrocket.client.core.send_receipt import SendReceipt
+from skyrocket.client.core.send_receipt import SendReceipt, topic_and_broker
 
 _MESSAGE_ID: Final = re.compile("[0-9A-Fa-f]{32,64}")
 ALL_DEAD_LETTERS: Final = DeadLetterFilter()

@@ -25,7 +25,6 @@ from skyrocket.client.consumer.group_member import GroupMember
 from skyrocket.client.consumer.handlers import Handler, HandlerWrapper, current_group
 from skyrocket.client.consumer.offset_store import OffsetStorage, OffsetStore, OwnOffsets, SessionOffsets, offset_store
 from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
-from skyrocket.client.consumer.original_topic import restore_topic, topic_restorer
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.puller import PullerParts
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
@@ -42,6 +41,7 @@ from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.clock import SystemClock
+from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
@@ -340,3 +340,15 @@ class PushConsumer(GroupMember):
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self.settings.max_concurrency, f"skyrocket-{self.group}")
         return self._threads
+
+
+def restore_topic(namespace: str, message: ReceivedMessage) -> None:
+    """Let a message appear under the topic it was sent to."""
+    if message.stored_topic.startswith(RETRY_PREFIX):
+        message.topic = message.properties.get(property_names.RETRY_TOPIC, message.stored_topic)
+    message.topic = unwrap(namespace, message.topic)
+
+
+def topic_restorer(namespace: str, queue: MessageQueue) -> Callable[[ReceivedMessage], None] | None:
+    """`restore_topic` for the messages of a queue; None where it would change nothing."""
+    return partial(restore_topic, namespace) if namespace or queue.topic.startswith(RETRY_PREFIX) else None

@@ -1,8 +1,11 @@
-"""What a broker confirmed."""
+"""What a broker confirmed; recall handles as applications give them back, refused in words that help."""
 
 from dataclasses import dataclass
 from enum import Enum
 
+from skyrocket.client.core.errors import WrongUse
+from skyrocket.errors import DataError
+from skyrocket.format.recall_handle import decode_handle
 from skyrocket.model.message_queue import MessageQueue
 
 
@@ -37,3 +40,14 @@ class SendReceipt:
     def is_durable(self) -> bool:
         """Whether the broker has done all that it is configured to do for durability."""
         return self.status is SendStatus.SEND_OK
+
+
+def topic_and_broker(recall_handle: str) -> tuple[str, str]:
+    """The topic and the broker that has the message of a handle; raises WrongUse."""
+    try:
+        handle = decode_handle(recall_handle)
+    except DataError:
+        raise WrongUse(
+            f"{recall_handle!r} is not a recall handle: take it from the receipt of a delayed message"
+        ) from None
+    return handle.topic, handle.broker_name

@@ -31,9 +31,8 @@ from skyrocket.client.core.message import (
     property_text,
 )
 from skyrocket.client.core.names import check_group, unwrap, wrap
-from skyrocket.client.core.recall_handle import topic_and_broker
 from skyrocket.client.core.routes import Route
-from skyrocket.client.core.send_receipt import SendReceipt
+from skyrocket.client.core.send_receipt import SendReceipt, topic_and_broker
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.client.producer.accumulator import Accumulator, PendingSend, member_receipt
 from skyrocket.client.producer.batches import batch, check_together, encoded_element, split

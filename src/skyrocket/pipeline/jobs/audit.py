@@ -17,7 +17,7 @@ from pyspark.sql import functions as fn
 from skyrocket.clock import SystemClock
 from skyrocket.format.config_files import consumer_offsets
 from skyrocket.format.dispatch_claims import QueueName
-from skyrocket.offline.manifest import removed_queues
+from skyrocket.offline.config_files import removed_queues
 from skyrocket.pipeline.audit.findings import KINDS, Finding, Findings, table
 from skyrocket.pipeline.audit.index_files import find_index_files
 from skyrocket.pipeline.audit.log_task import LogOutcome, LogTask, audit_split, step

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyrocket.format.dispatch_claims import KEY_DTYPE, QueueName
-from skyrocket.offline.manifest import removed_queues
+from skyrocket.offline.config_files import removed_queues
 from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA, damage_batch
 from skyrocket.pipeline.commit_log.log_files import find_log_files, gaps
 from skyrocket.pipeline.commit_log.settings import SPLIT_BYTES

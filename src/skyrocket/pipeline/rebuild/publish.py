@@ -18,7 +18,7 @@ from typing import Any
 from skyrocket.errors import SkyrocketError, StoreLocked
 from skyrocket.format.crc import with_checksum
 from skyrocket.format.store_names import LOCK, MANIFEST
-from skyrocket.offline.manifest import read_manifest
+from skyrocket.offline.config_files import read_manifest
 from skyrocket.pipeline.durable_files import flush_directory, replace_file
 
 STAGING = "rebuild.staging"

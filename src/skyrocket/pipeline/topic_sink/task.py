@@ -236,7 +236,7 @@ class TopicOfTask:
 
 
 def hash_of(content: bytes) -> int:
-    """The same in every process, unlike Python's own."""
+    """A hash that is equal in every process, unlike Python's own."""
     return zlib.crc32(content)
 
 

@@ -64,7 +64,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ── offsets ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The same at every call, also after a crash."""
+        """Where the stream begins: equal at every call, also after a crash."""
         if self._initial is None:
             location = self._settings.initial_offsets
             self._initial = remembered(location, self._resolve) if location else self._resolve()

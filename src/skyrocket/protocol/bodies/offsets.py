@@ -55,7 +55,7 @@ class QueueOffset(BodyBase):
 
 @body
 class ResetOffsetList(BodyBase):
-    """The same reset as a list, for C++ clients."""
+    """A reset as a list, for C++ clients."""
 
     offsets: Annotated[tuple[QueueOffset, ...], "offsetTable"] = ()
 

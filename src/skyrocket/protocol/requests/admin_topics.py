@@ -33,7 +33,7 @@ class UpdateAndCreateTopic(Request[Header]):
 
 @request(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC)
 class UpdateAndCreateStaticTopic(UpdateAndCreateTopic):
-    """The same for a topic whose queues are mapped; the body is the mapping."""
+    """A topic whose queues are mapped to brokers; the body is the mapping."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=TOPIC_CONFIG_LIST, empty_header=True)

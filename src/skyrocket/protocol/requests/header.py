@@ -58,7 +58,7 @@ class Header:
         raise NotImplementedError  # compiled by the decorator
 
     def ext_fields(self) -> dict[str, str] | None:
-        """The same for a command: None where RocketMQ leaves extFields out."""
+        """The ext fields of a command: None where RocketMQ leaves them out."""
         return self.to_fields() if self.is_sent else None
 
     def check_fields(self) -> None:
@@ -154,7 +154,7 @@ def answer(cls: C) -> C:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(wire, dataclasses.field))
 def answer_with(*, ext_capacity: int) -> Callable[[C], C]:
-    """The same, for answers whose map Java makes with another capacity."""
+    """Make a class the header of an answer whose map Java makes with another capacity."""
     return lambda cls: _compiled(cls, ext_capacity, {}, False)
 
 

@@ -59,7 +59,7 @@ _LETTERS = {
 
 @request(RequestCode.SEND_MESSAGE_V2, answer=SendMessageAnswer, names=_LETTERS, strict_numbers=True)
 class SendMessageV2(SendMessage):
-    """The same with names of one letter: what Java clients send."""
+    """SendMessage with field names of one letter: what Java clients send."""
 
 
 @request(RequestCode.SEND_BATCH_MESSAGE, answer=SendMessageAnswer, names=_LETTERS, strict_numbers=True)

@@ -45,4 +45,4 @@ class PullMessage(Request[PullMessageAnswer]):
 
 @request(RequestCode.LITE_PULL_MESSAGE, answer=PullMessageAnswer, strict_numbers=True)
 class LitePullMessage(PullMessage):
-    """The same from lite pull consumers since 5.0."""
+    """What lite pull consumers ask with since 5.0."""
