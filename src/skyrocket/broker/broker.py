@@ -10,7 +10,6 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Final, NoReturn, Self, TypeVar
 
 from skyrocket.broker.core.feature import Feature
@@ -74,9 +73,7 @@ class Broker:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def start(self) -> Address:

@@ -12,7 +12,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from skyrocket.client.admin import admin as _admin
@@ -87,9 +86,7 @@ class _Running(_Blocking[T]):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
@@ -98,6 +95,8 @@ class _Running(_Blocking[T]):
 
 class Producer(_Running[_producer.Producer]):
     """See skyrocket.client.producer.producer.Producer."""
+
+    _kind = _producer.Producer
 
     def __init__(
         self,
@@ -109,9 +108,7 @@ class Producer(_Running[_producer.Producer]):
         credentials: Acl | None = None,
         hooks: Sequence[SendHook] = (),
     ) -> None:
-        self._inner = _producer.Producer(
-            group, name_servers, settings, client=client, credentials=credentials, hooks=hooks
-        )
+        self._inner = self._kind(group, name_servers, settings, client=client, credentials=credentials, hooks=hooks)
 
     start = waits(_producer.Producer.start)
     stop = waits(_producer.Producer.stop)
@@ -136,21 +133,8 @@ class Producer(_Running[_producer.Producer]):
 class TransactionProducer(Producer):
     """See skyrocket.client.producer.transaction.TransactionProducer."""
 
+    _kind = _transaction.TransactionProducer
     _inner: _transaction.TransactionProducer
-
-    def __init__(
-        self,
-        group: str,
-        name_servers: str | Sequence[str] = "",
-        settings: ProducerSettings | None = None,
-        *,
-        client: ClientSettings | None = None,
-        credentials: Acl | None = None,
-        hooks: Sequence[SendHook] = (),
-    ) -> None:
-        self._inner = _transaction.TransactionProducer(
-            group, name_servers, settings, client=client, credentials=credentials, hooks=hooks
-        )
 
     start = waits(_transaction.TransactionProducer.start)
 

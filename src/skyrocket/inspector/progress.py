@@ -1,7 +1,6 @@
 """A progress bar for long scans: on a terminal only, on stderr, and not before a second has passed."""
 
 import sys
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -26,7 +25,7 @@ class ScanProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

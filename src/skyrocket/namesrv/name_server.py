@@ -11,7 +11,6 @@ import errno
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from types import TracebackType
 from typing import Final, NoReturn, Self, cast
 
 from skyrocket.clock import Clock, SystemClock
@@ -93,9 +92,7 @@ class NameServer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def start(self, port_option: str = "--listen-port") -> Address:

@@ -14,7 +14,6 @@ import ssl
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from skyrocket.clock import Clock, SystemClock
@@ -90,9 +89,7 @@ class RemotingClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,6 @@ import socket
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Final, Protocol, Self, cast
 
 from skyrocket.clock import Clock, Seldom, SystemClock
@@ -120,9 +119,7 @@ class RemotingServer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def on_turn_end(self, callback: Callable[[], None]) -> None:

@@ -76,7 +76,7 @@ class CommitLog:
         self._now_ms = clock.now_ms
         self._store_host = store_host
         self._seal_records = config.append_record_crc
-        self._allocator = FileAllocator(disk)
+        self.allocator = FileAllocator(disk)
         self._allocate_step = min(config.preallocate_bytes, self.file_size)
         self.lock = threading.RLock()  # held by whoever appends
         self._pool = pool
@@ -114,13 +114,13 @@ class CommitLog:
             self._use(last, last.map, allocated=end_offset - last.start_offset)
 
     def start(self) -> None:
-        self._allocator.start()
+        self.allocator.start()
         if self._file is not None:
             self._prepare_next()
 
     def stop(self) -> None:
         """Stop preparing files and forget the maps; the flusher must have stopped before."""
-        self._allocator.stop()
+        self.allocator.stop()
         self._file = self._target = None
         self._soft_end = 0
         self.files.close()
@@ -267,7 +267,7 @@ class CommitLog:
             start = self.written_offset - self.written_offset % self.file_size
         buffer = self._pool.borrow() if self._pool is not None else None
         try:
-            prepared = self._allocator.take(start, self.files.path_of(start), self.file_size, self._allocate_step)
+            prepared = self.allocator.take(start, self.files.path_of(start), self.file_size, self._allocate_step)
             self._end_file(start, prepared)
         except OSError:
             if self._pool is not None and buffer is not None:
@@ -289,7 +289,7 @@ class CommitLog:
         try:
             self._write_blank(end)
         except OSError:
-            self._allocator.put_back(following)
+            self.allocator.put_back(following)
             raise
 
     def _write_blank(self, file_end: int) -> None:
@@ -322,7 +322,7 @@ class CommitLog:
 
     def _prepare_next(self) -> None:
         start = self.files.end_offset
-        self._allocator.prepare(start, self.files.path_of(start), self.file_size, self._allocate_step)
+        self.allocator.prepare(start, self.files.path_of(start), self.file_size, self._allocate_step)
 
     # -- the transient pool ---------------------------------------------------------------------------------
 

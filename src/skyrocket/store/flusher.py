@@ -130,7 +130,7 @@ class Flusher:
                 wanted, self._wanted, self._nudged = self._wanted, False, False
             if self._stopped:
                 return
-            self._step(wanted)
+            self.look(wanted=wanted)
 
     def _pause(self) -> float:
         interval_ms = self._config.flush_interval_ms
@@ -138,7 +138,8 @@ class Flusher:
             interval_ms = min(interval_ms, self._config.commit_interval_ms)
         return interval_ms / 1000
 
-    def _step(self, wanted: bool) -> None:
+    def look(self, *, wanted: bool = False) -> None:
+        """What is done at the end of an interval, and at once when someone waits for the disk: flush what is due."""
         now = time.monotonic()
         thorough = (now - self._last_thorough) * 1000 >= self._config.flush_thorough_interval_ms
         if self._log.buffered and not wanted and not thorough:

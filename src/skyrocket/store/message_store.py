@@ -73,25 +73,25 @@ class MessageStore:
         self.statistics = Statistics()
         self.recovery: RecoveryReport | None = None  # what the last open found
         self.gate = WriteGate(self.paths.root, self.clock)
-        self._disk = disk or Disk()
-        self._directory = StoreDirectory(self._disk, self.paths)
+        self.disk = disk or Disk()
+        self._directory = StoreDirectory(self.disk, self.paths)
         pool = None
         if self.config.transient_pool:
             pool = TransientPool(self.config.transient_pool_size, self.config.commit_log_file_size)
         self._pool = pool
         self.commit_log = CommitLog(
-            self._disk, self.paths.commit_log, self.config, self.clock, pack_host(store_host), pool
+            self.disk, self.paths.commit_log, self.config, self.clock, pack_host(store_host), pool
         )
-        self.queues = QueueTable(self._disk, self.paths, self.config, is_batch_topic)
+        self.queues = QueueTable(self.disk, self.paths, self.config, is_batch_topic)
         self.index: Index | None = None
         if self.config.index_enabled:
-            self.index = Index(self._disk, self.paths.index, self.config, self.clock)
+            self.index = Index(self.disk, self.paths.index, self.config, self.clock)
             self.index.on_completed = self._index_file_completed
         self._manifest = ManifestFile(
-            self._disk, self.paths.manifest, self.config, self.commit_log, self.queues, self.index
+            self.disk, self.paths.manifest, self.config, self.commit_log, self.queues, self.index
         )
         self.removal = QueueRemoval(self.commit_log, self.queues, self._manifest)
-        self.checkpoint = CheckpointFile(self._disk, self.paths.checkpoint)
+        self.checkpoint = CheckpointFile(self.disk, self.paths.checkpoint)
         self.dispatcher = Dispatcher(
             self.commit_log,
             self.queues,
@@ -106,11 +106,11 @@ class MessageStore:
             self.index,
             self.config,
             self.statistics,
-            self._disk,
+            self.disk,
             memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         )
         self.flusher = Flusher(self.commit_log, self.config, on_flushed=self._log_flushed, on_failed=self.gate.fail)
-        self.cleaner = Cleaner(self._disk, self.config, self.clock, self.commit_log, self.queues, self.index)
+        self.cleaner = Cleaner(self.disk, self.config, self.clock, self.commit_log, self.queues, self.index)
         self.intake = Intake(
             self.commit_log,
             self.queues,
@@ -169,9 +169,9 @@ class MessageStore:
 
     def _recover(self) -> RecoveryReport:
         clean = self._directory.stopped_cleanly
-        look_at_strangers(self._disk, self.paths)
+        look_at_strangers(self.disk, self.paths)
         for path in (self.paths.consume_queue, self.paths.config):
-            self._disk.make_directory(path)
+            self.disk.make_directory(path)
         self.commit_log.load()
         self.queues.load()
         if not self.checkpoint.load():
@@ -181,7 +181,7 @@ class MessageStore:
         manifest = self._manifest.load()
         self.queues.removed = dict(manifest.removed) if manifest is not None else {}
         recovery = Recovery(
-            self._disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher, self.paths.cut_log
+            self.disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher, self.paths.cut_log
         )
         report = recovery.run(clean=clean, checkpoint=self.checkpoint.current, manifest=manifest)
         self.queues.write_out()
@@ -443,7 +443,7 @@ class MessageStore:
                 if error.errno == errno.ENOSPC:
                     self.cleaner.refuse_writes()  # entries stay in memory and are written when there is room again
             if self.gate.is_stalled(PUTS):
-                look_for_room(self._disk, self.gate, self.config)
+                look_for_room(self.disk, self.gate, self.config)
 
     def flush_queues(self) -> None:
         """Write all queue entries and force them to disk; the checkpoint then says so."""

@@ -13,7 +13,6 @@ import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from skyrocket.errors import SkyrocketError
@@ -50,9 +49,7 @@ class LocalCluster:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> AsyncLocalCluster:
@@ -60,9 +57,7 @@ class LocalCluster:
         await cluster.start()
         return cluster
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._cluster.stop()
 
     def start(self) -> None:

@@ -20,11 +20,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
-from skyrocket.broker.rules.stored_copy import stored_copy
+from skyrocket.broker.rules.stored_copy import real_queue, stored_copy
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
-from skyrocket.format.properties import find_property
-from skyrocket.format.property_bytes import REAL_QUEUE_ID, REAL_TOPIC
 from skyrocket.format.queue_entry import ENTRY, PREFILL_SIZE
 from skyrocket.model.topic import SCHEDULE_TOPIC
 from skyrocket.store.commit_log import PutMessage
@@ -304,7 +302,7 @@ class DelayLevels:
                 raise DataError(f"the log has no record at {physical_offset}")
             message, store_host = stored_copy(record)
             message.store_host = store_host
-            message.topic, message.queue_id = _real_place(message.properties)
+            message.topic, message.queue_id = real_queue(message.properties)
             if message.topic in _HALF_TOPICS:
                 raise DataError("it is the half of a transaction, and those cannot be delayed")
             return message
@@ -314,11 +312,3 @@ class DelayLevels:
                 "a delayed message cannot be delivered level=%d offset=%d reason=%s", level.number, offset, error
             )
             return None
-
-
-def _real_place(properties: bytes) -> tuple[str, int]:
-    """Where a delayed message belongs. RocketMQ: the properties that say so are delivered with it, and so is DELAY."""
-    topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QUEUE_ID)
-    if topic is None or queue_id is None or not queue_id.isdigit():
-        raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {queue_id!r}")
-    return topic.decode("utf-8", "replace"), int(queue_id)

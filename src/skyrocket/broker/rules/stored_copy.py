@@ -2,8 +2,10 @@
 
 from typing import NamedTuple
 
+from skyrocket.errors import DataError
 from skyrocket.format.crc import CRC_PROPERTY
-from skyrocket.format.properties import without_property
+from skyrocket.format.properties import find_property, without_property
+from skyrocket.format.property_bytes import REAL_QUEUE_ID, REAL_TOPIC
 from skyrocket.format.record import PHYSICAL_OFFSET_AT, read_fixed, read_head
 from skyrocket.store.commit_log import PutMessage
 
@@ -39,3 +41,14 @@ def stored_copy(record: memoryview) -> StoredCopy:
         reconsume_times=fixed.reconsume_times,
     )
     return StoredCopy(message, fixed.store_host)
+
+
+def real_queue(properties: bytes) -> tuple[str, int]:
+    """Topic and queue id that a message which waited belongs to; raises DataError.
+
+    RocketMQ: the properties that say so are delivered with it, and so is DELAY.
+    """
+    topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QUEUE_ID)
+    if topic is None or queue_id is None or not queue_id.isdigit():
+        raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {queue_id!r}")
+    return topic.decode("utf-8", "replace"), int(queue_id)

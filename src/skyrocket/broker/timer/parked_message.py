@@ -4,11 +4,10 @@ import re
 import struct
 from typing import Final, NamedTuple
 
-from skyrocket.broker.rules.stored_copy import stored_copy
+from skyrocket.broker.rules.stored_copy import real_queue, stored_copy
 from skyrocket.errors import DataError
 from skyrocket.format.properties import MAX_BYTES, find_property, with_property, without_property
 from skyrocket.format.property_bytes import (
-    REAL_QUEUE_ID,
     REAL_TOPIC,
     TIMER_DELETE_UNIQUE_KEY,
     TIMER_DEQUEUED_MS,
@@ -92,18 +91,10 @@ def delivered(record: memoryview, unit: TimerUnit, now_ms: int) -> PutMessage:
         properties = _with(properties, TIMER_ROLLS, b"%d" % (int(rolls) + 1 if rolls.isdigit() else 1))
         message.topic, message.queue_id = TIMER_TOPIC, 0
     else:
-        message.topic, message.queue_id = _real_place(before)
+        message.topic, message.queue_id = real_queue(before)
     # Better without these than not at all: RocketMQ drops a message whose properties grow too long.
     message.properties = properties if len(properties) <= MAX_BYTES else before
     return message
-
-
-def _real_place(properties: bytes) -> tuple[str, int]:
-    """Where the message belongs. RocketMQ: the properties that say so are delivered with it."""
-    topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QUEUE_ID)
-    if topic is None or queue_id is None or not queue_id.isdigit():
-        raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {queue_id!r}")
-    return topic.decode("utf-8", "replace"), int(queue_id)
 
 
 def _with(properties: bytes, name: bytes, value: bytes) -> bytes:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
-from skyrocket.client.consumer.puller import PULL_CODES
+from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.consumer.start_position import max_offset, min_offset
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, WrongUse
 from skyrocket.client.core.instance import ClientInstance
@@ -31,7 +31,6 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.property_names import SEND_PRODUCER_ID, SEND_SEQUENCE
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.requests.pulling import WITH_SUBSCRIPTION, PullMessage
 from skyrocket.protocol.requests.query import ViewMessageById
 
 _BATCH: Final = 32
@@ -121,23 +120,9 @@ class DeadLetters:
         instance = self._instance
         offset, end = await min_offset(instance, queue), await max_offset(instance, queue)
         while offset < end:
-            request = PullMessage(
-                consumer_group=self._group,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                queue_offset=offset,
-                max_msg_nums=_BATCH,
-                sys_flag=WITH_SUBSCRIPTION,
-                commit_offset=0,
-                suspend_timeout_millis=0,
-                subscription="*",
-                sub_version=0,
-                expression_type="TAG",
-                broker_name=queue.broker_name,
-            )
             reply = await instance.ask(
                 await instance.master_of(queue),
-                request,
+                reading(self._group, queue, offset, _BATCH),
                 doing=f"reading the dead letters of group {self._group}",
                 timeout=self._timeout,
                 accepted=PULL_CODES,

@@ -17,7 +17,7 @@ from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.routes import MASTER_ID
 from skyrocket.errors import DataError
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.bodies.subscription import ALL_TAGS, SubscriptionData
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import (
     FlowControl,
@@ -50,6 +50,26 @@ _FLOW_CONTROL_SECONDS: Final = 0.02
 _SUSPENDED_SECONDS: Final = 1.0
 _WITHOUT_LOCK_SECONDS: Final = 0.1
 _PAUSES_PER_WARNING: Final = 1000
+
+
+def reading(
+    group: str, queue: MessageQueue, offset: int, most: int, expression: str = ALL_TAGS, expression_type: str = "TAG"
+) -> PullMessage:
+    """A pull for readers that are no members of a group: it brings its filter, commits nothing, and never waits."""
+    return PullMessage(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        max_msg_nums=most,
+        sys_flag=WITH_SUBSCRIPTION,
+        commit_offset=0,
+        suspend_timeout_millis=0,
+        subscription=expression,
+        sub_version=0,
+        expression_type=expression_type,
+        broker_name=queue.broker_name,
+    )
 
 
 @dataclass(slots=True)

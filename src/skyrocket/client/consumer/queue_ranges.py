@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from skyrocket.client.consumer.puller import PULL_CODES
+from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.core.errors import BrokerAbsent, ClientError, NoRoute, explained
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import decode_messages
@@ -35,7 +35,7 @@ from skyrocket.protocol.errors import (
     SubscriptionParseFailed,
     TopicNotExist,
 )
-from skyrocket.protocol.requests.pulling import WITH_SUBSCRIPTION, PullMessage, PullMessageAnswer
+from skyrocket.protocol.requests.pulling import PullMessage, PullMessageAnswer
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.exchange import Reply
 
@@ -245,21 +245,8 @@ class RangeReader:
 
 
 def _request(left: QueueRange, rules: RangeRules) -> PullMessage:
-    queue = left.queue
-    return PullMessage(
-        consumer_group=rules.group,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        queue_offset=left.begin,
-        max_msg_nums=min(rules.batch_size, left.end - left.begin) if not rules.filters else rules.batch_size,
-        sys_flag=WITH_SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        subscription=rules.expression,
-        sub_version=0,
-        expression_type=rules.expression_type,
-        broker_name=queue.broker_name,
-    )
+    most = min(rules.batch_size, left.end - left.begin) if not rules.filters else rules.batch_size
+    return reading(rules.group, left.queue, left.begin, most, rules.expression, rules.expression_type)
 
 
 def _means_loss(reply: Reply[PullMessageAnswer], rules: RangeRules) -> bool:

@@ -2,13 +2,14 @@
 
 from datetime import datetime
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.protocol.requests.header import Request
 from skyrocket.protocol.requests.offsets import GetMaxOffset, GetMinOffset, SearchOffsetByTimestamp
 
 _TIMEOUT: Final = 6.0
@@ -63,17 +64,13 @@ async def start_offset(
 async def max_offset(instance: ClientInstance, queue: MessageQueue) -> int:
     """The offset of the next message."""
     request = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
-    address = await instance.master_of(queue)
-    reply = await instance.ask(address, request, doing=f"asking for the end of {queue}", timeout=_TIMEOUT)
-    return reply.header.offset
+    return await _told(instance, queue, request, "asking for the end of")
 
 
 async def min_offset(instance: ClientInstance, queue: MessageQueue) -> int:
     """The offset of the first message that is still there."""
     request = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
-    address = await instance.master_of(queue)
-    reply = await instance.ask(address, request, doing=f"asking for the beginning of {queue}", timeout=_TIMEOUT)
-    return reply.header.offset
+    return await _told(instance, queue, request, "asking for the beginning of")
 
 
 async def offset_at(instance: ClientInstance, queue: MessageQueue, at_ms: int) -> int:
@@ -81,6 +78,10 @@ async def offset_at(instance: ClientInstance, queue: MessageQueue, at_ms: int) -
     request = SearchOffsetByTimestamp(
         topic=queue.topic, queue_id=queue.queue_id, timestamp=at_ms, broker_name=queue.broker_name
     )
-    address = await instance.master_of(queue)
-    reply = await instance.ask(address, request, doing=f"looking for a time in {queue}", timeout=_TIMEOUT)
-    return reply.header.offset
+    return await _told(instance, queue, request, "looking for a time in")
+
+
+async def _told(instance: ClientInstance, queue: MessageQueue, request: Request[Any], doing: str) -> int:
+    """The offset of which the queue's master says that it is the one."""
+    reply = await instance.ask(await instance.master_of(queue), request, doing=f"{doing} {queue}", timeout=_TIMEOUT)
+    return int(reply.header.offset)

@@ -1,7 +1,6 @@
 """The states of producers, consumers and admins, and `async with` for all of them."""
 
 from enum import Enum
-from types import TracebackType
 from typing import Self
 
 from skyrocket.client.core.errors import ForkedClient, NotRunning
@@ -37,7 +36,5 @@ class Startable:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()

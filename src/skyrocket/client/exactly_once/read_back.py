@@ -6,7 +6,7 @@ tells, by the ids of its messages. So nothing is ever sent again by this produce
 
 from typing import Final, NamedTuple
 
-from skyrocket.client.consumer.puller import PULL_CODES
+from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.consumer.start_position import max_offset, offset_at
 from skyrocket.client.core.errors import BrokerAbsent, ClientError, NoRoute, SendFailed
 from skyrocket.client.core.message import Message, ReceivedMessage, decode_messages
@@ -18,7 +18,6 @@ from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
-from skyrocket.protocol.requests.pulling import WITH_SUBSCRIPTION, PullMessage
 from skyrocket.remoting.errors import ConnectFailed, RemotingError
 
 READER_GROUP: Final = "TOOLS_CONSUMER"  # exists on every broker
@@ -73,21 +72,8 @@ class ReadBackProducer(Producer):
 
     async def page(self, queue: MessageQueue, offset: int) -> Page:
         """What a queue has from an offset on, as much as the broker gives at once; raises ClientError."""
-        request = PullMessage(
-            consumer_group=self.reader_group,
-            topic=self._topic(queue.topic),
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=_PAGE,
-            sys_flag=WITH_SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription="*",
-            sub_version=0,
-            expression_type="TAG",
-            broker_name=queue.broker_name,
-        )
-        address = await self._instance.master_of(queue._replace(topic=self._topic(queue.topic)))
+        full = queue._replace(topic=self._topic(queue.topic))
+        request, address = reading(self.reader_group, full, offset, _PAGE), await self._instance.master_of(full)
         doing = f"reading back {queue} from offset {offset}"
         reply = await self._instance.ask(address, request, doing=doing, timeout=_TIMEOUT, accepted=PULL_CODES)
         found: list[ReceivedMessage] = []
