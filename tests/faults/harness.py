@@ -82,7 +82,7 @@ def open_store(root: Path, config: StoreConfig, clock: FakeClock, disk: Disk | N
 
 def abandon(store: MessageStore) -> None:
     """Let go of a store as a killed process would: nothing more is written, its threads end, its lock is free."""
-    disk = store._disk
+    disk = store.disk
     if isinstance(disk, FaultyDisk):
         disk.crash()
     store._open = False
@@ -91,21 +91,21 @@ def abandon(store: MessageStore) -> None:
     store.cleaner._stop.set()
     for condition, owner in (
         (store.flusher._condition, store.flusher),
-        (store.commit_log._allocator._condition, store.commit_log._allocator),
+        (store.commit_log.allocator._condition, store.commit_log.allocator),
     ):
         with condition:
             owner._stopped = True
             condition.notify_all()
-    threads = [*store._threads, store.cleaner._thread, store.flusher._thread, store.commit_log._allocator._thread]
+    threads = [*store._threads, store.cleaner._thread, store.flusher._thread, store.commit_log.allocator._thread]
     if store.index is not None:
         threads += store.index._syncing
     for thread in threads:
         if thread.ident is not None:
             thread.join(WAIT_SECONDS)
             assert not thread.is_alive(), f"{thread.name} hangs"
-    ready = store.commit_log._allocator._ready
+    ready = store.commit_log.allocator._ready
     if ready is not None:
-        store.commit_log._allocator._ready = None
+        store.commit_log.allocator._ready = None
         disk.close(ready.fd)
     store._let_go()
     if isinstance(disk, FaultyDisk):
@@ -233,7 +233,7 @@ class Driver:
         self.store.flusher.when_flushed(end, answers.append)
         deadline = time.monotonic() + WAIT_SECONDS
         while not answers:
-            disk = self.store._disk
+            disk = self.store.disk
             if isinstance(disk, FaultyDisk) and disk.crashed:
                 raise PowerCut
             assert time.monotonic() < deadline, "the waiter was never answered"

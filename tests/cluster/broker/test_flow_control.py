@@ -430,7 +430,7 @@ async def test_a_disk_that_is_90_percent_full_takes_no_messages_but_gives_them(
     async with running_broker(tmp_path) as given:
         await given.send(b"kept")
         store = given.broker.store
-        monkeypatch.setattr(store._disk, "used_ratio", lambda _: 0.91)
+        monkeypatch.setattr(store.disk, "used_ratio", lambda _: 0.91)
         await asyncio.to_thread(store.clean_expired)
         with pytest.raises(ServiceNotAvailable) as refused:
             await given.send()
@@ -441,7 +441,7 @@ async def test_a_disk_that_is_90_percent_full_takes_no_messages_but_gives_them(
             refused.value.remark or "",
         )
         assert [record.body for record in decode_records((await given.pull()).body)] == [b"kept"]
-        monkeypatch.setattr(store._disk, "used_ratio", lambda _: 0.5)
+        monkeypatch.setattr(store.disk, "used_ratio", lambda _: 0.5)
         await asyncio.to_thread(store.clean_expired)
         await given.send()
 

@@ -95,7 +95,7 @@ async def test_a_broker_is_ready_while_its_store_takes_messages(
     async with running_broker(tmp_path, OBSERVED) as given:
         assert await ready(given) == (200, {"status": "ready"})
         store = given.broker.store
-        monkeypatch.setattr(store._disk, "used_ratio", lambda _: 0.95)
+        monkeypatch.setattr(store.disk, "used_ratio", lambda _: 0.95)
         await asyncio.to_thread(store.clean_expired)
         status, text = await ready(given)
         assert status == 503

@@ -22,6 +22,7 @@ from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.errors import MalformedBody
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import LaterAnswer
+from tests.cluster.client.inside import instance_of
 from tests.cluster.servers import cluster
 from tests.waiting import until
 
@@ -77,7 +78,7 @@ async def test_a_transaction_check_reaches_the_producer_of_its_group(tmp_path: P
         store = given.brokers["broker-a"].store
         record = b"".join(store.get("Orders", receipt.queue.queue_id, 0, 1).slices)
         assert b"UNIQ_KEY" in record
-        router = producer._instance.router
+        router = instance_of(producer).router
         fields = {"tranStateTableOffset": "0", "commitLogOffset": "0", "transactionId": "T"}
         request = RemotingCommand(RequestCode.CHECK_TRANSACTION_STATE, 1, ONEWAY_FLAG, fields, record)
         broker: Any = Broker()

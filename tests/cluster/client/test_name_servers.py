@@ -16,6 +16,7 @@ from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import Message
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
+from tests.cluster.client.inside import instance_of
 from tests.cluster.servers import cluster
 from tests.waiting import until
 
@@ -80,7 +81,7 @@ async def test_an_http_address_tells_the_name_servers(tmp_path: Path) -> None:
             client = ClientSettings(name_server_lookup=url)
             async with Producer("Shop", client=client) as producer:
                 await producer.send(Message("Orders", b"x"))
-                assert producer._instance.names.addresses == (given.names,)
+                assert instance_of(producer).names.addresses == (given.names,)
 
 
 async def test_an_http_address_that_does_not_know_is_named() -> None:

@@ -38,6 +38,7 @@ from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.broker.broker_fixture import port_with_vip_port
+from tests.cluster.client.inside import instance_of
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
 
@@ -100,7 +101,7 @@ async def until_known(producer: Producer, count: int) -> None:
         except NoRoute:
             pass
         producer._sender.topics.clear()
-        producer._instance.routes.clear()
+        instance_of(producer).routes.clear()
         await asyncio.sleep(0.02)
     raise AssertionError("the topic did not appear")
 
@@ -321,7 +322,7 @@ async def test_more_sends_than_allowed_wait_their_turn(tmp_path: Path, hooks: tu
     async with cluster(tmp_path) as given, Producer("Shop", given.names, settings, hooks=hooks) as producer:
         address = str(given.brokers["broker-a"].identity.address)
         await producer.send(Message(TOPIC, b"x"))
-        connection = producer._instance.remoting.connection(address)
+        connection = instance_of(producer).remoting.connection(address)
         assert connection is not None
         sending = asyncio.gather(*(producer.send(Message(TOPIC, b"x")) for _ in range(100)))
         most = 0
@@ -400,21 +401,21 @@ async def test_members_with_one_instance_name_share_connections(tmp_path: Path) 
     async with cluster(tmp_path) as given:
         client = ClientSettings(given.names, instance_name="one")
         async with Producer("A", client=client) as first, Producer("B", client=client) as second:
-            assert first._instance is second._instance
-            assert first._instance.client_id.endswith("@one")
+            assert instance_of(first) is instance_of(second)
+            assert instance_of(first).client_id.endswith("@one")
         other = replace(client, instance_name="DEFAULT", unit_name="unit7")
         async with Producer("A", client=other) as first, Producer("B", client=other) as second:
-            assert first._instance is not second._instance
-            assert first._instance.client_id.endswith("@unit7")
+            assert instance_of(first) is not instance_of(second)
+            assert instance_of(first).client_id.endswith("@unit7")
 
 
 async def test_a_producer_is_known_to_its_broker_while_it_runs(tmp_path: Path) -> None:
     async with cluster(tmp_path) as given, Admin(given.names) as admin:
         async with Producer("Shop", given.names) as producer:
             await producer.send(Message(TOPIC, b"x"))
-            await producer._instance.beat_all()
+            await instance_of(producer).beat_all()
             (connection,) = (await admin.producer_connections("Shop", TOPIC)).connections
-            assert connection.client_id == producer._instance.client_id
+            assert connection.client_id == instance_of(producer).client_id
             assert connection.language == "PYTHON"
         with pytest.raises(BrokerRefused, match="asking for producers of group Shop was refused"):
             await admin.producer_connections("Shop", TOPIC)
@@ -507,7 +508,7 @@ async def test_sends_and_what_is_sent_back_may_go_over_the_vip_port(
         client, asked = ClientSettings(given.names, vip_channel=vip), asked_by(monkeypatch, "call")
         async with Producer("Shop", client=client) as producer:
             await producer.send(Message(TOPIC, b"x"))
-            assert (producer._instance.remoting.connection(f"127.0.0.1:{port - 2}") is not None) == vip
+            assert (instance_of(producer).remoting.connection(f"127.0.0.1:{port - 2}") is not None) == vip
         consumer = PushConsumer("Billing", client=client)
         consumer.subscribe(TOPIC, handle)
         async with consumer:

@@ -22,6 +22,7 @@ from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS
 from skyrocket.protocol.bodies.running_info import DIRECT_CONSUMPTION
 from skyrocket.protocol.requests.offsets import GetConsumerStatus
 from skyrocket.protocol.requests.server_to_client import ConsumeMessageDirectly
+from tests.cluster.client.inside import instance_of
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
 from tests.cluster.servers import cluster
 from tests.waiting import until
@@ -136,7 +137,7 @@ async def test_wrong_use_is_named(tmp_path: Path) -> None:
                 await two.start()
             with pytest.raises(AlreadyStarted, match="push consumer Billing was already started"):
                 await one.start()
-            assert one._instance.consumers[GROUP] is one
+            assert instance_of(one).consumers[GROUP] is one
 
 
 @pytest.mark.requirement("A094")
@@ -172,7 +173,7 @@ async def test_tools_can_ask_a_running_consumer(tmp_path: Path) -> None:
         async with consumer, Admin(given.names) as admin:
             await until(lambda: len(got) == 2)
             (member,) = (await admin.consumer_connections(GROUP)).connections
-            assert member.client_id == consumer._instance.client_id
+            assert member.client_id == instance_of(consumer).client_id
             info = await admin.running_info(GROUP, member.client_id, with_stacks=True)
             assert set(info.queues) == consumer.assignment
             assert info.properties["PROP_CONSUMEORDERLY"] == "false"
@@ -206,7 +207,7 @@ async def test_tools_see_how_fast_a_consumer_pulls_and_consumes(tmp_path: Path, 
 
         async with consumer, Admin(given.names) as admin:
             await until(lambda: sum(consumer.offsets_of(TOPIC).values()) == 12)
-            status = (await admin.running_info(GROUP, consumer._instance.client_id)).status
+            status = (await admin.running_info(GROUP, instance_of(consumer).client_id)).status
             assert set(status) == {TOPIC, f"%RETRY%{GROUP}"}
             found = status[TOPIC]
             assert found.consume_rt >= 9
@@ -313,16 +314,16 @@ async def test_tools_can_have_a_message_consumed_and_offsets_shown(tmp_path: Pat
             for _ in range(2):
                 request = ConsumeMessageDirectly(
                     consumer_group=GROUP,
-                    client_id=consumer._instance.client_id,
+                    client_id=instance_of(consumer).client_id,
                     msg_id=receipt.offset_message_id,
                     broker_name="broker-a",
                     topic=TOPIC,
                 )
-                reply = await admin._instance.remoting.call(address, request)
+                reply = await instance_of(admin).remoting.call(address, request)
                 results.append(DIRECT_CONSUMPTION.decode(reply.body))
             assert [result.result for result in results] == ["CR_SUCCESS", "CR_THROW_EXCEPTION"]
             assert results[1].remark == "ValueError('not a third time')"
-            status = await admin._instance.remoting.call(address, GetConsumerStatus(topic=TOPIC, group=GROUP))
+            status = await instance_of(admin).remoting.call(address, GetConsumerStatus(topic=TOPIC, group=GROUP))
             by_client = CONSUMER_STATUS.decode(status.body).by_client
-            assert sum(by_client[consumer._instance.client_id].values()) == 1
+            assert sum(by_client[instance_of(consumer).client_id].values()) == 1
         assert len(got) == 3

@@ -17,6 +17,7 @@ from skyrocket.client.core.message import Message, ReceivedMessage, decode_messa
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
 from skyrocket.protocol.codes import RequestCode
+from tests.cluster.client.inside import instance_of
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, seen_by_broker, send
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
@@ -256,7 +257,7 @@ async def test_only_a_group_that_shares_messages_has_a_retry_topic(tmp_path: Pat
             consumer.subscribe(TOPIC, lambda message: None)
             async with consumer, Admin(given.names) as admin:
                 await until(lambda consumer=consumer: len(consumer.assignment) >= 4)  # type: ignore[misc]
-                info = await admin.running_info(GROUP, consumer._instance.client_id)
+                info = await admin.running_info(GROUP, instance_of(consumer).client_id)
                 assert {each.topic for each in info.subscriptions} == topics
 
 

@@ -26,6 +26,7 @@ from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
 from skyrocket.protocol.bodies.offsets import RESET_OFFSETS
 from skyrocket.protocol.requests.locks import LockBatchMq
 from skyrocket.remoting.client import RemotingClient
+from tests.cluster.client.inside import instance_of
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
@@ -333,7 +334,7 @@ async def test_members_with_different_subscriptions_are_told(tmp_path: Path, cap
         async with one, two:
             from skyrocket.client.consumer.subscription_check import SubscriptionCheck
 
-            check = SubscriptionCheck(one._instance, GROUP)
+            check = SubscriptionCheck(instance_of(one), GROUP)
             await check.run(list(one._subscriptions.values()))
             await check.run(list(one._subscriptions.values()))
     said = [record.getMessage() for record in caplog.records if "different things" in record.getMessage()]

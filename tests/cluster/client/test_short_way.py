@@ -15,6 +15,7 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.peer import Peer
+from tests.cluster.client.inside import instance_of
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
 
@@ -44,7 +45,7 @@ def answered_by(given: Cluster, judge: Judge) -> Iterator[list[RemotingCommand]]
 
 
 def connection_of(producer: Producer, given: Cluster) -> Connection | None:
-    return producer._instance.remoting.connection(str(given.brokers["broker-a"].identity.address))
+    return instance_of(producer).remoting.connection(str(given.brokers["broker-a"].identity.address))
 
 
 def only_first(code: ResponseCode) -> Judge:

@@ -100,7 +100,7 @@ def test_a_full_disk_is_the_writers_error_and_leaves_no_file(
 def test_a_store_prepares_the_next_log_file_and_takes_it_away_again(stores: Stores) -> None:
     store = stores.open()
     put(store)
-    wait_until_ready(store.commit_log._allocator)
+    wait_until_ready(store.commit_log.allocator)
     log = Path(store.paths.commit_log)
     assert sorted(path.name for path in log.iterdir()) == [f"{0:020d}", f"{FILE_SIZE:020d}"]
     store.close()
@@ -111,7 +111,7 @@ def test_an_append_that_rolls_meets_a_file_that_is_there(stores: Stores) -> None
     disk = WatchedDisk()
     store = stores.open(disk=disk)
     put(store)
-    wait_until_ready(store.commit_log._allocator)
+    wait_until_ready(store.commit_log.allocator)
     disk.creators.clear()
     fill_files(store, 2)
     assert "MainThread" not in disk.creators

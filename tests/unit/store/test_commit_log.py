@@ -396,7 +396,7 @@ def test_when_no_file_can_be_made_the_put_says_so_and_nothing_changes(stores: St
     disk.full = False
     store = stores.open(disk=disk)
     put_sized(store, FILE_SIZE - 8 - EMPTY_RECORD)
-    store.commit_log._allocator.stop()  # so that the next file is made by the writer
+    store.commit_log.allocator.stop()  # so that the next file is made by the writer
     disk.full = True
     end = store.commit_log.written_offset
 

@@ -1,7 +1,6 @@
 """Flush modes: group commit, timed flushes with their page rule, one per message; failures; times of the checkpoint."""
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.format.batch import BatchElement
 from skyrocket.format.checkpoint import decode_checkpoint
+from skyrocket.store.flusher import Flusher
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Durability, GetStatus, PutResult, PutStatus
 from skyrocket.testing.clock import FakeClock
@@ -18,6 +18,8 @@ from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, fill_fi
 from tests.waiting import wait_until
 
 SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
+# The flusher's thread sleeps for the whole test: an interval is over when the test says so (`look`).
+UNMOVED: dict[str, Any] = {"flush_timed": True, "flush_interval_ms": 3_600_000, "flush_thorough_interval_ms": 3_600_000}
 PAGE = 4096
 
 
@@ -196,14 +198,15 @@ def test_an_asynchronous_put_does_not_wait_for_the_disk(stores: Stores) -> None:
 
 @pytest.mark.requirement("E006", "E008")
 def test_every_interval_at_least_four_dirty_pages_are_flushed(stores: Stores) -> None:
-    store = stores.open(flush_interval_ms=10, flush_least_pages=4)
+    store = stores.open(flush_least_pages=4, **UNMOVED)
     put(store, b"x" * (3 * PAGE))
-    time.sleep(0.1)
+    store.flusher.look()
     assert flushed(store) == 0
     end = put(store, b"x" * PAGE).end_offset
-    wait_until(lambda: flushed(store) == end)
+    store.flusher.look()
+    assert flushed(store) == end
     put(store, b"little")
-    time.sleep(0.05)
+    store.flusher.look()
     assert flushed(store) == end
 
 
@@ -231,11 +234,13 @@ def test_mode_two_flushes_when_a_message_arrives(stores: Stores) -> None:
 
 
 @pytest.mark.requirement("E006")
-def test_mode_one_waits_for_its_interval(stores: Stores) -> None:
-    store = stores.open(flush_timed=True, flush_interval_ms=60_000, flush_least_pages=1)
-    put(store, b"x" * 2 * PAGE)
-    time.sleep(0.05)
+def test_mode_one_waits_for_its_interval(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Flusher, "wake", lambda _: pytest.fail("the message woke the flusher"))
+    store = stores.open(flush_least_pages=1, **UNMOVED)
+    end = put(store, b"x" * 2 * PAGE).end_offset
     assert flushed(store) == 0
+    store.flusher.look()
+    assert flushed(store) == end
 
 
 def test_a_flush_covers_several_files_and_their_names(stores: Stores) -> None:

@@ -86,7 +86,7 @@ def test_when_the_disk_is_full_the_first_messages_of_a_group_are_kept(stores: St
     disk = FullDisk()
     store = stores.open(disk=disk)
     put(store, b"x" * 20_000)
-    store.commit_log._allocator.stop()
+    store.commit_log.allocator.stop()
     disk.full = True
     results = store.intake.put_group([message(b"x" * 20_000) for _ in range(4)])
 
