@@ -42,15 +42,10 @@ class Harm:
         return min(starts) + self.begin, 1 << 62 if whole_file or len(starts) > 1 else starts[0] + self.end
 
 
-def harm(root: Path, seed: int, *, live: bool = False) -> Harm | None:
-    """Harm a store; None when it has nothing of what the seed chose. A live store keeps the lengths of its files."""
+def harm(root: Path, seed: int, *, live: bool = False) -> Harm:
+    """Harm a store. A live store keeps the lengths of its files."""
     choose = random.Random(seed)
-    area = choose.choice(AREAS)
-    path = root / area
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    files = [file for file in files if file.stat().st_size]
-    if not files:
-        return None
+    files = choose.choice([files for files in map(_files, (root / area for area in AREAS)) if files])
     kinds: dict[str, Callable[[random.Random, int, Path, list[Path], Path], Harm]] = {
         "flip": _flip,
         "zero": _zero,
@@ -60,6 +55,12 @@ def harm(root: Path, seed: int, *, live: bool = False) -> Harm | None:
         kinds |= {"truncate": _truncate, "delete": _delete, "swap": _swap, "duplicate": _duplicate}
     kind = choose.choice([*sorted(kinds), "flip"])
     return kinds[kind](choose, seed, root, files, choose.choice(files))
+
+
+def _files(area: Path) -> list[Path]:
+    """What can be harmed there."""
+    files = [area] if area.is_file() else sorted(file for file in area.rglob("*") if file.is_file())
+    return [file for file in files if file.stat().st_size]
 
 
 def _written(file: Path) -> int:

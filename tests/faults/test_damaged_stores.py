@@ -7,8 +7,19 @@ import pytest
 
 from skyrocket.errors import CorruptFile
 from skyrocket.format.record import QUEUE_OFFSET_AT
+from skyrocket.store.consume_queue import ConsumeQueue
+from skyrocket.store.message_store import MessageStore
 from tests.faults.damaged_store import Damaged, Reading, golden_copy
-from tests.faults.harness import Driver, Ledger, abandon, check_refusal, new_clock, open_store, small_config
+from tests.faults.harness import (
+    BATCH_TOPIC,
+    Driver,
+    Ledger,
+    abandon,
+    check_refusal,
+    new_clock,
+    open_store,
+    small_config,
+)
 from tests.golden_store import GoldenStore
 
 CLEAN = GoldenStore("5.4.0", "clean")
@@ -166,6 +177,43 @@ def test_whole_log_files_that_are_cut_off_are_kept_aside(directory: Path) -> Non
             assert after[cut + f"{start:020d}"] == data
 
 
+# -- one entry that is wrong -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topic", ["orders", BATCH_TOPIC])
+def test_a_last_entry_that_was_harmed_while_the_store_was_open_is_found_at_the_next_start(
+    directory: Path, topic: str
+) -> None:
+    """The store is sealed with the damage in it: a start that believes the seal must not drop the entry."""
+    config = small_config()
+    clock, ledger = new_clock(), Ledger()
+    driver = Driver(open_store(directory / "store", config, clock), ledger, clock)
+    for _ in range(7):
+        driver.put("orders", 0)
+        driver.put(BATCH_TOPIC, 0, messages=3)
+    driver.store.dispatch()
+    driver.store.flush_queues()
+    queue = driver.store.queues.by_key[topic, 0]
+    size = queue.entries.entry_size
+    queue.entries.overwrite(queue.entries.end - size + 1, b"\1")  # its record: far behind the end of the log
+    driver.close()
+    own = {put.queue_offset: put.physical_offset for put in ledger.puts if put.topic == topic}
+    assert Damaged(directory / "store", config).read().queues[topic, 0] == own
+
+
+@pytest.mark.parametrize(("position", "mask"), [(7, 0x01), (7, 0x80), (6, 0x40), (3, 0x01), (8, 0x01), (11, 0x20)])
+@pytest.mark.parametrize(("golden", "queue_id"), [(CLEAN, 16), (GoldenStore("5.4.0", "lmq"), 17)], ids=str)
+def test_the_only_entry_of_a_queue_is_mended_from_the_log(
+    directory: Path, golden: GoldenStore, queue_id: int, position: int, mask: int
+) -> None:
+    key = ("SCHEDULE_TOPIC_XXXX", queue_id)
+    whole = expected_of(golden).queues[key]
+    assert len(whole) == 1
+    damaged = golden_copy(golden, directory / "store")
+    damaged.flip(f"consumequeue/{key[0]}/{queue_id}/{0:020d}", position, mask)
+    assert damaged.read().queues[key] == whole
+
+
 # -- queues that are not the log's -----------------------------------------------------------------------------
 
 
@@ -183,6 +231,28 @@ def test_swapped_queues_never_answer_with_messages_of_the_other(directory: Path,
         found = reading.queues["orders", queue_id]
         assert found.items() <= own.items()
         assert found == own or ("orders", queue_id) in reading.refused
+
+
+@pytest.mark.parametrize("other", ["TopicTiny/1", "TopicTiny/0", "%LMQ%beta/0"])
+def test_the_file_of_a_light_queue_is_not_taken_for_that_of_a_queue_with_the_same_records(
+    directory: Path, other: str
+) -> None:
+    golden = GoldenStore("5.4.0", "lmq")
+    damaged = golden_copy(golden, directory / "store")
+    file = "00000000000000000000"
+    damaged.swap(f"consumequeue/%LMQ%alpha/0/{file}", f"consumequeue/{other}/{file}")
+    with damaged.opened() as store:
+        for key, places in expected_of(golden).queues.items():
+            entries = [entry_of(store, key, number) for number in places]
+            assert entries == list(places.values()), key
+
+
+def entry_of(store: MessageStore, key: tuple[str, int], number: int) -> int | None:
+    """Where the record of an entry lies."""
+    queue = store.queues.by_key[key]
+    assert isinstance(queue, ConsumeQueue)
+    entry = queue.entry(number)
+    return entry and entry.physical_offset
 
 
 @pytest.mark.parametrize("how", ["swapped", "deleted"])

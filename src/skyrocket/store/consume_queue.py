@@ -70,7 +70,7 @@ class ConsumeQueue(TopicQueue):
             self._overrule(queue_offset, place, physical_offset)
             self.confirmed_offset = max(self.confirmed_offset, place + 1)
             return
-        if self._is_between_neighbours(queue_offset, physical_offset):
+        if self._is_between_neighbours(queue_offset, physical_offset) or self._means_nothing(doubts, queue_offset):
             self._place(entry, queue_offset)
             return
         if place == self._first_number and queue_offset >= place and self.entries.starts:
@@ -133,6 +133,12 @@ class ConsumeQueue(TopicQueue):
         before = self._offset_at(queue_offset - 1) if queue_offset > first else -1
         after = self._offset_at(queue_offset + 1) if queue_offset + 1 < self.max_offset else physical_offset + 1
         return before < physical_offset < after
+
+    def _means_nothing(self, doubts: Doubts, queue_offset: int) -> bool:
+        """Whether a number has an entry that means no record of this queue: then nothing speaks against a record."""
+        return self._first_number <= queue_offset < self.max_offset and not doubts.means_own(
+            *self.entry_place(queue_offset)
+        )
 
     def _is_taken(self, queue_offset: int) -> bool:
         """Whether a number has an entry that can be right."""

@@ -1,7 +1,7 @@
 """Whether a queue's entries mean the records of that queue: looked at before anything is handed out.
 
-Each record that is read is compared with its entry (size, place, number). Topic and queue id are compared on samples
-when a file is read for the first time in this run: they tell files of two queues apart that somebody mixed up.
+Each record that is read is compared with its entry (size, place, number). Topic, queue id and number are compared on
+samples when a file is read for the first time in this run: they tell files of two queues apart that somebody mixed up.
 
 No checksum covers the queue offset in a record. When it alone differs and the entries around it are right, the record
 is handed out with the number that its entry has: consumers commit by it.
@@ -122,25 +122,36 @@ class EntryCheck:
             position - start,
         )
 
+    def means_own(self, queue: TopicQueue, physical_offset: int, size: int) -> bool:
+        """Whether a record of a queue, or one that names it in its properties, has this place and size."""
+        record = self._record_at(physical_offset)
+        head = _head(record, physical_offset) if record is not None else None
+        return head is not None and head.size == size and bool(_numbers_in(head, queue))
+
     # -- a file ----------------------------------------------------------------------------------------
 
     def trust_file(self, queue: TopicQueue, position: int) -> None:
-        """Compare topic and queue of samples, once for the file that a position of a queue lies in."""
+        """Compare topic, queue and number of samples, once for the file that a position of a queue lies in.
+
+        One wrong number is a damaged record; several tell a light queue's file from that of the queue it is fed by.
+        """
         start = position - position % queue.entries.file_size
-        looked_at = foreign = 0
-        stranger = ""
-        for place in _samples(queue, start):
+        looked_at = foreign = misnumbered = 0
+        wrong = "say other numbers"
+        for number, place in _samples(queue, start):
             record = self._record_at(place)
             head = _head(record, place) if record is not None else None
             if head is None:
                 continue  # it left the log, or is damaged: reading it will tell
             looked_at += 1
-            owner = (head.topic.decode("utf-8", "replace"), head.queue_id)
-            if owner != (queue.topic, queue.queue_id) and not _is_light_record(head, queue):
+            numbers = _numbers_in(head, queue)
+            if not numbers:
                 foreign += 1
-                stranger = f"{owner[0]}/{owner[1]}"
-        if foreign * 2 > looked_at:
-            self._refuse_file(queue, start, f"its entries mean records of {stranger}, not of this queue")
+                wrong = f"are of {head.topic.decode('utf-8', 'replace')}/{head.queue_id}, not of this queue"
+            elif number is not None and number not in numbers:
+                misnumbered += 1
+        if (foreign + (misnumbered if misnumbered > 1 else 0)) * 2 > looked_at:
+            self._refuse_file(queue, start, f"the records that its entries mean {wrong}")
         queue.entries.trusted.add(start)
 
 
@@ -153,9 +164,21 @@ def _head(record: memoryview, physical_offset: int) -> RecordHead | None:
 
 def _is_light_record(head: RecordHead, queue: TopicQueue) -> bool:
     """Whether a record names a queue in its properties; light queues of ordinary names have its own queue id."""
+    return bool(_light_numbers(head, queue))
+
+
+def _light_numbers(head: RecordHead, queue: TopicQueue) -> list[int]:
+    """The numbers that a record has in a queue which it names in its properties."""
     if b"INNER_MULTI_DISPATCH" not in head.properties:
-        return False
-    return any(key == (queue.topic, queue.queue_id) for key, _ in light_claims(head.properties, head.queue_id))
+        return []
+    claims = light_claims(head.properties, head.queue_id)
+    return [number for key, number in claims if key == (queue.topic, queue.queue_id)]
+
+
+def _numbers_in(head: RecordHead, queue: TopicQueue) -> list[int]:
+    """The numbers that a record says it has in a queue; none when it is not of this queue."""
+    own = (head.topic.decode("utf-8", "replace"), head.queue_id) == (queue.topic, queue.queue_id)
+    return [*([head.queue_offset] if own else []), *_light_numbers(head, queue)]
 
 
 def _beside(queue: TopicQueue, position: int, step: int) -> tuple[int, int] | None:
@@ -172,8 +195,11 @@ def _beside(queue: TopicQueue, position: int, step: int) -> tuple[int, int] | No
     return (number, entry.physical_offset) if entry is not None and entry.size != PREFILL_SIZE else None
 
 
-def _samples(queue: TopicQueue, start: int) -> Iterator[int]:
-    """Places of the records of some entries of a file, spread over it."""
+def _samples(queue: TopicQueue, start: int) -> Iterator[tuple[int | None, int]]:
+    """Numbers and places of the records of some entries of a file, spread over it.
+
+    A batch queue's entries say their numbers themselves: None.
+    """
     size = queue.entries.entry_size
     first = start // size
     end = min(start + queue.entries.file_size, queue.entries.end) // size
@@ -184,8 +210,8 @@ def _samples(queue: TopicQueue, start: int) -> Iterator[int]:
         if number >= end or (sample and number == first + (end - first) * (sample - 1) // _SAMPLES):
             continue
         if isinstance(queue, BatchConsumeQueue):
-            yield queue.entry_at(number).physical_offset
+            yield None, queue.entry_at(number).physical_offset
         elif isinstance(queue, ConsumeQueue):
             entry = queue.entry(number)
             if entry is not None and entry.size != PREFILL_SIZE:
-                yield entry.physical_offset
+                yield number, entry.physical_offset

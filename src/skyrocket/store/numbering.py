@@ -4,7 +4,7 @@ The records of a queue are numbered one after the other. So a number counts as r
 it, or when two records agree: as many numbers lie between them as records. One record against its neighbours is wrong.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from skyrocket.format.record import SMALLEST_RECORD
@@ -14,6 +14,7 @@ from skyrocket.format.record import SMALLEST_RECORD
 class Doubts:
     """Records of one queue, next to each other, whose numbers have not been confirmed yet."""
 
+    means_own: Callable[[int, int], bool]  # whether a record of the queue has this place and size
     expected: int | None = None  # the number of the first if all is in order; None where nothing is known
     entries: list[bytes] = field(default_factory=list)
     claimed: list[int] = field(default_factory=list)

@@ -8,6 +8,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile
@@ -22,6 +23,7 @@ from skyrocket.store.numbering import Doubts
 from skyrocket.store.topic_queue import TopicQueue
 
 QueueKey = tuple[str, int]
+MeansOwn = Callable[[TopicQueue, int, int], bool]
 _PAGE = 4096
 _SYNC_ONE_BY_ONE = 64  # more files than this are forced to disk by one call for the whole file system
 
@@ -44,7 +46,7 @@ class QueueTable:
         self._paths = paths
         self._config = config
         self._is_batch_topic = is_batch_topic
-        self._in_doubt = False
+        self._means_own: MeansOwn | None = None  # while records are doubted
         self._handles = HandleCache(disk, config.max_open_queue_files)
 
     # -- finding -----------------------------------------------------------------------------------------
@@ -86,19 +88,22 @@ class QueueTable:
         return self._doubting(ConsumeQueue(topic, queue_id, files))
 
     def _doubting(self, queue: TopicQueue) -> TopicQueue:
-        queue.doubts = Doubts() if self._in_doubt else None
+        queue.doubts = Doubts(partial(self._means_own, queue)) if self._means_own is not None else None
         return queue
 
     @contextlib.contextmanager
-    def doubting(self) -> Iterator[None]:
-        """While recovery runs, records whose queue offset does not fit their neighbours are not believed."""
-        self._in_doubt = True
+    def doubting(self, means_own: MeansOwn) -> Iterator[None]:
+        """While recovery runs, records whose queue offset does not fit their neighbours are not believed.
+
+        `means_own` says whether an entry (place and size) means a record of its queue.
+        """
+        self._means_own = means_own
         for queue in self:
             self._doubting(queue)
         try:
             yield
         finally:
-            self._in_doubt = False
+            self._means_own = None
             for queue in self:
                 self._doubting(queue)
 

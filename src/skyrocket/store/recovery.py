@@ -80,7 +80,7 @@ class Recovery:
         self._pass_before = 0  # older damage is passed over
 
     def run(self, *, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> RecoveryReport:
-        with self._queues.doubting(), self._light_queues():
+        with self._queues.doubting(self._entry_check().means_own), self._light_queues():
             return self._run(clean, checkpoint, manifest)
 
     @contextlib.contextmanager
@@ -171,16 +171,20 @@ class Recovery:
         log_end = manifest.log_end
         if not clean or not manifest.clean or manifest.seal is None or checkpoint.flushed_offset != log_end:
             return False
-        if not self._ends_at(log_end):
+        if not self._ends_at(log_end) or self._queues.max_physical_offset > log_end:
             return False
         seal = seal_of(self._disk, self._log.files, log_end, self._queues, self._index, self._config)
         if seal != manifest.seal:
             log.warning("the store is not as it was left, the newest records are compared end=%d", log_end)
         return seal == manifest.seal
 
+    def _entry_check(self) -> EntryCheck:
+        scan = LogScan(self._disk, self._config, self._log, self._on_disk)
+        return EntryCheck(scan.record_at, light_queues=False)
+
     def _reset_foreign_queues(self, *, all_files: bool) -> bool:
         """Empty queues whose files are those of another queue: compared with them, right records would look wrong."""
-        check = EntryCheck(LogScan(self._disk, self._config, self._log, self._on_disk).record_at, light_queues=False)
+        check = self._entry_check()
         for queue in self._queues:
             try:
                 for start in queue.entries.starts if all_files else queue.entries.starts[-1:]:

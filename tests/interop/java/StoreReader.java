@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
@@ -61,7 +62,8 @@ public class StoreReader {
         int exitCode = 1;
         try {
             JSONObject requests = JSON.parseObject(new String(System.in.readAllBytes(), StandardCharsets.UTF_8));
-            new StoreReader(out, open(args)).run(args[0], requests);
+            List<String> settings = Arrays.asList(args).subList(2, args.length);
+            new StoreReader(out, open(args[1], settings, topics(args[1]))).run(args[0], requests);
             exitCode = args[0].equals("halt") ? HALTED : 0;
         } catch (Throwable failure) {
             failure.printStackTrace();
@@ -99,8 +101,9 @@ public class StoreReader {
 
     // ---- opening
 
-    private static DefaultMessageStore open(String[] args) throws Exception {
-        String root = args[1];
+    /** A store on a directory, not loaded yet; settings are written name=value. */
+    static DefaultMessageStore open(String root, List<String> settings, ConcurrentHashMap<String, TopicConfig> topics)
+        throws Exception {
         MessageStoreConfig config = new MessageStoreConfig();
         config.setStorePathRootDir(root);
         config.setStorePathCommitLog(root + File.separator + "commitlog");
@@ -110,8 +113,8 @@ public class StoreReader {
         set(config, "diskMaxUsedSpaceRatio", "95");
         set(config, "cleanFileForciblyEnable", "false");
         set(config, "cleanResourceInterval", "3600000");
-        for (int i = 2; i < args.length; i++) {
-            String[] pair = args[i].split("=", 2);
+        for (String setting : settings) {
+            String[] pair = setting.split("=", 2);
             set(config, pair[0], pair[1]);
         }
         BrokerStatsManager stats = new BrokerStatsManager("interop", true);
@@ -120,7 +123,7 @@ public class StoreReader {
         BrokerConfig broker = new BrokerConfig();
         Object opened = constructor.getParameterCount() == 4
             ? constructor.newInstance(config, stats, listener, broker)
-            : constructor.newInstance(config, stats, listener, broker, topics(root));
+            : constructor.newInstance(config, stats, listener, broker, topics);
         return (DefaultMessageStore) opened;
     }
 
