@@ -9,6 +9,7 @@ from pathlib import Path
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format.record import decode_record
+from skyrocket.model.topic import LMQ_PREFIX
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetStatus
 from skyrocket.testing.clock import FakeClock
@@ -17,7 +18,9 @@ from tests.golden_store import GoldenStore
 from tests.unit.store.golden_files import batch_topics
 
 QueueKey = tuple[str, int]
-Places = dict[int, int]  # queue offset as the queue counts it → physical offset of the record
+# Queue offset, as the record says it → physical offset of the record. Records of a light queue are numbered in others:
+# there the physical offset stands for the number.
+Places = dict[int, int]
 
 _GOES_ON = (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE, GetStatus.MESSAGE_WAS_REMOVING, GetStatus.OFFSET_FOUND_NULL)
 
@@ -59,13 +62,18 @@ def _places(store: MessageStore, key: QueueKey, reading: Reading) -> Iterator[tu
             while position < len(view):
                 try:
                     message = decode_record(view, position)
-                    yield message.queue_offset, message.physical_offset
+                    yield number_in(key, message.queue_offset, message.physical_offset), message.physical_offset
                 except CorruptRecord:
                     reading.unreadable += 1  # its reader sees that
                 position += int.from_bytes(view[position : position + 4], "big")
         if result.status not in _GOES_ON or result.next_offset <= offset:
             return
         offset = result.next_offset
+
+
+def number_in(key: QueueKey, queue_offset: int, physical_offset: int) -> int:
+    """What a record is known by among the places of a queue."""
+    return physical_offset if key[0].startswith(LMQ_PREFIX) else queue_offset
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,13 @@ from tests.faults.random_damage import Harm
 from tests.golden_store import GoldenStore
 
 CONFIG = small_config(commit_log_file_size=8192)
+LONG, PARTS = 2000, 8  # harms in the long mode; pieces that those of one store are run in
 NOWHERE = (1 << 62, 1 << 62)
+
+
+def maker_of(seed: int) -> str:
+    """Which store a seed of the long run harms."""
+    return list(MAKERS)[seed % (len(MAKERS) * PARTS) // PARTS]
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,7 @@ class Subjects:
             root = self._folder / name.replace(" ", "-") / "store"
             root.parent.mkdir(parents=True)
             whole = MAKERS[name](root)
+            (root / "timerwheel").unlink(missing_ok=True)  # 37 MiB that no store looks at, for every copy
             copy = Damaged(Path(shutil.copytree(root, root.with_name("copy"))), whole.config, whole.batch_topics)
             with copy.opened() as store:
                 reading = read_everything(store)
@@ -120,4 +127,4 @@ def judge(subject: Subject, reading: Reading, done: Harm) -> None:
 def check_own(key: QueueKey, found: Places, whole: Places, hit: set[int]) -> None:
     for number, place in found.items():
         assert place in hit or place in whole.values(), f"{key} answers with the record at {place}, not its own"
-        assert place in hit or key[0].startswith("%LMQ%") or whole.get(number) == place, f"{key} moved {place}"
+        assert place in hit or whole.get(number) == place, f"{key} moved {place}"

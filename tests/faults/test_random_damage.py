@@ -12,11 +12,11 @@ import pytest
 
 from skyrocket.errors import CorruptFile
 from tests.faults.damaged_store import Damaged, read_everything
-from tests.faults.harmed_stores import MAKERS, Subject, Subjects, judge
+from tests.faults.harmed_stores import LONG, MAKERS, PARTS, Subject, Subjects, judge
 from tests.faults.harness import check_refusal
 from tests.faults.random_damage import Harm, harm
 
-SHORT, LONG, PARTS = 60, 2000, 8
+SHORT = 60
 
 
 @pytest.fixture(scope="module")
