@@ -1,10 +1,16 @@
 """The only place that asks the time; everyone else receives a Clock."""
 
 import asyncio
+import logging
+import threading
 import time
 from collections.abc import Hashable
 from typing import Final, Protocol
 
+_logger = logging.getLogger(__name__)
+
+GIVEN_BACK: Final = 0.01  # of the time that passes, while the wall clock is behind
+_TOLD_FROM_MS: Final = 1000
 _SILENCE_SECONDS: Final = 60.0
 _MAX_KNOWN: Final = 1000
 
@@ -52,6 +58,55 @@ class SystemClock(RealPauses):
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+class SteadyClock(RealPauses):
+    """Wall time that never goes back, for what waits: a delay takes as long as it was asked for.
+
+        the wall clock is set forward     followed at once
+        the wall clock is set back        it goes on as if nothing had happened, but one part in a hundred slower, until
+                                          the wall clock has caught up
+
+    Any thread may ask.
+    """
+
+    def __init__(self, wall: Clock | None = None) -> None:
+        self.wall: Clock = wall or SystemClock()
+        self._lock = threading.Lock()
+        self._now_ms = float(self.wall.now_ms())
+        self._read_at = self.wall.monotonic()
+        self._is_told = False
+
+    def now_ms(self) -> int:
+        with self._lock:
+            wall_ms = self.wall.now_ms()  # first: what passes before the next line must not be added twice
+            read_at = self.wall.monotonic()
+            passed_ms = (read_at - self._read_at) * 1000
+            ahead_ms = self._now_ms + passed_ms - wall_ms
+            self._read_at = read_at
+            self._now_ms += passed_ms - min(ahead_ms, passed_ms * GIVEN_BACK)
+            if ahead_ms > _TOLD_FROM_MS and not self._is_told:
+                _logger.warning(
+                    "the wall clock was set back by_seconds=%.1f: what waits goes by the time that has passed, and the"
+                    " broker's time comes nearer by a second in %d",
+                    ahead_ms / 1000,
+                    round(1 / GIVEN_BACK),
+                )
+            self._is_told = ahead_ms > _TOLD_FROM_MS
+            return int(self._now_ms)
+
+    def monotonic(self) -> float:
+        return self.wall.monotonic()
+
+
+def wall_clock(clock: Clock) -> Clock:
+    """The clock that people and files go by."""
+    return clock.wall if isinstance(clock, SteadyClock) else clock
+
+
+def ahead_of_wall_ms(clock: Clock) -> int:
+    """By how much a clock is ahead since the wall clock was set back; 0 when it was not."""
+    return max(0, clock.now_ms() - clock.wall.now_ms()) if isinstance(clock, SteadyClock) else 0
 
 
 def look_again_after(due_ms: int | None, now_ms: int, at_most: float) -> float:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from skyrocket.clock import Clock, SystemClock
+from skyrocket.clock import Clock, SystemClock, wall_clock
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.record import pack_host
@@ -110,7 +110,7 @@ class MessageStore:
             memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         )
         self.flusher = Flusher(self.commit_log, self.config, on_flushed=self._log_flushed, on_failed=self.gate.fail)
-        self.cleaner = Cleaner(self.disk, self.config, self.clock, self.commit_log, self.queues, self.index)
+        self.cleaner = Cleaner(self.disk, self.config, wall_clock(self.clock), self.commit_log, self.queues, self.index)
         self.intake = Intake(
             self.commit_log,
             self.queues,

@@ -34,7 +34,7 @@ from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import QueueLimit, TopicTable
-from skyrocket.clock import Clock, ServiceClock, SystemClock
+from skyrocket.clock import Clock, ServiceClock, SteadyClock, wall_clock
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
 from skyrocket.fastjson import Dialect
 from skyrocket.format.config_files import subscription_groups
@@ -99,8 +99,8 @@ def build_parts(
     disk: Disk | None = None,
 ) -> Parts:
     """The parts of one broker; raises ConfigError."""
-    clock, disk, tls = clock or SystemClock(), disk or Disk(), tls or TlsConfig()
-    peer_clock = peer_clock or clock
+    clock, disk, tls = clock or SteadyClock(), disk or Disk(), tls or TlsConfig()
+    peer_clock = peer_clock or wall_clock(clock)  # clients say when they asked by the wall clock
     identity = _identity(config)
     store, tables = _store_and_tables(config, store_config, identity, clock, peer_clock, disk)
     Dispatching(store)

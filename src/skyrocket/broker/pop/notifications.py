@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.offsets import PopOffsets
-from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling
+from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling, on_our_clock
 from skyrocket.broker.rules.subscriptions import EVERYTHING
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
@@ -87,8 +87,7 @@ class NotificationProcessor:
     def notify(self, peer: Peer, request: RemotingCommand) -> Outcome:
         """Answered as soon as there is something to pop, or when the time is over."""
         header = Notification.from_fields(request.ext_fields)
-        if header.born_time <= 0:
-            header = replace(header, born_time=self._peer_clock.now_ms())
+        header = replace(header, born_time=on_our_clock(header.born_time, self._peer_clock))
         return self._notified(peer, request, header, None)
 
     def _notify_again(self, held: HeldRequest) -> None:

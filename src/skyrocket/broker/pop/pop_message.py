@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import cycle
 
 from skyrocket.broker.pop.checks import PopChecks
-from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling
+from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling, monotonic_ms, on_our_clock
 from skyrocket.broker.pop.pop_reader import PopReader, Taken, Terms, Visit, queues_in_order
 from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.broker.rules.subscriptions import MessageFilter
@@ -65,8 +65,7 @@ class PopProcessor:
     def pop(self, peer: Peer, request: RemotingCommand) -> Outcome:
         """A pop as it arrives; raises its refusals."""
         header = PopMessage.from_fields(request.ext_fields)
-        if header.born_time <= 0:
-            header = replace(header, born_time=self._peer_clock.now_ms())
+        header = replace(header, born_time=on_our_clock(header.born_time, self._peer_clock))
         return self._answer(peer, request, header, None)
 
     def _pop_again(self, held: HeldRequest) -> None:
@@ -108,7 +107,7 @@ class PopProcessor:
 
     def _checked(self, peer: Peer, header: PopMessage) -> tuple[TopicConfig, MessageFilter]:
         broker = f"the broker[{self._checks.broker_ip}] pop message"
-        if self._peer_clock.now_ms() - header.born_time - header.poll_time > LATE_MS:
+        if monotonic_ms(self._peer_clock) - header.born_time - header.poll_time > LATE_MS:
             raise PollingTimeout(f"{broker} is timeout too much")
         if not self._settings.broker.broker_permission & PERM_READ:
             raise NoPermission(f"{broker} is forbidden")

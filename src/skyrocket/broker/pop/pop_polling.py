@@ -5,7 +5,8 @@
                            └─ the time is over                                                             ─▶ again
 
 One message wakes one request of every group, unlike a pull: who has it keeps it from the others. What is left wakes the
-next one (`wake`). Time runs out by the clock of the client: `bornTime` + `pollTime`.
+next one (`wake`). Time runs out at `bornTime` + `pollTime`, which the client's clock says; `on_our_clock` turns it into
+monotonic time when the request arrives, so that nobody waits for a wall clock that was set back.
 """
 
 import heapq
@@ -33,6 +34,17 @@ _GIVEN_UP_MS: Final = 50  # so much before its time is over a request counts as 
 _FORCE_EVERY: Final = 800  # every 800th message wakes, whatever the subscription says
 
 
+def monotonic_ms(clock: Clock) -> int:
+    """Time that nobody sets, in the unit of requests."""
+    return int(clock.monotonic() * 1000)
+
+
+def on_our_clock(born_time: int, clock: Clock) -> int:
+    """When a request was born, in monotonic time; one that does not say it was born now."""
+    age_ms = clock.now_ms() - born_time if born_time > 0 else 0
+    return monotonic_ms(clock) - age_ms
+
+
 class Held(Enum):
     """What became of a request that wanted to wait."""
 
@@ -51,7 +63,7 @@ class HeldRequest:
     group: str
     topic: str
     queue_id: int  # ANY_QUEUE: of all queues
-    expires_ms: int
+    expires_ms: int  # monotonic, as `on_our_clock` says
     wanted: MessageFilter
 
     @property
@@ -95,7 +107,7 @@ class HeldPops:
 
     def hold(self, request: HeldRequest, poll_ms: int) -> Held:
         """Let a request wait, if there is room and time for it."""
-        if poll_ms <= 0 or self.is_stopped or self._peer_clock.now_ms() > request.expires_ms - _GIVEN_UP_MS:
+        if poll_ms <= 0 or self.is_stopped or monotonic_ms(self._peer_clock) > request.expires_ms - _GIVEN_UP_MS:
             return Held.TOO_LATE
         if self._count >= self._settings.broker.max_held_pops:
             self._drop_closed()
@@ -171,7 +183,7 @@ class HeldPops:
         if not self._count:
             return
         assert self.resume is not None
-        now_ms = self._peer_clock.now_ms()
+        now_ms = monotonic_ms(self._peer_clock)
         for request in [request for request in self._all() if request.expires_ms <= now_ms or not request.is_open]:
             if self._remove(request) and request.is_open:
                 self.resume(request)

@@ -10,7 +10,7 @@ from typing import Final
 
 from skyrocket.broker.transactions.half_message import HALF_QUEUE, HalfMessage, read_half
 from skyrocket.broker.transactions.transaction_log import Decision, PutRefused, TransactionLog
-from skyrocket.clock import Clock
+from skyrocket.clock import Clock, wall_clock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import parse_offset_message_id
@@ -46,7 +46,7 @@ class EndTransactionProcessor:
         self._log = log
         self._store = store
         self._config = config
-        self._clock = clock
+        self._clock = wall_clock(clock)  # the age of a half is by its producer's clock
         self._is_master = is_master
 
     def use(self, config: BrokerConfig) -> None:

@@ -20,7 +20,7 @@ from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.transactions.half_message import HalfMessage, question
 from skyrocket.broker.transactions.transaction_log import PutRefused, TransactionCountTable, TransactionLog
-from skyrocket.clock import ServiceClock
+from skyrocket.clock import ServiceClock, ahead_of_wall_ms
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import DataError, StoreError
 from skyrocket.remoting.peer import Peer
@@ -41,6 +41,7 @@ class CheckRound:
     """One round: where it ends, and what came of it."""
 
     began_ms: int
+    ahead_ms: int  # of the clocks that producers go by
     end_offset: int
     asked: int = 0
     without_producer: int = 0  # a copy was put, but nobody is there to be asked
@@ -132,7 +133,7 @@ class TransactionCheck:
 
     def begin(self, now_ms: int) -> CheckRound:
         """Start a round over what is there now."""
-        return CheckRound(now_ms, self._log.half_end)
+        return CheckRound(now_ms, ahead_of_wall_ms(self._clock), self._log.half_end)
 
     def step(self, work: CheckRound, most: int) -> None:
         """Look at some halves of a round."""
@@ -174,7 +175,7 @@ class TransactionCheck:
         if log.is_from_before_start(half) and log.is_delivered(half):
             log.end_delivered(half)
             return True
-        age_ms = work.began_ms - half.message.born_timestamp
+        age_ms = self._age_ms(work, half)
         if half.checks >= config.transaction_check_max or age_ms > self._store.config.file_reserved_hours * _HOUR_MS:
             self._give_up(work, half)
             return True
@@ -186,6 +187,14 @@ class TransactionCheck:
         if immunity_ms is None and 0 <= age_ms <= config.transaction_timeout_ms:
             return False
         return self._ask(work, half)
+
+    def _age_ms(self, work: CheckRound, half: HalfMessage) -> int:
+        """As RocketMQ by the producer's clock; where the clocks were set back, at least since the half was stored."""
+        by_producer_ms = work.began_ms - work.ahead_ms - half.message.born_timestamp
+        if not work.ahead_ms:
+            return by_producer_ms
+        first = half if half.first_queue_offset is None else self._log.half_at(half.first_queue_offset) or half
+        return max(by_producer_ms, work.began_ms - first.store_timestamp)
 
     def _postpone(self, work: CheckRound, half: HalfMessage) -> bool:
         if half.first_queue_offset is not None and self._log.is_ended(half.first_queue_offset):
