@@ -29,18 +29,14 @@ _VIEW_FROM = 32 << 10  # bodies from this size on are views of what was received
 class FrameReader:
     """Cuts what one connection receives into commands."""
 
-    __slots__ = ("_failed", "_max_frame_size", "_pending", "_shapes")
+    __slots__ = ("_failed", "_max_frame_size", "_shapes", "frames_received", "pending")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, shapes: SendShapes | None = None) -> None:
         self._max_frame_size = max_frame_size
         self._shapes = shapes  # for servers that many sends come to
-        self._pending = bytearray()  # the beginning of one frame
+        self.frames_received = 0
+        self.pending = bytearray()  # the beginning of one frame; others only look how much there is
         self._failed: str | None = None
-
-    @property
-    def pending_size(self) -> int:
-        """Bytes held of a frame that is not complete."""
-        return len(self._pending)
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
         """All commands that are now complete; raises ProtocolError, after which the connection must be closed."""
@@ -50,12 +46,14 @@ class FrameReader:
             data = bytes(data)
         commands: list[RemotingCommand] = []
         try:
-            self._cut(data, self._complete_pending(data, commands) if self._pending else 0, commands)
+            self._cut(data, self._complete_pending(data, commands) if self.pending else 0, commands)
         except ProtocolError as error:
             self._failed = error.reason
-            self._pending = bytearray()
+            self.pending = bytearray()
+            self.frames_received += len(commands)
             error.commands = commands
             raise
+        self.frames_received += len(commands)
         return commands
 
     def _cut(self, data: bytes, at: int, commands: list[RemotingCommand]) -> None:
@@ -92,11 +90,11 @@ class FrameReader:
             if size - at >= _LENGTH_SIZE:
                 self._check(int.from_bytes(data[at : at + _LENGTH_SIZE], "big", signed=True), 0)
         if at < size:
-            self._pending += data[at:]
+            self.pending += data[at:]
 
     def _complete_pending(self, data: bytes, commands: list[RemotingCommand]) -> int:
         """Add to the pending frame what is missing, and no more; returns how much of the data was used."""
-        pending = self._pending
+        pending = self.pending
         used = min(max(_PREFIX_SIZE - len(pending), 0), len(data))
         pending += data[:used]
         if len(pending) < _PREFIX_SIZE:
@@ -109,7 +107,7 @@ class FrameReader:
         pending += memoryview(data)[used : used + missing]
         if len(pending) == length + _LENGTH_SIZE:
             # The frame is handed over, not copied: nothing writes to these bytes any more.
-            self._pending = bytearray()
+            self.pending = bytearray()
             frame = memoryview(pending)
             body_at = _PREFIX_SIZE + (word & _MAX_HEADER_SIZE)
             body = frame[body_at:]

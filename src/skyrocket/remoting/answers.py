@@ -12,7 +12,6 @@ is filled after that leaves with the turn in which it is filled.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import perf_counter  # how long work takes, whatever clock the program was given
 from typing import Protocol, TypeAlias
 
@@ -20,6 +19,7 @@ from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
 from skyrocket.protocol.errors import CommandTooLarge, RequestError
 from skyrocket.protocol.frames import encode, encode_head
+from skyrocket.remoting.limits import TurnLimits
 
 _logger = logging.getLogger(__name__)
 
@@ -138,17 +138,6 @@ class LeftWaiting(Protocol):
     ) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
-    """What all connections of a server together may bring into one turn, and what each may bring in any case."""
-
-    requests: int = 1024
-    requests_each_at_least: int = 16
-    read_size: int = 4 << 20
-    read_size_each_at_least: int = 64 << 10
-    seconds: float = 0.02
-
-
 class Turn:
     """A turn of the event loop: all that one look at the sockets brought, from all connections.
 
@@ -165,7 +154,7 @@ class Turn:
     def __init__(self, limits: TurnLimits | None = None) -> None:
         self.limits = limits
         self.number = 0
-        self._until = 0.0  # when it has lasted long enough; 0: it has not begun
+        self.until = 0.0  # when it has lasted long enough; 0: it has not begun
         self._speakers_before = 0
         self._speakers: list[Speaker] = []
         self._callbacks: list[Callable[[], None]] = []
@@ -175,18 +164,22 @@ class Turn:
 
     def shares(self, limits: TurnLimits) -> tuple[int, int]:
         """How many requests and bytes a connection may bring in this turn: all that others do not need."""
-        if not self._until:
-            self._until = perf_counter() + limits.seconds
+        if not self.until:
+            self.begin(limits)
         others = max(len(self._speakers), self._speakers_before, 1)
         return (
             max(limits.requests // others, limits.requests_each_at_least),
             max(limits.read_size // others, limits.read_size_each_at_least),
         )
 
+    def begin(self, limits: TurnLimits) -> None:
+        """The first of its requests is there."""
+        self.until = perf_counter() + limits.seconds
+
     @property
     def is_long(self) -> bool:
         """Whether it has lasted long enough."""
-        return perf_counter() > self._until > 0
+        return perf_counter() > self.until > 0
 
     @property
     def slice_size(self) -> int:
@@ -220,7 +213,7 @@ class Turn:
                 _logger.exception("a callback of the turn's end failed callback=%r", callback)
         self._is_scheduled = False
         self.number += 1
-        self._until = 0.0
+        self.until = 0.0
         speakers, self._speakers = self._speakers, []
         self._speakers_before = len(speakers)
         for speaker in speakers:

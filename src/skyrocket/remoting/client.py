@@ -22,7 +22,7 @@ from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.answers import Turn
-from skyrocket.remoting.connection import Connection, ConnectionLimits
+from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.errors import (
     CallTimeout,
     ConnectFailed,
@@ -32,6 +32,7 @@ from skyrocket.remoting.errors import (
     RemotingError,
 )
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
+from skyrocket.remoting.limits import ConnectionLimits
 from skyrocket.remoting.peer import CloseReason
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.tasks import TaskSet

@@ -15,14 +15,13 @@ So a peer that does not read is not read either, as RocketMQ does it.
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from skyrocket.clock import Clock
 from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
 from skyrocket.protocol.errors import ProtocolError, RequestError
-from skyrocket.protocol.frames import MAX_FRAME_SIZE, FrameReader, encode
+from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.addresses import Address
@@ -31,6 +30,7 @@ from skyrocket.remoting.calls import Calls, next_opaque
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
 from skyrocket.remoting.inbox import Inbox
+from skyrocket.remoting.limits import ConnectionLimits
 from skyrocket.remoting.peer import CloseReason, Peer
 
 _logger = logging.getLogger(__name__)
@@ -39,21 +39,6 @@ A = TypeVar("A", bound=Header)
 
 _JOIN_BELOW = 64 << 10  # pieces of less than this in all are joined: one copy is cheaper than many pieces
 _SIZE_OF_LATER = 256  # what an answer that is not there yet counts towards the high-water mark
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """The bounds of one connection."""
-
-    max_frame_size: int = MAX_FRAME_SIZE
-    max_unanswered: int = 10_000  # requests without an answer
-    max_calls: int = 256  # our calls to the peer
-    write_high_water: int = 256 << 10
-    write_low_water: int = 64 << 10
-    max_unsent: int = 64 << 20
-
-    def __post_init__(self) -> None:
-        assert 0 <= self.write_low_water <= self.write_high_water <= self.max_unsent
 
 
 class Handles(Protocol):
@@ -97,7 +82,8 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._limits = limits
         self._monotonic = clock.monotonic
-        self._inbox = Inbox(FrameReader(limits.max_frame_size, router.shapes), turn, clock.monotonic)
+        self._reader = FrameReader(limits.max_frame_size, router.shapes)
+        self._inbox = Inbox(self._reader, turn, clock.monotonic)
         self._transport: asyncio.Transport | None = None
         self._calls = Calls(str(remote_address), limits.max_calls)
         self._close_callbacks: list[Callable[[Peer, CloseReason], None]] = []
@@ -145,12 +131,12 @@ class Connection(asyncio.Protocol):
     @property
     def incomplete_size(self) -> int:
         """Bytes held of a frame that is not complete."""
-        return self._inbox.incomplete_size
+        return len(self._reader.pending)
 
     @property
     def frames_received(self) -> int:
         """Frames that were complete."""
-        return self._inbox.frames_received
+        return self._reader.frames_received
 
     async def call(
         self,
@@ -258,14 +244,20 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self._monotonic()
-        inbox = self._inbox
-        inbox.put(data)
-        before = inbox.frames_received
-        self._take_up()
-        incomplete = inbox.incomplete_size
-        if incomplete or self._holds_incomplete:
-            self._holds_incomplete = incomplete > 0
-            self._owner.holds(self, incomplete, is_new=inbox.frames_received != before)
+        reader = self._reader
+        before = reader.frames_received
+        try:
+            commands = self._inbox.at_once(data)
+            if commands is None:
+                self._take_up()
+            elif commands and (left := self._handle(commands)):
+                self._leave(left)
+                self._rest()
+        except ProtocolError as error:
+            self._no_frames(error)
+        if reader.pending or self._holds_incomplete:
+            self._holds_incomplete = bool(reader.pending)
+            self._owner.holds(self, len(reader.pending), is_new=reader.frames_received != before)
 
     def eof_received(self) -> bool:
         self.close(CloseReason.PEER)
@@ -304,23 +296,30 @@ class Connection(asyncio.Protocol):
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _take_up(self) -> None:
-        """Handle what came, as far as the share of this turn goes and there is room for answers."""
+        """Handle what came, as far as the share of this turn and the room for answers go. Raises ProtocolError."""
         inbox = self._inbox
-        try:
-            while commands := inbox.take():
-                if left := self._handle(commands):
-                    inbox.put_back(left)
-                    if inbox.begins_to_wait():
-                        self._turn.left_waiting(self)
-                    break
-        except ProtocolError as error:
-            self._handle(error.commands)
-            _logger.debug("no frames peer=%s reason=%s", self.remote_address, error.reason)
-            self.close(CloseReason.PROTOCOL)
-            return
+        while commands := inbox.take():
+            if left := self._handle(commands):
+                self._leave(left)
+                break
         if inbox.has_left or inbox.read_size_left <= 0:
-            self._adjust_reading()
-            self._speak()  # to go on when the turn is over
+            self._rest()
+
+    def _leave(self, commands: list[RemotingCommand]) -> None:
+        """There is no room for the answers to these."""
+        self._inbox.put_back(commands)
+        if self._inbox.begins_to_wait():
+            self._turn.left_waiting(self)
+
+    def _rest(self) -> None:
+        """Read no more, and go on when the turn is over."""
+        self._adjust_reading()
+        self._speak()
+
+    def _no_frames(self, error: ProtocolError) -> None:
+        self._handle(error.commands)
+        _logger.debug("no frames peer=%s reason=%s", self.remote_address, error.reason)
+        self.close(CloseReason.PROTOCOL)
 
     def _handle(self, commands: list[RemotingCommand]) -> list[RemotingCommand]:
         """Handle in a row, until there is too much to send or to wait for; those that are left."""
@@ -358,7 +357,10 @@ class Connection(asyncio.Protocol):
         """Take up what was left lying, as far as there is room again."""
         self._inbox.new_turn()
         if self._inbox.has_left and not self._write_is_full:
-            self._take_up()
+            try:
+                self._take_up()
+            except ProtocolError as error:
+                self._no_frames(error)
         elif self._inbox.read_size_left <= 0:
             self._speak()
         self._adjust_reading()
@@ -426,8 +428,8 @@ class Connection(asyncio.Protocol):
             if self._out_laters:
                 self._settle()
             out, size = self._out, self._out_size
-            self._out, self._out_size = [], 0
             if out:
+                self._out, self._out_size = [], 0
                 self._write(cast("list[bytes | memoryview]", out), size)
         if self.closing_since is not None:
             if self._transport is not None:

@@ -1,6 +1,7 @@
 """What one connection has received and not begun, and how much of a turn it may take.
 
     bytes ─▶ unread ─▶ FrameReader ─▶ commands ─▶ take: a slice, as long as the connection's share of the turn lasts
+      └────▶ at_once: little, and nothing before it ─▶ all of it
 
 A peer that writes without waiting fills its own inbox and its own socket, nobody else's time: bytes beyond the share
 are not even parsed in this turn, and while any are left the socket is not read.
@@ -11,7 +12,6 @@ from collections.abc import Callable
 from typing import Final
 
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import ProtocolError
 from skyrocket.protocol.frames import FrameReader
 from skyrocket.remoting.answers import Turn
 
@@ -30,13 +30,11 @@ class Inbox:
         "_turn",
         "_turn_number",
         "_unread",
-        "frames_received",
         "read_size_left",
         "waiting_since",
     )
 
     def __init__(self, reader: FrameReader, turn: Turn, monotonic: Callable[[], float]) -> None:
-        self.frames_received = 0
         self.read_size_left = 0 if turn.limits is not None else sys.maxsize  # of the shares so far
         self.waiting_since: float | None = None  # since when there is always something left
         self._reader = reader
@@ -49,17 +47,44 @@ class Inbox:
         self._unread: bytes | memoryview = b""
 
     @property
-    def incomplete_size(self) -> int:
-        """Bytes held of a frame that is not complete."""
-        return self._reader.pending_size
-
-    @property
     def has_left(self) -> bool:
         """Whether something waits to be taken."""
         return bool(self._commands or self._unread)
 
+    def at_once(self, data: bytes) -> list[RemotingCommand] | None:
+        """Bytes came: their commands, when there are no more than any peer may bring in any turn and nothing waits.
+
+        None: they were put, to be taken. This is how nearly everything comes, and no share need be worked out for it.
+        Raises ProtocolError.
+        """
+        turn, size = self._turn, len(data)
+        limits = turn.limits
+        if self._commands or self._unread or size >= _PIECE_SIZE:
+            self.put(data)
+            return None
+        if limits is None:
+            return self._reader.receive(data)
+        if self.read_size_left < 0 or turn.number == self._turn_number or size >= limits.read_size_each_at_least:
+            self.put(data)
+            return None
+        commands = self._reader.receive(data)
+        requests_left = limits.requests_each_at_least - len(commands)
+        if requests_left < 0:
+            self.new_turn()
+            self.read_size_left -= size
+            self._commands = commands
+            return None
+        if not turn.until:
+            turn.begin(limits)
+        self._turn_number = turn.number
+        self._began = True
+        self._requests_left = requests_left
+        self.read_size_left = limits.read_size_each_at_least - size
+        self.waiting_since = None
+        return commands
+
     def put(self, data: bytes) -> None:
-        """Bytes came."""
+        """Bytes came, to be taken by and by."""
         self.new_turn()
         self.read_size_left -= len(data)
         self._unread = bytes(self._unread) + data if self._unread else data
@@ -109,13 +134,7 @@ class Inbox:
         else:
             rest = memoryview(unread)
             piece, self._unread = bytes(rest[:_PIECE_SIZE]), rest[_PIECE_SIZE:]
-        try:
-            self._commands = self._reader.receive(piece)
-        except ProtocolError as error:
-            self._unread = b""
-            self.frames_received += len(error.commands)
-            raise
-        self.frames_received += len(self._commands)
+        self._commands = self._reader.receive(piece)
 
     def put_back(self, commands: list[RemotingCommand]) -> None:
         """These could not be begun."""

@@ -22,7 +22,7 @@ def test_every_cut_in_two_gives_the_same_commands() -> None:
     for cut in range(len(STREAM) + 1):
         reader = FrameReader()
         assert reader.receive(STREAM[:cut]) + reader.receive(STREAM[cut:]) == COMMANDS
-        assert reader.pending_size == 0
+        assert not reader.pending
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 8, 9, 64])
@@ -84,7 +84,7 @@ def test_what_is_no_frame_is_refused_and_nothing_after_it_is_read(bad: bytes) ->
         with pytest.raises(ProtocolError):  # noqa: PT012  one of the two calls raises
             reader.receive(bad[:cut])
             reader.receive(bad[cut:])
-        assert reader.pending_size == 0
+        assert not reader.pending
         with pytest.raises(ProtocolError):
             reader.receive(STREAM)
 
@@ -98,7 +98,7 @@ def test_commands_before_a_broken_frame_are_not_lost() -> None:
 def test_the_largest_length_is_waited_for() -> None:
     reader = FrameReader()
     assert reader.receive(PREFIX.pack(MAX_FRAME_SIZE - 4, 10)) == []
-    assert reader.pending_size == 8
+    assert len(reader.pending) == 8
 
 
 def test_a_frame_without_header_is_passed_over() -> None:

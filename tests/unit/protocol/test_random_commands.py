@@ -74,8 +74,8 @@ def test_random_bytes_do_no_harm() -> None:
         try:
             reader.receive(data)
         except ProtocolError:
-            assert reader.pending_size == 0
-        assert reader.pending_size <= 4096
+            assert not reader.pending
+        assert len(reader.pending) <= 4096
 
 
 def test_damaged_frames_give_commands_or_a_protocol_error() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.frames import MAX_FRAME_SIZE
-from skyrocket.remoting.answers import LaterAnswer, Outcome, Turn, TurnLimits
-from skyrocket.remoting.connection import Connection, ConnectionLimits
+from skyrocket.remoting.answers import LaterAnswer, Outcome, Turn
+from skyrocket.remoting.connection import Connection
+from skyrocket.remoting.limits import ConnectionLimits, TurnLimits
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer, ServerSettings

@@ -18,7 +18,6 @@ from skyrocket.protocol.requests.server_to_client import (
 from skyrocket.remoting.addresses import AddressList
 from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.client import ClientSettings, RemotingClient, rest_seconds
-from skyrocket.remoting.connection import ConnectionLimits
 from skyrocket.remoting.errors import (
     CallTimeout,
     ConnectFailed,
@@ -27,6 +26,7 @@ from skyrocket.remoting.errors import (
     RemotingClosed,
     TooManyCalls,
 )
+from skyrocket.remoting.limits import ConnectionLimits
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer

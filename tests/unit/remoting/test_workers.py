@@ -108,4 +108,4 @@ async def test_a_handler_in_a_thread_answers_at_once(outcome: Outcome) -> None:
         answer = await peer.asks(request(SLOW))
         assert (answer.code, (answer.remark or "").split(",")[0][:14]) == (1, "AssertionError")
     await workers.close()
-    assert FrameReader().pending_size == 0
+    assert not FrameReader().pending
