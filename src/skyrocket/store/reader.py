@@ -97,7 +97,8 @@ class Reader:
             result = self._get_batches(queue, offset, max_count, max_bytes)
         else:
             assert isinstance(queue, ConsumeQueue)
-            self._trust(queue, offset * ENTRY_SIZE)
+            if offset * ENTRY_SIZE < queue.entries.tail[0]:
+                self._trust(queue, offset * ENTRY_SIZE)
             run = None
             if entry_filter is None and record_filter is None:
                 run = self._get_run(queue, offset, min(max_count, high - offset), max_bytes)

@@ -31,12 +31,7 @@ class MessageFilter(NamedTuple):
 
     tags_codes: Collection[int] | None = None
     properties: PropertyTest | None = None
-    cost: int = 1  # of the condition on properties, for one record
-
-    @property
-    def look_at(self) -> int:
-        """How many records one read may try: fewer with a costly condition, so that others do not wait for it."""
-        return max(1, min(LOOK_AT, _LOOK_AT_OPERANDS // self.cost))
+    look_at: int = LOOK_AT  # how many records one read may try
 
     def record(self, record: memoryview) -> bool:
         """The condition on properties, of a whole record."""
@@ -44,6 +39,11 @@ class MessageFilter(NamedTuple):
 
 
 EVERYTHING: Final = MessageFilter()
+
+
+def _look_at(cost: int) -> int:
+    """Fewer with a condition that costs much for each record, so that others do not wait for it."""
+    return max(1, min(LOOK_AT, _LOOK_AT_OPERANDS // cost))
 
 
 class Subscriptions:
@@ -115,7 +115,7 @@ class Subscriptions:
             except SqlError:
                 return True
 
-        return MessageFilter(properties=test, cost=wanted.cost)
+        return MessageFilter(properties=test, look_at=_look_at(wanted.cost))
 
     def check(self, subscription: SubscriptionData) -> None:
         """CHECK_CLIENT_CONFIG; raises SystemFailure, or SubscriptionParseFailed with what is wrong."""
@@ -131,7 +131,7 @@ class Subscriptions:
         """The messages that an SQL92 expression wants; raises SqlError, or SystemBusy when many long ones are new."""
         if not is_kept(expression):
             self._reading.spend(len(expression))
-        return MessageFilter(properties=property_test(expression), cost=compile_filter(expression).cost)
+        return MessageFilter(properties=property_test(expression), look_at=_look_at(compile_filter(expression).cost))
 
     def check_kind(self, kind: str | None) -> None:
         """Raises SystemFailure for a kind of expression that is not served."""
