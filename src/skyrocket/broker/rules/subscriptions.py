@@ -115,7 +115,7 @@ class Subscriptions:
             except SqlError:
                 return True
 
-        return MessageFilter(properties=test, look_at=_look_at(wanted.cost))
+        return MessageFilter(properties=test, look_at=wanted.look_at)
 
     def check(self, subscription: SubscriptionData) -> None:
         """CHECK_CLIENT_CONFIG; raises SystemFailure, or SubscriptionParseFailed with what is wrong."""
