@@ -14,7 +14,6 @@ import os
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, TypeVar
 
-from skyrocket.client.core import server_requests
 from skyrocket.client.core.client_id import client_id_of
 from skyrocket.client.core.errors import (
     BrokerAbsent,
@@ -71,6 +70,9 @@ class ClientInstance:
         self.client_id = client_id
         self.clock = clock or SystemClock()
         self.router = Router(clock=self.clock)
+        # Here, because nothing is asked of a client that has not started: importing it should cost little.
+        from skyrocket.client.core import server_requests
+
         server_requests.register(self.router, self)
         self._sign = settings.signer()
         # What every request gets before it leaves.

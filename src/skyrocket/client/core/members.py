@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.routes import Route
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
-from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
-from skyrocket.protocol.requests.server_to_client import CheckTransactionState
+
+if TYPE_CHECKING:
+    from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
+    from skyrocket.protocol.requests.server_to_client import CheckTransactionState
 
 
 class ProducerMember(Protocol):
@@ -39,7 +41,7 @@ class TransactionCheck:
     """A check-back and where its answer goes."""
 
     address: str
-    header: CheckTransactionState
+    header: "CheckTransactionState"
 
 
 class ConsumerMember(Protocol):
@@ -65,6 +67,6 @@ class ConsumerMember(Protocol):
 
     def offsets_of(self, topic: str) -> dict[MessageQueue, int]: ...
 
-    def running_info(self, with_stacks: bool) -> ConsumerRunningInfo: ...
+    def running_info(self, with_stacks: bool) -> "ConsumerRunningInfo": ...
 
-    async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption: ...
+    async def consume_directly(self, message: ReceivedMessage) -> "DirectConsumption": ...

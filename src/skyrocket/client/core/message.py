@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skyrocket.errors import DataError, MessageRefused
 from skyrocket.format import sys_flag as flags
@@ -30,7 +30,9 @@ from skyrocket.format.record import (
 )
 from skyrocket.model import property_names as names
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.requests.server_to_client import PushReplyMessageToClient
+
+if TYPE_CHECKING:
+    from skyrocket.protocol.requests.server_to_client import PushReplyMessageToClient
 
 SHARDING_KEY = names.SHARDING_KEY
 RECONSUME_TIME = "RECONSUME_TIME"
@@ -359,7 +361,7 @@ def _members(batch: ReceivedMessage) -> list[ReceivedMessage]:
     return members
 
 
-def reply_message(header: PushReplyMessageToClient, body: bytes) -> ReceivedMessage:
+def reply_message(header: "PushReplyMessageToClient", body: bytes) -> ReceivedMessage:
     """The reply that a broker hands over to the client that waits for it."""
     message = _new(ReceivedMessage)
     message.topic = message.stored_topic = header.topic
