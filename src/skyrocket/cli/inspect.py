@@ -31,6 +31,7 @@ def inspect(
     tag: Annotated[str | None, _choose(help="With these tags.")] = None,
     body: Annotated[bool, _choose("--body", help="Show inflated bodies.")] = False,
     verify: Annotated[bool, _check("--verify", help="Compare log, queues, index, checkpoint.")] = False,
+    compare: Annotated[Path | None, _check(help="Compare the log with that of this store, byte by byte.")] = None,
     strict: Annotated[bool, _check("--strict", help="Warnings count as problems too.")] = False,
     conf: Annotated[Path | None, _check(help="The broker's .conf file.")] = None,
     settings: Annotated[list[str] | None, _check("--set", help="One setting, as maxHashSlotNum=500.")] = None,
@@ -38,8 +39,12 @@ def inspect(
 ) -> None:
     """Show and check a store directory of RocketMQ or Skyrocket, offline; no byte of it is changed.
 
-    Without options: a summary. Exit code 0: fine, 1: --verify found problems, 2: wrong usage or not a store.
+    Without options: a summary. Exit code 0: fine, 1: --verify or --compare found problems, 2: wrong usage or not a
+    store.
     """
+    if compare is not None:
+        _compare(compare, path, strict=strict, as_json=as_json)
+        return
     # Here, because a server needs neither their time nor numpy's memory.
     from skyrocket.format.dispatch_claims import QueueName
     from skyrocket.inspector.output import JsonOutput, TableOutput
@@ -96,3 +101,25 @@ def inspect(
         output.show_verification(result, strict=strict)
         if result.has_problems(strict=strict):
             raise typer.Exit(EXIT_PROBLEMS)
+
+
+def _compare(left: Path, right: Path, *, strict: bool, as_json: bool) -> None:
+    """Two stores beside each other; raises typer.Exit when their logs differ."""
+    from skyrocket.inspector.compare import compare_logs
+    from skyrocket.inspector.output import JsonOutput, TableOutput
+    from skyrocket.inspector.progress import ScanProgress
+    from skyrocket.offline.offset_files import OffsetFiles
+    from skyrocket.offline.store_files import log_directory
+
+    try:
+        logs = [OffsetFiles(log_directory(place)) for place in (left, right)]
+    except SkyrocketError as error:
+        typer.echo(f"skyrocket inspect: {error}", err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+    total = sum(file.size for log in logs for file in log.files)
+    with ScanProgress(total, SystemClock()) as progress:
+        result = compare_logs(logs[0], logs[1], progress.advance)
+    output = JsonOutput() if as_json else TableOutput()
+    output.show_comparison(result, (left, right), strict=strict)
+    if result.has_problems(strict=strict):
+        raise typer.Exit(EXIT_PROBLEMS)
