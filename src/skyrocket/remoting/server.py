@@ -112,7 +112,6 @@ class RemotingServer:
         self.seldom = Seldom(self._clock)
         self._unfinished = UnfinishedFrames(self._settings.max_unfinished_size)
         self._connections: dict[Connection, _Progress] = {}
-        self._open_callbacks: list[Callable[[Peer], None]] = []
         self._close_callbacks: list[Callable[[Peer, CloseReason], None]] = []
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._is_stopping = False
@@ -126,10 +125,6 @@ class RemotingServer:
     def on_turn_end(self, callback: Callable[[], None]) -> None:
         """Call after the requests of a turn were handed out and before its answers are written."""
         self.turn.on_end(callback)
-
-    def on_open(self, callback: Callable[[Peer], None]) -> None:
-        """Call for every connection whose kind is known."""
-        self._open_callbacks.append(callback)
 
     def on_close(self, callback: Callable[[Peer, CloseReason], None]) -> None:
         """Call for every connection that had been open."""
@@ -256,8 +251,6 @@ class RemotingServer:
     def opened(self, connection: Connection) -> None:
         self.counters.opened += 1
         self._connections[connection].is_open = True
-        for callback in self._open_callbacks:
-            self._notify(connection, partial(callback, connection))
 
     def closed(self, connection: Connection, reason: CloseReason) -> None:
         self.counters.closed[reason] += 1

@@ -56,8 +56,6 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
         )
         self._on_failure = on_failure or (lambda reason: None)
-        self.has_received = False
-        self._protocol: asyncio.BaseProtocol = protocol
         self._above = protocol
         self._below: asyncio.Transport | None = None
         self._is_ready = False
@@ -70,7 +68,6 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._advance()
 
     def data_received(self, data: bytes) -> None:
-        self.has_received = True
         self._incoming.write(data)
         self._advance()
 

@@ -422,7 +422,6 @@ class MessageStore:
         pause = min(self.config.queue_flush_interval_ms, self.config.checkpoint_interval_ms) / 1000
         while not self._stop.wait(pause):
             now = time.monotonic()
-            self.statistics.sample()
             try:
                 thorough = (now - last_thorough) * 1000 >= self.config.queue_flush_thorough_interval_ms
                 if thorough:

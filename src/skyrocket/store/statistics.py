@@ -1,14 +1,10 @@
 """Counts and times of the store, cheap enough to be kept for every message."""
 
-import time
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable
 
 # Upper bounds in ms of RocketMQ's latency classes; the last class has none.
 LATENCY_BOUNDS_MS = (1, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_000)
-_SAMPLE_SECONDS = 1.0
-_KEPT_SAMPLES = 600
 
 
 class LatencyHistogram:
@@ -34,7 +30,7 @@ class LatencyHistogram:
 
 
 class Statistics:
-    """Counters since the start, and rates over the last seconds and minutes."""
+    """Counters since the start; the broker makes rates of them."""
 
     def __init__(self) -> None:
         self.put_refused = 0
@@ -43,29 +39,7 @@ class Statistics:
         self.get_messages = 0
         self.get_bytes = 0
         self.put_latency = LatencyHistogram()
-        self._samples: deque[tuple[float, int, int]] = deque(maxlen=_KEPT_SAMPLES)
 
     @property
     def put_messages(self) -> int:
         return self.put_latency.total
-
-    def sample(self) -> None:
-        """Remember the counters; called about once a second."""
-        now = time.monotonic()
-        if not self._samples or now - self._samples[-1][0] >= _SAMPLE_SECONDS * 0.9:
-            self._samples.append((now, self.put_messages, self.get_messages))
-
-    def put_rate(self, seconds: float) -> float:
-        """Messages stored per second, over about the last so many seconds."""
-        return self._rate(1, self.put_messages, seconds)
-
-    def get_rate(self, seconds: float) -> float:
-        """Messages read per second."""
-        return self._rate(2, self.get_messages, seconds)
-
-    def _rate(self, column: int, current: int, seconds: float) -> float:
-        now = time.monotonic()
-        base = next((sample for sample in self._samples if now - sample[0] <= seconds), None)
-        if base is None or now - base[0] <= 0:
-            return 0.0
-        return (current - base[column]) / (now - base[0])

@@ -209,14 +209,14 @@ async def test_upper_layers_know_connections() -> None:
     closed: list[tuple[Peer, CloseReason]] = []
 
     def remember(peer: Peer, command: RemotingCommand) -> Outcome:
+        seen.append(peer)
         peer.attributes["client id"] = "c1"
         peer.on_close(lambda closed_peer, reason: closed.append((closed_peer, reason)))
         return command.answer(0)
 
     router = Router()
     router.register(34, remember)
-    async with serving(router) as (server, address):
-        server.on_open(seen.append)
+    async with serving(router) as (_, address):
         async with RawPeer.connected(address) as client:
             await client.asks(request(34))
             [peer] = seen

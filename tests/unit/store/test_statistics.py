@@ -1,9 +1,9 @@
-"""Counters, rates and the latency histogram."""
+"""Counters and the latency histogram."""
 
 import pytest
 
 from skyrocket.format.batch import BatchElement
-from skyrocket.store.statistics import LATENCY_BOUNDS_MS, LatencyHistogram, Statistics
+from skyrocket.store.statistics import LATENCY_BOUNDS_MS, LatencyHistogram
 from tests.unit.store.stores import TOPIC, Stores, message, put
 
 
@@ -38,19 +38,3 @@ def test_the_longest_latency_is_kept() -> None:
     for milliseconds in (3, 700, 20):
         histogram.add(milliseconds)
     assert histogram.max_ms == 700
-
-
-def test_rates_are_differences_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("skyrocket.store.statistics.time.monotonic", lambda: now[0])
-    counted = Statistics()
-    assert counted.put_rate(10) == 0
-    for _ in range(30):
-        counted.sample()
-        counted.put_latency.add(0.1, 50)
-        counted.get_messages += 7
-        now[0] += 1
-    assert counted.put_rate(10) == pytest.approx(50)
-    assert counted.get_rate(10) == pytest.approx(7)
-    now[0] += 100
-    assert counted.put_rate(10) == 0  # nothing was sampled in the last ten seconds

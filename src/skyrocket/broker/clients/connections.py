@@ -14,11 +14,7 @@ from skyrocket.protocol.requests.admin_groups import (
     GetProducerConnectionList,
 )
 from skyrocket.protocol.requests.clients import CheckClientConfig
-from skyrocket.protocol.requests.query import (
-    QuerySubscriptionByConsumer,
-    QueryTopicConsumeByWho,
-    QueryTopicsByConsumer,
-)
+from skyrocket.protocol.requests.query import QuerySubscriptionByConsumer, QueryTopicConsumeByWho, QueryTopicsByConsumer
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
 

@@ -26,12 +26,7 @@ from skyrocket.format.property_bytes import POP_RECEIPT
 from skyrocket.format.record import QUEUE_OFFSET_AT, decode_record, encode_record, record_properties
 from skyrocket.format.revive_log import CheckPoint, CheckPointKey
 from skyrocket.model.pop_retry import RetryMark, retry_mark
-from skyrocket.protocol.receipt_handle import (
-    ReceiptHandle,
-    message_offsets_text,
-    order_count_texts,
-    start_offset_text,
-)
+from skyrocket.protocol.receipt_handle import ReceiptHandle, message_offsets_text, order_count_texts, start_offset_text
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetResult, GetStatus
 

@@ -43,8 +43,6 @@ BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC: Final = "BROKER_GET_NUMS_WITHOUT_SYSTEM_TO
 SNDBCK_PUT_NUMS: Final = "SNDBCK_PUT_NUMS"  # key topic@group
 GROUP_ACK_NUMS: Final = "GROUP_ACK_NUMS"  # key topic@group
 GROUP_CK_NUMS: Final = "GROUP_CK_NUMS"  # key topic@group
-BROKER_ACK_NUMS: Final = "BROKER_ACK_NUMS"
-BROKER_CK_NUMS: Final = "BROKER_CK_NUMS"
 
 MOST_ITEMS: Final = 200_000
 _AT_ONCE: Final = 500  # queues folded before others may work

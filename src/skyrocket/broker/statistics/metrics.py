@@ -6,13 +6,7 @@ Nothing is counted for it on the way of a message: the numbers are those that to
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from skyrocket.broker.state.counters import (
-    GROUP_GET_NUMS,
-    GROUP_GET_SIZE,
-    TOPIC_PUT_NUMS,
-    TOPIC_PUT_SIZE,
-    Counters,
-)
+from skyrocket.broker.state.counters import GROUP_GET_NUMS, GROUP_GET_SIZE, TOPIC_PUT_NUMS, TOPIC_PUT_SIZE, Counters
 from skyrocket.broker.state.subscription_groups import is_system_group
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock

@@ -28,13 +28,7 @@ from skyrocket.format.property_bytes import (
     UNIQUE_KEY,
     WAIT_STORE_OK,
 )
-from skyrocket.format.record import (
-    PHYSICAL_OFFSET_AT,
-    QUEUE_OFFSET_AT,
-    encode_record,
-    store_timestamp_at,
-    unpack_host,
-)
+from skyrocket.format.record import PHYSICAL_OFFSET_AT, QUEUE_OFFSET_AT, encode_record, store_timestamp_at, unpack_host
 from skyrocket.model.message import Host, StoredMessage
 from skyrocket.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC
 from skyrocket.protocol.requests.server_to_client import CheckTransactionState

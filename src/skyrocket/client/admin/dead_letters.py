@@ -13,13 +13,7 @@ from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.consumer.start_position import max_offset, min_offset
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, WrongUse
 from skyrocket.client.core.instance import ClientInstance
-from skyrocket.client.core.message import (
-    MAX_RECONSUME_TIMES,
-    RECONSUME_TIME,
-    Message,
-    ReceivedMessage,
-    decode_messages,
-)
+from skyrocket.client.core.message import MAX_RECONSUME_TIMES, RECONSUME_TIME, Message, ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, unwrap
 from skyrocket.client.core.send_receipt import SendReceipt
 from skyrocket.client.sending.message_encoding import EncodedMessage

@@ -31,12 +31,7 @@ from skyrocket.protocol.requests.admin_groups import (
     GetProducerConnectionList,
     UpdateAndCreateSubscriptionGroup,
 )
-from skyrocket.protocol.requests.offsets import (
-    CloneGroupOffset,
-    QueryConsumerOffset,
-    ResetOffset,
-    UpdateConsumerOffset,
-)
+from skyrocket.protocol.requests.offsets import CloneGroupOffset, QueryConsumerOffset, ResetOffset, UpdateConsumerOffset
 from skyrocket.protocol.requests.server_to_client import GetConsumerRunningInfo
 
 _TO_THE_END: Final = -1

@@ -16,9 +16,7 @@ from skyrocket.protocol.requests.admin_topics import (
     GetTopicStatsInfo,
     UpdateAndCreateTopic,
 )
-from skyrocket.protocol.requests.offsets import (
-    GetEarliestMsgStoreTime,
-)
+from skyrocket.protocol.requests.offsets import GetEarliestMsgStoreTime
 from skyrocket.protocol.requests.route import DeleteTopicInNamesrv, GetAllTopicList
 
 

@@ -16,14 +16,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from skyrocket.client.core.message import ReceivedMessage
 
 _logger = logging.getLogger(__name__)
 
-MessageHandler: TypeAlias = Callable[[ReceivedMessage], Any]
-BatchHandler: TypeAlias = Callable[[list[ReceivedMessage]], Any]
 
 current_message: contextvars.ContextVar[ReceivedMessage] = contextvars.ContextVar("skyrocket_current_message")
 current_group: contextvars.ContextVar[str] = contextvars.ContextVar("skyrocket_current_group")

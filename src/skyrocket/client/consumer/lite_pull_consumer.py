@@ -20,13 +20,7 @@ from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
 from skyrocket.client.consumer.puller import Puller, PullerParts, PullRules
 from skyrocket.client.consumer.rebalance import Rebalancer
-from skyrocket.client.consumer.start_position import (
-    max_offset,
-    min_offset,
-    offset_at,
-    since_ms,
-    start_offset,
-)
+from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at, since_ms, start_offset
 from skyrocket.client.consumer.subscription import Filter, subscription_of
 from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse

@@ -5,12 +5,7 @@ Outbox        producers: messages are written in the same transaction as the app
 OutboxRelay   … and sent after it was committed
 """
 
-from skyrocket.client.exactly_once.business_key import (
-    NoBusinessKey,
-    by_keys,
-    by_message_id,
-    by_property,
-)
+from skyrocket.client.exactly_once.business_key import NoBusinessKey, by_keys, by_message_id, by_property
 from skyrocket.client.exactly_once.once import HandlerCommitted, Once
 from skyrocket.client.exactly_once.outbox import Outbox
 from skyrocket.client.exactly_once.relay import OutboxRelay

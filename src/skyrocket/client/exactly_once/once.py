@@ -28,13 +28,7 @@ from skyrocket.client.consumer.handlers import ConsumeStatus, current_group
 from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.exactly_once.business_key import LONGEST_KEY, KeyRule, by_keys, key_of
-from skyrocket.client.exactly_once.databases import (
-    Source,
-    Statements,
-    checked_table,
-    is_unique_violation,
-    transaction,
-)
+from skyrocket.client.exactly_once.databases import Source, Statements, checked_table, is_unique_violation, transaction
 from skyrocket.client.exactly_once.recent_keys import RecentKeys
 from skyrocket.clock import Clock, SystemClock
 

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 from skyrocket.format.config_files.json_file import JsonFile
 
-ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
-
 
 @dataclass(frozen=True, slots=True)
 class KvConfig:

@@ -10,13 +10,7 @@ from skyrocket.errors import CorruptFile
 from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Parts, examine
 from skyrocket.pipeline.columns import BadBody, decode_parts
-from skyrocket.pipeline.commit_log.damage import (
-    DamagedRegion,
-    damage_batch,
-    damage_error,
-    keep_damage,
-    region,
-)
+from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_batch, damage_error, keep_damage, region
 from skyrocket.pipeline.commit_log.settings import CommitLogSettings
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import split_records

@@ -14,15 +14,7 @@ from pyspark.errors import PySparkException
 
 from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline.declared.locations import Locations, Part
-from skyrocket.pipeline.declared.plan import (
-    FILE_FORMATS,
-    INPUT,
-    ROCKETMQ,
-    Pipeline,
-    Sink,
-    Source,
-    Step,
-)
+from skyrocket.pipeline.declared.plan import FILE_FORMATS, INPUT, ROCKETMQ, Pipeline, Sink, Source, Step
 from skyrocket.pipeline.declared.problems import PipelineFileError, Problem
 from skyrocket.pipeline.declared.spark_errors import is_about_table, problem_of, without_log
 from skyrocket.pipeline.declared.transforms import (

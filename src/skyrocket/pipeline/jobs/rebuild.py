@@ -34,21 +34,9 @@ from skyrocket.pipeline.rebuild.publish import (
     store_locked,
     tell_manifest,
 )
-from skyrocket.pipeline.rebuild.queues import (
-    FinishedQueue,
-    QueueExtent,
-    finish_queue,
-    write_batch_queue,
-)
+from skyrocket.pipeline.rebuild.queues import FinishedQueue, QueueExtent, finish_queue, write_batch_queue
 from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
-from skyrocket.pipeline.rebuild.split import (
-    INDEX,
-    QUEUES,
-    SplitResult,
-    SplitWork,
-    rebuild_split,
-    rewrite_claims,
-)
+from skyrocket.pipeline.rebuild.split import INDEX, QUEUES, SplitResult, SplitWork, rebuild_split, rewrite_claims
 from skyrocket.pipeline.report import Report
 
 if TYPE_CHECKING:

@@ -14,13 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from skyrocket.format.dispatch_claims import Claims, QueueName
-from skyrocket.format.queue_entry import (
-    BATCH_ENTRY,
-    BATCH_ENTRY_SIZE,
-    ENTRY_DTYPE,
-    ENTRY_SIZE,
-    PREFILL_SIZE,
-)
+from skyrocket.format.queue_entry import BATCH_ENTRY, BATCH_ENTRY_SIZE, ENTRY_DTYPE, ENTRY_SIZE, PREFILL_SIZE
 from skyrocket.format.store_names import offset_name
 from skyrocket.pipeline.rebuild.claims import BatchClaim
 

@@ -11,10 +11,7 @@ from typing import Annotated, Any
 import orjson
 
 from skyrocket.fastjson import Dialect, Json
-from skyrocket.fastjson.bean import (
-    SINCE_5,
-    bean,
-)
+from skyrocket.fastjson.bean import SINCE_5, bean
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.codes import Version
 

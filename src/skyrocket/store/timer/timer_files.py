@@ -16,21 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skyrocket.errors import CorruptFile, DataError
-from skyrocket.format.timer_checkpoint import (
-    SIZE,
-    TimerCheckpoint,
-    decode_timer_checkpoint,
-    encode_timer_checkpoint,
-)
-from skyrocket.format.timer_log import (
-    MAGIC_DEFAULT,
-    MAGIC_DELETE,
-    MAGIC_ROLL,
-    NO_POSITION,
-    UNIT,
-    UNIT_SIZE,
-    TimerUnit,
-)
+from skyrocket.format.timer_checkpoint import SIZE, TimerCheckpoint, decode_timer_checkpoint, encode_timer_checkpoint
+from skyrocket.format.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, UNIT, UNIT_SIZE, TimerUnit
 from skyrocket.format.timer_wheel import Slot
 from skyrocket.store.disk import Disk
 from skyrocket.store.layout import StorePaths
