@@ -16,7 +16,7 @@ from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import Message
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
-from tests.cluster.client.inside import instance_of
+from tests.cluster.client.inside import instance_of, known_topics
 from tests.cluster.servers import cluster
 from tests.waiting import until
 
@@ -114,9 +114,9 @@ async def test_routes_are_refreshed_and_new_brokers_used(tmp_path: Path) -> None
             await producer.send(Message("Orders", b"x"))
             broker = await given.start_broker("broker-b")
             broker.tables.topics.ensure("Orders", 4)
-            await until(lambda: producer._sender.topics["Orders"].is_guess is False)
+            await until(lambda: known_topics(producer)["Orders"].is_guess is False)
             await broker.feature(RegistrationFeature).registration.register()
-            await until(lambda: len(producer._sender.topics["Orders"].queues) == 8)
+            await until(lambda: len(known_topics(producer)["Orders"].queues) == 8)
 
 
 def ours() -> list[str]:

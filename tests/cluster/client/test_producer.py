@@ -38,7 +38,7 @@ from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.broker.broker_fixture import port_with_vip_port
-from tests.cluster.client.inside import instance_of
+from tests.cluster.client.inside import instance_of, known_topics, sends_in_flight
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
 
@@ -100,7 +100,7 @@ async def until_known(producer: Producer, count: int) -> None:
                 return
         except NoRoute:
             pass
-        producer._sender.topics.clear()
+        known_topics(producer).clear()
         instance_of(producer).routes.clear()
         await asyncio.sleep(0.02)
     raise AssertionError("the topic did not appear")
@@ -332,11 +332,11 @@ async def test_more_sends_than_allowed_wait_their_turn(tmp_path: Path, hooks: tu
         assert len(await sending) == 100
         assert most == 4
         for _ in range(4):
-            producer._flight.enter_anyway(1)
+            sends_in_flight(producer).enter_anyway(1)
         with pytest.raises(TooManyInFlight, match="4 sends with 4 bytes are in flight"):
             await producer.send(Message(TOPIC, b"x"), timeout=0.05)
         for _ in range(4):
-            producer._flight.leave(1)
+            sends_in_flight(producer).leave(1)
         await producer.send(Message(TOPIC, b"x"), timeout=20)
 
 

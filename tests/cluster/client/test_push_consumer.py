@@ -19,6 +19,7 @@ from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.producer.producer import Producer
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.protocol.codes import RequestCode
+from tests.cluster.client.inside import assigned_queues
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, seen_by_broker, send
 from tests.cluster.servers import cluster
 from tests.waiting import until
@@ -159,7 +160,7 @@ async def test_a_queue_is_pulled_no_further_than_its_limits_allow(tmp_path: Path
 
         async with consumer:
             await until(lambda: started == 2)
-            in_hand = consumer._queues.in_hand
+            in_hand = assigned_queues(consumer).in_hand
             await until(lambda: max(process_queue.count for process_queue in in_hand.values()) > 40)
             await asyncio.sleep(0.1)
             assert max(process_queue.count for process_queue in in_hand.values()) <= 56

@@ -22,7 +22,7 @@ from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS
 from skyrocket.protocol.bodies.running_info import DIRECT_CONSUMPTION
 from skyrocket.protocol.requests.offsets import GetConsumerStatus
 from skyrocket.protocol.requests.server_to_client import ConsumeMessageDirectly
-from tests.cluster.client.inside import instance_of
+from tests.cluster.client.inside import assigned_queues, instance_of
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, send
 from tests.cluster.servers import cluster
 from tests.waiting import until
@@ -274,7 +274,7 @@ async def test_in_order_a_consumer_logs_that_it_waits_for_its_lock(
         consumer.subscribe(TOPIC, lambda message: None)
         async with consumer:
             await until(lambda: len(consumer.assignment) == 5)
-            for process_queue in consumer._queues.in_hand.values():
+            for process_queue in assigned_queues(consumer).in_hand.values():
                 process_queue.is_locked = False
             await producer.send(Message(TOPIC, b"x"), queue=MessageQueue(TOPIC, "broker-a", 0))
             await until(lambda: "pull message later because not locked in broker" in caplog.text)

@@ -15,7 +15,7 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.peer import Peer
-from tests.cluster.client.inside import instance_of
+from tests.cluster.client.inside import instance_of, sends_in_flight
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
 
@@ -92,7 +92,7 @@ async def test_a_refusal_that_may_pass_is_tried_again_with_the_same_key(
         ):
             await producer.send(Message(TOPIC, b"x"))
         assert [each.broker_name for each in caught.value.attempts] == ["broker-a"] * 3
-        assert producer._flight.count == 0
+        assert sends_in_flight(producer).count == 0
 
 
 @HOOKS

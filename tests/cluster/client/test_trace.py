@@ -201,12 +201,13 @@ async def test_an_application_does_not_notice_that_traces_cannot_be_sent(
 async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(tmp_path: Path) -> None:
     async with cluster(tmp_path, config=TRACED) as given:
         async with Producer("Shop", client=ClientSettings(given.names, trace=True)) as producer:
-            assert producer._tracer is not None
+            tracer = producer._tracer
+            assert tracer is not None
             for number in range(2050):  # nothing else runs meanwhile
-                producer._tracer.recalled(TOPIC, f"id-{number}", "R")
+                tracer.recalled(TOPIC, f"id-{number}", "R")
             assert producer.dropped_traces == 2
         assert producer.dropped_traces == 2  # the others were told before the end
-        producer._tracer.recalled(TOPIC, "late", "R")
+        tracer.recalled(TOPIC, "late", "R")
         assert producer.dropped_traces == 3
 
 
