@@ -78,6 +78,10 @@ _TOLD: Final = (
     _Promise("timerStopDequeue", _on, "timers are delivered"),
     _Promise("notifyConsumerIdsChangedEnable", _off, "members of a group hear at once that another came or left"),
     _Promise("enableSplitRegistration", _on, "all topics are registered at once"),
+    _Promise("enablePopBufferMerge", _on, "check points of pops are written at once, not merged in memory"),
+    _Promise("enablePopMessageThreshold", _on, "popped messages are not counted against a limit"),
+    _Promise("popConsumerKVServiceEnable", _on, "check points of pops are kept in the revive topic"),
+    _Promise("enableNotifyAfterPopOrderLockRelease", _off, "pops that wait are woken when an ordered queue is free"),
 )
 
 

@@ -49,6 +49,8 @@ async def test_clients_cannot_write_the_log_of_pop(tmp_path: Path) -> None:
     [
         ("storePathRootDir", "the store is open there"),
         ("aclConfigPath", "the accounts were read from there"),
+        ("accessValidators", "loaded at the start"),
+        ("brokerPlugins", "loaded at the start"),
         ("brokerName", "routes"),
     ],
 )

@@ -47,6 +47,12 @@ def test_what_is_only_missed_is_named_with_the_reason() -> None:
     assert ignored_promises({"longPollingEnable": "false", "longPollingX": "false"}) == [
         "longPollingEnable=false has no effect: pulls that find nothing are held as long as they ask for"
     ]
+    told = ignored_promises({"enablePopBufferMerge": "true", "enableNotifyAfterPopOrderLockRelease": "false"})
+    assert [sentence.partition(" has no effect: ")[0] for sentence in told] == [
+        "enablePopBufferMerge=true",
+        "enableNotifyAfterPopOrderLockRelease=false",
+    ]
+    assert not ignored_promises({"enablePopBufferMerge": "false", "enableNotifyAfterPopOrderLockRelease": "true"})
 
 
 def test_the_tables_name_keys_of_rocketmq_that_we_do_not_have() -> None:

@@ -30,6 +30,7 @@ class RegistrationFeature(Feature):
             period_seconds=parts.config.register_period_ms / 1000,
         )
         self.registration.permission = parts.config.broker_permission
+        self.registration.tells_single_topics = parts.config.registers_single_topics
 
     def services(self) -> tuple[Work, ...]:
         return (self.registration.run,) if self._name_servers else ()
@@ -37,14 +38,15 @@ class RegistrationFeature(Feature):
     def follows(self) -> tuple[Follow, ...]:
         return (
             Follow(self._permission_changed, ("brokerPermission",)),
-            Follow(self._period_changed, ("registerNameServerPeriod",)),
+            Follow(self._manner_changed, ("registerNameServerPeriod", "enableSingleTopicRegister")),
         )
 
     def _permission_changed(self) -> None:
         self.registration.permission_changed(self._settings.broker.broker_permission)
 
-    def _period_changed(self) -> None:
+    def _manner_changed(self) -> None:
         self.registration.period_seconds = self._settings.broker.register_period_ms / 1000
+        self.registration.tells_single_topics = self._settings.broker.registers_single_topics
 
     def troubles(self) -> Mapping[str, Trouble]:
         return {"registration": self._trouble}

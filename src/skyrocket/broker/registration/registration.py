@@ -1,4 +1,10 @@
-"""Makes a broker known to its name servers: all topics at the start and every 30 s, new ones at once."""
+"""Makes a broker known to its name servers: at the start, every 30 s, and at once when a topic has changed.
+
+A registration always has all topics. RocketMQ announces a changed topic by a registration of that topic alone, and a
+name server with `deleteTopicWithBrokerRegistration` then forgets all others until the next one. Where brokers have so
+many topics that this costs too much, `enableSingleTopicRegister` tells of the changed ones alone with
+REGISTER_TOPIC_IN_NAMESRV.
+"""
 
 import asyncio
 import contextlib
@@ -11,16 +17,20 @@ from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, TopicConfig
 from skyrocket.protocol.bodies.registration import REGISTRATION, BrokerRegistration, body_crc
+from skyrocket.protocol.bodies.route import TOPIC_ROUTE, QueueData, TopicRoute
 from skyrocket.protocol.bodies.tables import KV_TABLE
 from skyrocket.protocol.bodies.topics import TopicTable as RegisteredTopics
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
+from skyrocket.protocol.requests.route import RegisterTopicInNamesrv
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)
 
 _UNREGISTER_SECONDS: Final = 3.0
+_MOST_SINGLE: Final = 100  # topics that are told one by one
+_REST_PER_WORK: Final = 10  # so much longer than it took to write a registration the next change waits
 _READ_WRITE: Final = PERM_READ | PERM_WRITE
 
 
@@ -47,8 +57,10 @@ class Registration:
         self.permission = _READ_WRITE  # of the broker itself
         self._timeout_seconds = timeout_seconds
         self.heard_by = 0  # name servers that took the last registration
+        self.tells_single_topics = False
         self._changed: dict[str, TopicConfig] = {}
         self._wake = asyncio.Event()
+        self._rests_until = 0.0  # of the loop's clock
         self._all_changed = False
         topics.on_change(self._topics_changed)
 
@@ -63,25 +75,51 @@ class Registration:
         self._wake.set()
 
     async def run(self) -> None:
-        """Register until cancelled; changes in between are told at once, and only they."""
+        """Register until cancelled; changes in between are told at once, many of them together."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), self.period_seconds)
-            only_changes = self._wake.is_set() and not self._all_changed
+                await asyncio.sleep(self._rests_until - asyncio.get_running_loop().time())
+            changed = {} if self._all_changed or not self.tells_single_topics else self._changed
             self._wake.clear()
-            self._all_changed = False
-            changed, self._changed = self._changed, {}
-            await self.register(changed if only_changes else None)
+            self._changed, self._all_changed = {}, False
+            if not 0 < len(changed) <= _MOST_SINGLE or not await self._tell(changed):
+                await self.register()
 
-    async def register(self, topics: Mapping[str, TopicConfig] | None = None) -> int:
-        """Tell all name servers of these topics, or of all; returns how many have heard it."""
-        chosen = self._allowed(self._topics.topics if topics is None else topics)
+    async def register(self) -> int:
+        """Tell all name servers of all topics; returns how many have heard it."""
+        clock = asyncio.get_running_loop()
+        began = clock.time()
+        chosen = self._allowed(self._topics.topics)
         body = REGISTRATION.encode(BrokerRegistration(RegisteredTopics(self._topics.data_version, chosen)))
+        self._rests_until = clock.time() + (clock.time() - began) * _REST_PER_WORK
         outcomes = await asyncio.gather(*(self._register_at(address, body) for address in self._name_servers))
         self.heard_by = sum(outcomes)
         if self.heard_by:
             self._topics.announced(tuple(chosen.values()))
         return self.heard_by
+
+    async def _tell(self, topics: Mapping[str, TopicConfig]) -> bool:
+        """Tell all name servers of these topics alone; False when one has not understood, or not heard."""
+        told = self._allowed(topics)
+        outcomes = await asyncio.gather(
+            *(self._tell_at(address, topic) for address in self._name_servers for topic in told.values())
+        )
+        if all(outcomes):
+            self._topics.announced(tuple(told.values()))
+        return all(outcomes)
+
+    async def _tell_at(self, name_server: str, topic: TopicConfig) -> bool:
+        name = self._identity.broker_name
+        queues = QueueData(name, topic.read_queues, topic.write_queues, topic.permission, topic.sys_flag)
+        request = RegisterTopicInNamesrv(topic=topic.name)
+        body = TOPIC_ROUTE.encode(TopicRoute(queues=(queues,)))
+        try:
+            await self._client.call(name_server, request, body, timeout_seconds=self._timeout_seconds)
+        except (RemotingError, RequestError) as error:
+            _logger.warning("a topic was not told alone name_server=%s topic=%s reason=%s", name_server, topic, error)
+            return False
+        return True
 
     def _allowed(self, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
         if self.permission & _READ_WRITE == _READ_WRITE:

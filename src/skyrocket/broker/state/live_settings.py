@@ -36,6 +36,8 @@ _NEVER_CHANGED: Final = frozenset({"configBlackList", "brokerConfigPath", "rocke
 _FIXED: Final = {
     "storePathRootDir": "the store is open there",
     "aclConfigPath": "the accounts were read from there",
+    "accessValidators": "the checks were loaded at the start",
+    "brokerPlugins": "the features were loaded at the start",
     "brokerName": "offsets, routes and receipts carry it",
     "brokerClusterName": "topics of the system carry it",
     "brokerId": "it says who is master",

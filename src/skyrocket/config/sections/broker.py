@@ -109,6 +109,11 @@ class BrokerConfig:
     register_period_ms: int = setting(
         30_000, key="registerNameServerPeriod", min=10_000, max=60_000, help="pause between two registrations"
     )
+    registers_single_topics: bool = setting(
+        False,
+        key="enableSingleTopicRegister",
+        help="a changed topic is told to name servers (5.0 and newer) alone, without all others",
+    )
     flush_offsets_interval_ms: int = setting(
         5000, key="flushConsumerOffsetInterval", min=1, help="pause between two saves of consumer offsets"
     )

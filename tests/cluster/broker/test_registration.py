@@ -1,0 +1,98 @@
+"""A topic that is created is known at the name servers at once, and no other is forgotten for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skyrocket.config.sections import BrokerConfig, NameServerConfig
+from skyrocket.namesrv.name_server import NameServer
+from skyrocket.namesrv.route_table import RouteTable
+from skyrocket.protocol.errors import SystemFailure
+from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
+from tests.cluster.broker.broker_fixture import running_broker
+from tests.cluster.namesrv import name_server_fixture
+from tests.waiting import until
+
+DROPS_MISSING = NameServerConfig(drop_missing_topics=True)
+
+
+class Spy:
+    """How often a name server was told of all topics of a broker, and of which topics alone."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.registrations: list[set[str]] = []
+        self.single: list[str] = []
+        self.refuses = False
+        register, register_topic = RouteTable.register, RouteTable.register_topic
+
+        def registered(table: RouteTable, identity: Any, body: Any, *others: Any, **rules: Any) -> Any:
+            self.registrations.append(set(body.table.topics))
+            return register(table, identity, body, *others, **rules)
+
+        def told(table: RouteTable, topic: str, queues: Any) -> None:
+            if self.refuses:
+                raise SystemFailure("request type 217 not supported")
+            self.single.append(topic)
+            register_topic(table, topic, queues)
+
+        monkeypatch.setattr(RouteTable, "register", registered)
+        monkeypatch.setattr(RouteTable, "register_topic", told)
+
+
+def routes(server: NameServer) -> set[str]:
+    return set(server.table.topics)
+
+
+async def test_a_new_topic_does_not_cost_the_routes_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spy = Spy(monkeypatch)
+    async with name_server_fixture.running(tmp_path, DROPS_MISSING) as (server, address):
+        config = BrokerConfig(name_servers=str(address))
+        async with running_broker(tmp_path, config) as given:
+            await given.send(topic="First")
+            await until(lambda: "First" in routes(server))
+            before = routes(server)
+            await given.send(topic="Second")
+            await until(lambda: "Second" in routes(server))
+            assert before < routes(server)
+            assert all("TBW102" in topics for topics in spy.registrations)
+            assert spy.single == []
+
+
+async def test_with_single_registration_changed_topics_are_told_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = Spy(monkeypatch)
+    async with name_server_fixture.running(tmp_path, DROPS_MISSING) as (server, address):
+        config = BrokerConfig(name_servers=str(address), registers_single_topics=True)
+        async with running_broker(tmp_path, config) as given:
+            before = routes(server)
+            registrations = len(spy.registrations)
+            await given.send(topic="First")
+            await until(lambda: "First" in routes(server))
+            assert before < routes(server)
+            assert spy.single == ["First"]
+            assert len(spy.registrations) == registrations
+            queues = server.table.topics["First"][given.broker.parts.identity.broker_name]
+            config_there = given.broker.tables.topics.find("First")
+            assert config_there is not None
+            assert (queues.write_queues, queues.permission) == (config_there.write_queues, config_there.permission)
+
+            await given.client.call(given.address, UpdateBrokerConfig(), b"enableSingleTopicRegister=false")
+            await given.send(topic="Second")
+            await until(lambda: "Second" in routes(server))
+            assert spy.single == ["First"]
+
+
+async def test_a_name_server_that_takes_no_single_topics_is_told_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = Spy(monkeypatch)
+    spy.refuses = True
+    async with name_server_fixture.running(tmp_path, DROPS_MISSING) as (server, address):
+        config = BrokerConfig(name_servers=str(address), registers_single_topics=True)
+        async with running_broker(tmp_path, config) as given:
+            before = routes(server)
+            await given.send(topic="First")
+            await until(lambda: "First" in routes(server))
+            assert before < routes(server)
