@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.protocol.bodies.route import CLUSTER_INFO
-from skyrocket.protocol.requests.route import GetBrokerClusterInfo
+from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import pull, send_request
 from tests.integration.program import Program, Standalone

@@ -20,8 +20,7 @@ from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, QueueLoc
 from skyrocket.protocol.errors import QueryNotFound, RequestError
 from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
 from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
-from skyrocket.protocol.requests.clients import GetConsumerListByGroup
-from skyrocket.protocol.requests.locks import LockBatchMq
+from skyrocket.protocol.requests.consumers import GetConsumerListByGroup, LockBatchMq
 from skyrocket.protocol.requests.messaging import SendMessageV2
 from skyrocket.protocol.requests.offsets import GetMaxOffset, QueryConsumerOffset, ResetOffset
 from skyrocket.protocol.requests.pop import SetMessageRequestMode

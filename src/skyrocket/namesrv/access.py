@@ -11,7 +11,12 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission
 from skyrocket.protocol.requests.broker_registration import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from skyrocket.protocol.requests.kv_config import DeleteKvConfig, PutKvConfig, UpdateNamesrvConfig
-from skyrocket.protocol.requests.route import AddWritePerm, DeleteTopicInNamesrv, RegisterTopicInNamesrv, WipeWritePerm
+from skyrocket.protocol.requests.name_server import (
+    AddWritePerm,
+    DeleteTopicInNamesrv,
+    RegisterTopicInNamesrv,
+    WipeWritePerm,
+)
 from skyrocket.protocol.signing import ACCESS_KEY, is_signed_with
 from skyrocket.remoting.peer import Peer
 

@@ -48,7 +48,7 @@ from skyrocket.protocol.requests.kv_config import (
     PutKvConfig,
     UpdateNamesrvConfig,
 )
-from skyrocket.protocol.requests.route import (
+from skyrocket.protocol.requests.name_server import (
     AddWritePerm,
     AddWritePermAnswer,
     DeleteTopicInNamesrv,
@@ -56,7 +56,6 @@ from skyrocket.protocol.requests.route import (
     GetBrokerClusterInfo,
     GetHasUnitSubTopicList,
     GetHasUnitSubUnunitTopicList,
-    GetRouteInfoByTopic,
     GetSystemTopicList,
     GetTopicsByCluster,
     GetUnitTopicList,
@@ -64,6 +63,7 @@ from skyrocket.protocol.requests.route import (
     WipeWritePerm,
     WipeWritePermAnswer,
 )
+from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
 

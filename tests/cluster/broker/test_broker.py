@@ -31,8 +31,8 @@ from skyrocket.protocol.errors import (
     SystemFailure,
     TopicNotExist,
 )
-from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeat, UnregisterClient
-from skyrocket.protocol.requests.locks import LockBatchMq, UnlockBatchMq
+from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
+from skyrocket.protocol.requests.consumers import GetConsumerListByGroup, LockBatchMq, UnlockBatchMq
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageAnswer
 from skyrocket.protocol.requests.offsets import (
     GetEarliestMsgStoreTime,

@@ -45,7 +45,7 @@ from skyrocket.protocol.requests.admin_groups import (
     GetProducerConnectionList,
 )
 from skyrocket.protocol.requests.admin_topics import GetTopicStatsInfo
-from skyrocket.protocol.requests.clients import CheckClientConfig
+from skyrocket.protocol.requests.consumers import CheckClientConfig
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from skyrocket.protocol.requests.query import (

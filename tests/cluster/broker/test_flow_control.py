@@ -20,7 +20,8 @@ from skyrocket.format.record import decode_records
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ServiceNotAvailable, SystemBusy
 from skyrocket.protocol.frames import FrameReader, encode
-from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeat
+from skyrocket.protocol.requests.clients import HeartBeat
+from skyrocket.protocol.requests.consumers import GetConsumerListByGroup
 from skyrocket.protocol.requests.offsets import (
     GetMaxOffset,
     QueryConsumerOffset,

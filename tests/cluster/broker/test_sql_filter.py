@@ -13,7 +13,8 @@ from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbe
 from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
-from skyrocket.protocol.requests.clients import CheckClientConfig, HeartBeat
+from skyrocket.protocol.requests.clients import HeartBeat
+from skyrocket.protocol.requests.consumers import CheckClientConfig
 from skyrocket.protocol.requests.pulling import PullMessage
 from tests.cluster.broker.broker_fixture import (
     GROUP,

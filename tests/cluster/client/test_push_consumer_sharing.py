@@ -24,7 +24,7 @@ from skyrocket.client.producer.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
 from skyrocket.protocol.bodies.offsets import RESET_OFFSETS
-from skyrocket.protocol.requests.locks import LockBatchMq
+from skyrocket.protocol.requests.consumers import LockBatchMq
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.client.inside import assigned_queues, instance_of
 from tests.cluster.client.push_consumers import FIRST, GROUP, TOPIC, committed, send

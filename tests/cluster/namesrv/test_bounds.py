@@ -15,7 +15,8 @@ from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.errors import NoPermission, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.broker_registration import RegisterBroker
 from skyrocket.protocol.requests.kv_config import GetKvConfig, GetNamesrvConfig, PutKvConfig, UpdateNamesrvConfig
-from skyrocket.protocol.requests.route import GetRouteInfoByTopic, WipeWritePerm
+from skyrocket.protocol.requests.name_server import WipeWritePerm
+from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.broker.broker_fixture import SMALL

@@ -21,7 +21,8 @@ from skyrocket.protocol.requests.broker_registration import (
     RegisterBroker,
 )
 from skyrocket.protocol.requests.kv_config import GetNamesrvConfig, PutKvConfig, UpdateNamesrvConfig
-from skyrocket.protocol.requests.route import GetBrokerClusterInfo, GetRouteInfoByTopic
+from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
+from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router

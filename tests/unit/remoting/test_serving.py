@@ -17,9 +17,8 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import TopicNotExist
 from skyrocket.protocol.frames import FrameReader
 from skyrocket.protocol.requests.broker_registration import QueryDataVersion, QueryDataVersionAnswer
-from skyrocket.protocol.requests.clients import GetConsumerListByGroup
+from skyrocket.protocol.requests.consumers import GetConsumerListByGroup, UnlockBatchMq
 from skyrocket.protocol.requests.header import Request
-from skyrocket.protocol.requests.locks import UnlockBatchMq
 from skyrocket.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from skyrocket.protocol.requests.pop import BatchAckMessage
 from skyrocket.protocol.requests.query import QueryTopicConsumeByWho, ViewMessageById

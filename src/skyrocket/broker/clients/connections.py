@@ -13,7 +13,7 @@ from skyrocket.protocol.requests.admin_groups import (
     GetConsumerConnectionList,
     GetProducerConnectionList,
 )
-from skyrocket.protocol.requests.clients import CheckClientConfig
+from skyrocket.protocol.requests.consumers import CheckClientConfig
 from skyrocket.protocol.requests.query import QuerySubscriptionByConsumer, QueryTopicConsumeByWho, QueryTopicsByConsumer
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve

@@ -15,7 +15,8 @@ from skyrocket.protocol.bodies.connections import ConsumerList
 from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import SystemBusy
-from skyrocket.protocol.requests.clients import GetConsumerListByGroup, HeartBeat, HeartBeatAnswer, UnregisterClient
+from skyrocket.protocol.requests.clients import HeartBeat, HeartBeatAnswer, UnregisterClient
+from skyrocket.protocol.requests.consumers import GetConsumerListByGroup
 from skyrocket.protocol.requests.server_to_client import NotifyConsumerIdsChanged
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.serving import Handlers, serve

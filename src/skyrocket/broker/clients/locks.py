@@ -3,7 +3,7 @@
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.protocol.bodies.locks import LockedQueues
 from skyrocket.protocol.bodies.locks import QueueLocks as NamedQueues
-from skyrocket.protocol.requests.locks import LockBatchMq, UnlockBatchMq
+from skyrocket.protocol.requests.consumers import LockBatchMq, UnlockBatchMq
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
 

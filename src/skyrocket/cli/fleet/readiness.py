@@ -10,7 +10,7 @@ import typer
 
 from skyrocket.protocol.bodies.route import CLUSTER_INFO
 from skyrocket.protocol.errors import RequestError
-from skyrocket.protocol.requests.route import GetBrokerClusterInfo
+from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError

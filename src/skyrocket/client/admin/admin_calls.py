@@ -14,7 +14,7 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.route import CLUSTER_INFO, ClusterInfo
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.header import Header, Request
-from skyrocket.protocol.requests.route import GetBrokerClusterInfo
+from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.exchange import Reply
 
 A = TypeVar("A", bound=Header)

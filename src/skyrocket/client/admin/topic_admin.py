@@ -16,8 +16,8 @@ from skyrocket.protocol.requests.admin_topics import (
     GetTopicStatsInfo,
     UpdateAndCreateTopic,
 )
+from skyrocket.protocol.requests.name_server import DeleteTopicInNamesrv, GetAllTopicList
 from skyrocket.protocol.requests.offsets import GetEarliestMsgStoreTime
-from skyrocket.protocol.requests.route import DeleteTopicInNamesrv, GetAllTopicList
 
 
 class TopicAdmin(AdminCalls):

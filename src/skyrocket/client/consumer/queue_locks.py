@@ -8,7 +8,7 @@ from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, QueueLocks
-from skyrocket.protocol.requests.locks import LockBatchMq, UnlockBatchMq
+from skyrocket.protocol.requests.consumers import LockBatchMq, UnlockBatchMq
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from skyrocket.client.core.instance import ClientInstance
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.connections import CONSUMER_LIST
-from skyrocket.protocol.requests.clients import GetConsumerListByGroup
+from skyrocket.protocol.requests.consumers import GetConsumerListByGroup
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)

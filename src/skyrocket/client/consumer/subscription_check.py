@@ -15,7 +15,7 @@ from skyrocket.client.core.instance import ClientInstance
 from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, ConsumerConnections
 from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
 from skyrocket.protocol.requests.admin_groups import GetConsumerConnectionList
-from skyrocket.protocol.requests.clients import CheckClientConfig
+from skyrocket.protocol.requests.consumers import CheckClientConfig
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)

@@ -1,8 +1,6 @@
 """Clients make themselves known to a broker."""
 
-from skyrocket.protocol.bodies.connections import CONSUMER_LIST
 from skyrocket.protocol.bodies.heartbeat import HEARTBEAT
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.java_order import FROM_SINGLE_FIELD
 from skyrocket.protocol.requests.header import EmptyAnswer, Header, Request, answer_with, request, wire
@@ -28,15 +26,3 @@ class UnregisterClient(Request[EmptyAnswer]):
     client_id: str = wire("clientID")
     producer_group: str | None = None
     consumer_group: str | None = None
-
-
-@request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, answer=EmptyAnswer, answer_body=CONSUMER_LIST)
-class GetConsumerListByGroup(Request[EmptyAnswer]):
-    """Who shares the queues with me?"""
-
-    consumer_group: str
-
-
-@request(RequestCode.CHECK_CLIENT_CONFIG, body=CLIENT_CONFIG_CHECK, optional_body=True)
-class CheckClientConfig(Request[Header]):
-    """Does the broker understand my filter?"""

@@ -1,9 +1,8 @@
 """Name server: where topics are."""
 
-from skyrocket.protocol.bodies.route import CLUSTER_INFO, TOPIC_ROUTE
-from skyrocket.protocol.bodies.topics import TOPIC_LIST
+from skyrocket.protocol.bodies.route import TOPIC_ROUTE
 from skyrocket.protocol.codes import RequestCode
-from skyrocket.protocol.requests.header import Header, Int, Request, answer, request, wire
+from skyrocket.protocol.requests.header import Header, Request, request, wire
 
 
 @request(RequestCode.GET_ROUTEINFO_BY_TOPIC, answer_body=TOPIC_ROUTE)
@@ -19,83 +18,3 @@ class GetRouteInfoByTopic(Request[Header]):
     def zone(self) -> str | None:
         """The zone to which the requester wants to be kept; None for all."""
         return ((self.zone_name or "").strip() or None) if self.zone_mode else None
-
-
-@request(RequestCode.GET_BROKER_CLUSTER_INFO, answer_body=CLUSTER_INFO)
-class GetBrokerClusterInfo(Request[Header]):
-    """All brokers."""
-
-
-@request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, answer_body=TOPIC_LIST)
-class GetAllTopicList(Request[Header]):
-    """All topics."""
-
-
-@request(RequestCode.GET_TOPICS_BY_CLUSTER, answer_body=TOPIC_LIST)
-class GetTopicsByCluster(Request[Header]):
-    """The topics of one cluster."""
-
-    cluster: str
-
-
-@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS, answer_body=TOPIC_LIST)
-class GetSystemTopicList(Request[Header]):
-    """Names of clusters and brokers, and a broker that knows the rest."""
-
-
-@request(RequestCode.GET_UNIT_TOPIC_LIST, answer_body=TOPIC_LIST)
-class GetUnitTopicList(Request[Header]):
-    """Topics of units."""
-
-
-@request(RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST, answer_body=TOPIC_LIST)
-class GetHasUnitSubTopicList(Request[Header]):
-    """Topics with subscriptions of units."""
-
-
-@request(RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, answer_body=TOPIC_LIST)
-class GetHasUnitSubUnunitTopicList(Request[Header]):
-    """Topics with subscriptions of units that are of no unit themselves."""
-
-
-@request(RequestCode.DELETE_TOPIC_IN_NAMESRV)
-class DeleteTopicInNamesrv(Request[Header]):
-    """Forget a topic, in one cluster or everywhere."""
-
-    topic: str
-    cluster_name: str | None = None
-
-
-@request(RequestCode.REGISTER_TOPIC_IN_NAMESRV, body=TOPIC_ROUTE)
-class RegisterTopicInNamesrv(Request[Header]):
-    """A new topic of a broker, ahead of its registration."""
-
-    topic: str
-
-
-@answer
-class WipeWritePermAnswer(Header):
-    """How many topics were touched."""
-
-    wipe_topic_count: Int
-
-
-@request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, answer=WipeWritePermAnswer)
-class WipeWritePerm(Request[WipeWritePermAnswer]):
-    """Send nothing more to a broker."""
-
-    broker_name: str
-
-
-@answer
-class AddWritePermAnswer(Header):
-    """How many topics were touched."""
-
-    add_topic_count: Int
-
-
-@request(RequestCode.ADD_WRITE_PERM_OF_BROKER, answer=AddWritePermAnswer)
-class AddWritePerm(Request[AddWritePermAnswer]):
-    """Send to a broker again."""
-
-    broker_name: str
