@@ -15,6 +15,7 @@ from skyrocket.broker.pop.feature import PopFeature
 from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.broker.query.feature import QueryFeature
 from skyrocket.broker.registration.feature import RegistrationFeature
+from skyrocket.broker.replication.feature import ReplicationFeature
 from skyrocket.broker.send.feature import SendFeature
 from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.broker.timer.feature import TimerFeature
@@ -29,6 +30,7 @@ FEATURES: Final[tuple[Callable[[Parts], Feature], ...]] = (
     DelayFeature,
     TimerFeature,
     TransactionsFeature,
+    ReplicationFeature,  # before send, whose answers wait for copies
     SendFeature,
     FlowFeature,  # after send, whose messages it judges at a turn's end, and before those who wait for a permission
     PullFeature,

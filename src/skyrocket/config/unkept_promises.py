@@ -39,18 +39,15 @@ def _rocksdb(value: str) -> bool:
     return "rocksdb" in value.lower()
 
 
-_ALONE: Final = "a broker has no replicas yet, so nothing would be copied"
+_NO_CONTROLLER: Final = "there is no fail-over by a controller yet"
+_NO_ACTING: Final = "no slave acts as master yet; slaves serve pulls with slaveReadEnable=true"
 
 _REFUSED: Final = (
-    _Promise("brokerRole", lambda value: value.strip().upper() in ("SYNC_MASTER", "SLAVE"), _ALONE),
-    _Promise("inSyncReplicas", _several, _ALONE),
-    _Promise("minInSyncReplicas", _several, _ALONE),
-    _Promise("allAckInSyncStateSet", _on, _ALONE),
-    _Promise("totalReplicas", _several, _ALONE),
-    _Promise("enableSlaveActingMaster", _on, _ALONE),
-    _Promise("enableControllerMode", _on, "there is no fail-over by a controller yet"),
+    _Promise("totalReplicas", _several, _NO_ACTING),
+    _Promise("enableSlaveActingMaster", _on, _NO_ACTING),
+    _Promise("enableControllerMode", _on, _NO_CONTROLLER),
     _Promise("enableDLegerCommitLog", _on, "the log of DLedger has another format and is not served"),
-    _Promise("duplicationEnable", _on, _ALONE),
+    _Promise("duplicationEnable", _on, "logs are copied by slaves alone (brokerRole=SLAVE)"),
     _Promise("storeType", _rocksdb, "queues are kept in files; `skyrocket convert` turns a RocksDB store into files"),
     _Promise(
         "configManagerVersion",

@@ -178,10 +178,11 @@ class RequestCode(IntEnum):
     AUTH_GET_ACL = 3009
     AUTH_LIST_ACL = 3010
     SWITCH_TIMER_ENGINE = 5001
-    # ours, for operators: no release of RocketMQ uses 30000 to 30999, and binary headers have 16 bits for a code
+    # ours: no release of RocketMQ uses 30000 to 30999, and binary headers have 16 bits for a code
     LIST_OPEN_TRANSACTIONS = 30001
     END_OPEN_TRANSACTION = 30002
     LIST_PENDING_TIMERS = 30003
+    COMPARE_LOG_TAIL = 30004
 
 
 class ResponseCode(IntEnum):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from skyrocket.clock import Clock
-from skyrocket.config.sections import FlushDiskType, StoreConfig
+from skyrocket.config.sections import BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.errors import StoreClosed, StoreError, StoreFailed
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement
@@ -64,6 +64,7 @@ class Intake:
         self._statistics = statistics
         self._config = config
         self._clock = clock
+        self._is_slave = config.broker_role is BrokerRole.SLAVE  # its log grows by its master's bytes alone
         self._reached = Durability.BUFFER if config.transient_pool else Durability.MEMORY
         self._wakes_flusher = config.flush_disk_type is FlushDiskType.SYNC_FLUSH or not config.flush_timed
         self._max_plain_body = self._plain_limit()
@@ -72,7 +73,7 @@ class Intake:
 
     def _plain_limit(self) -> int:
         """Messages up to this size go into the log as they are: they fit, and the store adds no properties."""
-        if self._config.multi_dispatch or self._config.append_record_crc:
+        if self._config.multi_dispatch or self._config.append_record_crc or self._is_slave:
             return -1
         return min(self._config.max_message_size, self._config.commit_log_file_size - _LARGEST_FRAME)
 
@@ -206,6 +207,8 @@ class Intake:
         """Why a message is not taken; None when it is."""
         if not self._gate.is_open:
             return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self._gate.reason)
+        if self._is_slave:
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, "messages are put to the master, this is a slave")
         if self._cleaner.disk_full:
             remark = f"the disk of {self._log.files.directory} is more than {self._config.disk_warning_percent} % full"
             return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, remark)

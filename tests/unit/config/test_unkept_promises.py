@@ -13,11 +13,6 @@ from skyrocket.testing.broker_host import configs
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("brokerRole", "SYNC_MASTER"),
-        ("brokerRole", "SLAVE"),
-        ("inSyncReplicas", "2"),
-        ("minInSyncReplicas", "3"),
-        ("allAckInSyncStateSet", "true"),
         ("totalReplicas", "3"),
         ("enableSlaveActingMaster", "true"),
         ("enableControllerMode", "true"),
@@ -36,7 +31,7 @@ def test_a_promise_that_is_not_kept_is_refused_by_its_name(key: str, value: str)
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("brokerRole", "ASYNC_MASTER"), ("inSyncReplicas", "1"), ("storeType", "default"), ("messageStorePlugIn", "")],
+    [("brokerRole", "SYNC_MASTER"), ("inSyncReplicas", "2"), ("storeType", "default"), ("messageStorePlugIn", "")],
 )
 def test_what_rocketmq_has_by_default_is_taken(key: str, value: str) -> None:
     refuse_unkept_promises({key: value})

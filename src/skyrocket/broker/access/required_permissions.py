@@ -290,6 +290,7 @@ _CLUSTER_READS: Final = frozenset(
         RequestCode.GET_TIMER_METRICS,
         RequestCode.LIST_OPEN_TRANSACTIONS,
         RequestCode.LIST_PENDING_TIMERS,
+        RequestCode.COMPARE_LOG_TAIL,
         RequestCode.VIEW_BROKER_STATS_DATA,
         RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON,
         RequestCode.GET_BROKER_CLUSTER_ACL_INFO,

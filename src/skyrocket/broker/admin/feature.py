@@ -7,9 +7,15 @@ from skyrocket.broker.admin.groups import GroupAdminProcessor
 from skyrocket.broker.admin.maintenance import MaintenanceProcessor
 from skyrocket.broker.admin.settings import SettingsProcessor
 from skyrocket.broker.admin.topics import TopicAdminProcessor
-from skyrocket.broker.core.feature import Feature, Follow, asked_when_needed
+from skyrocket.broker.core.feature import Copied, Feature, Follow, asked_when_needed
 from skyrocket.broker.core.parts import Parts
 from skyrocket.config.sections import StoreConfig
+from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
+from skyrocket.format.config_files.topics import Topics
+from skyrocket.protocol.bodies.groups import GROUP_TABLE
+from skyrocket.protocol.bodies.topics import TOPIC_TABLE
+from skyrocket.protocol.requests.admin_groups import GetAllSubscriptionGroupConfig
+from skyrocket.protocol.requests.admin_topics import GetAllTopicConfig
 from skyrocket.remoting.serving import Handlers
 from skyrocket.store.changeable_settings import CHANGEABLE
 
@@ -35,12 +41,29 @@ class AdminFeature(Feature):
             TopicAdminProcessor(parts.store, tables, save, parts.settings, parts.clock.now_ms()),
             GroupAdminProcessor(tables.groups, tables.offsets, save),
             SettingsProcessor(parts.settings),
-            MaintenanceProcessor(parts.store, is_master=parts.is_master),
+            MaintenanceProcessor(parts.store),
         )
 
     def handlers(self) -> Handlers:
         for processor in self._processors:
             yield from processor.handlers()
+
+    def copied(self) -> tuple[Copied, ...]:
+        return (
+            Copied(GetAllTopicConfig(), self._take_topics),
+            Copied(GetAllSubscriptionGroupConfig(), self._take_groups),
+        )
+
+    def _take_topics(self, body: bytes) -> None:
+        table = TOPIC_TABLE.decode(body)
+        if table.data_version != self._tables.topics.data_version:
+            self._tables.topics.replace(Topics(table.data_version, dict(table.topics)))
+
+    def _take_groups(self, body: bytes) -> None:
+        table = GROUP_TABLE.decode(body)
+        if table.data_version != self._tables.groups.data_version:
+            forbidden = {group: dict(topics) for group, topics in table.forbidden.items()}
+            self._tables.groups.replace(SubscriptionGroups(table.data_version, dict(table.groups), forbidden))
 
     def follows(self) -> tuple[Follow, ...]:
         return (

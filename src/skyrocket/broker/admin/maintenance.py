@@ -1,11 +1,10 @@
-"""What operators ask a broker to do to its files, and how its replication stands."""
+"""What operators ask a broker to do to its files, and what only brokers under a controller know."""
 
 import logging
 import mmap
 from typing import Final
 
 from skyrocket.broker.admin.cold_data_limits import ColdDataLimits
-from skyrocket.protocol.bodies.replication import HaClient, HaStatus
 from skyrocket.protocol.bodies.tables import QUEUE_CHECK_RUNS, QueueCheck
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -15,7 +14,6 @@ from skyrocket.protocol.requests.admin_broker import (
     CleanExpiredConsumeQueue,
     DeleteExpiredCommitLog,
     GetBrokerEpochCache,
-    GetBrokerHaStatus,
     GetColdDataFlowCtrInfo,
     RemoveColdDataFlowCtrConfig,
     ResetMasterFlushOffset,
@@ -34,9 +32,8 @@ _READ_MODES: Final = {0: mmap.MADV_NORMAL, 1: mmap.MADV_RANDOM}
 class MaintenanceProcessor:
     """Cleans, and tells the kernel how to read."""
 
-    def __init__(self, store: MessageStore, *, is_master: bool) -> None:
+    def __init__(self, store: MessageStore) -> None:
         self._store = store
-        self._is_master = is_master
         self._limits = ColdDataLimits()
 
     def handlers(self) -> Handlers:
@@ -48,7 +45,6 @@ class MaintenanceProcessor:
             serve(UpdateColdDataFlowCtrConfig, self.set_cold_limits),
             serve(RemoveColdDataFlowCtrConfig, self.remove_cold_limit),
             serve(GetColdDataFlowCtrInfo, self.show_cold_limits),
-            serve(GetBrokerHaStatus, self.replication_status),
             serve(GetBrokerEpochCache, self.epochs),
             serve(ResetMasterFlushOffset, self.reset_master_flush_offset),
             serve(CheckRocksDbCqWriteProgress, self.check_queues),
@@ -96,12 +92,7 @@ class MaintenanceProcessor:
         """The limits as JSON text."""
         return self._limits.text().encode()
 
-    # ── replication ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def replication_status(self, _: Peer, __: GetBrokerHaStatus, ___: Body) -> HaStatus:
-        """The status of a broker to which no slave is connected."""
-        end = self._store.commit_log.written_offset
-        return HaStatus(is_master=self._is_master, master_max_offset=end, client=HaClient())
+    # ── controllers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def epochs(self, _: Peer, __: GetBrokerEpochCache, ___: Body) -> None:
         """Only a controller gives epochs to a log."""

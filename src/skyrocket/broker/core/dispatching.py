@@ -7,6 +7,7 @@ With SYNC_FLUSH nobody reads what the disk does not have. Whoever put a message 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 
 from skyrocket.config.sections import FlushDiskType
 from skyrocket.errors import StoreError
@@ -23,6 +24,7 @@ class Dispatching:
         self._is_scheduled = False
         self._waits_for_disk = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._awaits_flush = False
+        self.on_growth: list[Callable[[], None]] = []  # told first, once a turn: the log has grown
         store.intake.after_put = self.request
 
     def request(self) -> None:
@@ -33,6 +35,8 @@ class Dispatching:
 
     def _dispatch(self) -> None:
         self._is_scheduled = False
+        for grown in self.on_growth:
+            grown()
         try:
             self._store.dispatch()
         except StoreError:

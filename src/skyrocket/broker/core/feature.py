@@ -24,6 +24,7 @@ from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.observability.exposition import Metric
 from skyrocket.observability.health import Check as Trouble
 from skyrocket.observability.http_endpoint import Page
+from skyrocket.protocol.requests.header import Request
 from skyrocket.remoting.router import Check
 from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers
@@ -34,6 +35,13 @@ class Follow(NamedTuple):
 
     apply: Callable[[], None]
     keys: tuple[str, ...]
+
+
+class Copied(NamedTuple):
+    """What a slave asks its master for, and what takes over the body of the answer; may raise DataError."""
+
+    request: Request[Any]
+    take: Callable[[bytes], None]
 
 
 def asked_when_needed() -> None:
@@ -57,6 +65,10 @@ class Feature:
 
     def tables(self) -> Iterable[SavedTable[Any]]:
         """What is saved for it."""
+        return ()
+
+    def copied(self) -> Iterable[Copied]:
+        """What a slave takes over from its master."""
         return ()
 
     def follows(self) -> Iterable[Follow]:

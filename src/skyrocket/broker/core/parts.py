@@ -19,6 +19,7 @@ from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.broker.core.slices import Slices
 from skyrocket.broker.rules.put_rules import PutRules, delays_of_levels
 from skyrocket.broker.rules.subscriptions import Subscriptions
+from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
 from skyrocket.broker.state.connected_producers import ConnectedProducers
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
@@ -35,7 +36,8 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import QueueLimit, TopicTable
 from skyrocket.clock import Clock, ServiceClock, SteadyClock, wall_clock
-from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
+from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
+from skyrocket.errors import ConfigError
 from skyrocket.fastjson import Dialect
 from skyrocket.format.config_files import subscription_groups
 from skyrocket.remoting.addresses import Address, AddressList
@@ -59,10 +61,12 @@ class Parts:
     config: BrokerConfig  # as it was at the start; `settings` knows it as it is now
     settings: LiveSettings
     identity: BrokerIdentity
+    broker_set: BrokerSet
     clock: ServiceClock
     peer_clock: Clock
     disk: Disk
     store: MessageStore
+    dispatching: Dispatching
     tables: Tables
     rules: PutRules
     subscriptions: Subscriptions
@@ -99,11 +103,11 @@ def build_parts(
     disk: Disk | None = None,
 ) -> Parts:
     """The parts of one broker; raises ConfigError."""
+    check_role(config, store_config)
     clock, disk, tls = clock or SteadyClock(), disk or Disk(), tls or TlsConfig()
     peer_clock = peer_clock or wall_clock(clock)  # clients say when they asked by the wall clock
     identity = _identity(config)
     store, tables = _store_and_tables(config, store_config, identity, clock, peer_clock, disk)
-    Dispatching(store)
     classes = RequestClasses(config)
     workers = Workers(config.query_threads, peer_clock)
     router = Router(peer_clock, class_of=classes.of, workers=workers)
@@ -113,10 +117,12 @@ def build_parts(
         config=config,
         settings=_live_settings(config, store_config, identity, store, clock),
         identity=identity,
+        broker_set=BrokerSet(str(Address(identity.address.host, _ha_port(config, store_config, identity)))),
         clock=clock,
         peer_clock=peer_clock,
         disk=disk,
         store=store,
+        dispatching=Dispatching(store),
         tables=tables,
         rules=rules,
         subscriptions=Subscriptions(
@@ -135,6 +141,19 @@ def build_parts(
     )
 
 
+def check_role(config: BrokerConfig, store_config: StoreConfig) -> None:
+    """Raises ConfigError when id and role of a broker do not fit."""
+    is_slave = store_config.broker_role is BrokerRole.SLAVE
+    if is_slave and config.broker_id == 0:
+        raise ConfigError("brokerRole=SLAVE needs a brokerId above 0: the broker with brokerId=0 is the master")
+    if config.broker_id and not is_slave:
+        # RocketMQ: makes it 0 without a word, and a second master appends to the set's queues.
+        role = store_config.broker_role.value
+        raise ConfigError(
+            f"brokerId={config.broker_id} with brokerRole={role}: a master has brokerId=0, a slave brokerRole=SLAVE"
+        )
+
+
 def _identity(config: BrokerConfig) -> BrokerIdentity:
     host = advertised_host(config.broker_ip, config.bind_address)
     return BrokerIdentity(
@@ -146,6 +165,13 @@ def _identity(config: BrokerConfig) -> BrokerIdentity:
         config.trace_on,
         resolved(host),
     )
+
+
+def _ha_port(config: BrokerConfig, store_config: StoreConfig, identity: BrokerIdentity) -> int:
+    """As RocketMQ: the one behind the broker's own. A broker that takes any free port takes any for its log, too."""
+    if store_config.ha_listen_port:
+        return store_config.ha_listen_port
+    return identity.address.port + 1 if config.listen_port else _free_port(config.bind_address)
 
 
 def _free_port(bind_address: str) -> int:

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Mapping
 
-from skyrocket.broker.core.feature import Feature
+from skyrocket.broker.core.feature import Copied, Feature
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.delay.delay_levels import DelayLevels
 from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
 from skyrocket.format.config_files import delay_offsets
+from skyrocket.format.config_files.delay_offsets import DelayOffsets
+from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic import SCHEDULE_TOPIC
+from skyrocket.protocol.bodies.offsets import DELAY_OFFSET_TABLE
 from skyrocket.protocol.bodies.offsets import DelayOffsetTable as CopiedDelayOffsets
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.offsets import GetAllDelayOffset
@@ -22,6 +25,7 @@ class DelayFeature(Feature):
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
+        self._delivers = parts.is_master  # a slave delivers nothing: its master does
         self.offsets = DelayOffsetTable(parts.config_file("delayOffset.json", delay_offsets), parts.clock)
         self.levels = DelayLevels(
             parts.store,
@@ -39,8 +43,19 @@ class DelayFeature(Feature):
         content = self.offsets.content()
         return CopiedDelayOffsets(content.offsets, content.data_version)
 
+    def copied(self) -> tuple[Copied, ...]:
+        return (Copied(GetAllDelayOffset(), self._take),)
+
+    def _take(self, body: bytes) -> None:
+        table = DELAY_OFFSET_TABLE.decode(body)
+        if table.offsets != self.offsets.content().offsets:
+            self.offsets.replace(DelayOffsets(table.data_version or DataVersion(), dict(table.offsets)))
+
     def services(self) -> tuple[Work, ...]:
-        return (self.levels.run, self.levels.run_saves)
+        return (self.levels.run, self.levels.run_saves) if self._delivers else ()
+
+    def tables(self) -> tuple[DelayOffsetTable, ...]:
+        return () if self._delivers else (self.offsets,)  # who delivers saves what is on disk alone
 
     def runtime_rows(self) -> Mapping[str, str]:
         """Of each delay level that was used: the next to deliver, and the end of its queue."""
@@ -50,7 +65,11 @@ class DelayFeature(Feature):
         }
 
     async def open(self) -> None:
-        self.levels.load()  # the store has recovered: offsets are compared with its queues
+        if self._delivers:
+            self.levels.load()  # the store has recovered: offsets are compared with its queues
+        else:
+            self.offsets.load()
 
     async def close(self) -> None:
-        await asyncio.to_thread(self.levels.save)
+        if self._delivers:
+            await asyncio.to_thread(self.levels.save)

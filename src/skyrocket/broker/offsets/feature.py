@@ -1,9 +1,10 @@
 """Offsets: how far groups have come, what operators do to that, and the saving of the broker's tables."""
 
-from skyrocket.broker.core.feature import Feature, Follow
+from skyrocket.broker.core.feature import Copied, Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.offsets.consumer_progress import OffsetProcessor
 from skyrocket.broker.offsets.reset import OffsetAdminProcessor
+from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable as CopiedOffsets
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.offsets import GetAllConsumerOffset
@@ -28,6 +29,13 @@ class OffsetsFeature(Feature):
         """All offsets, for a slave."""
         content = self._offsets.content()
         return CopiedOffsets(content.offsets, content.data_version, content.topics_of_group)
+
+    def copied(self) -> tuple[Copied, ...]:
+        return (Copied(GetAllConsumerOffset(), self._take),)
+
+    def _take(self, body: bytes) -> None:
+        table = CONSUMER_OFFSET_TABLE.decode(body)
+        self._offsets.take_over(table.offsets, table.data_version)
 
     def services(self) -> tuple[Work, ...]:
         return (self._parts.persistence.run,)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from skyrocket.broker.core.feature import Feature, Follow, asked_when_needed
+from skyrocket.broker.core.feature import Copied, Feature, Follow, asked_when_needed
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.pop.acks import AckProcessor
 from skyrocket.broker.pop.assignment import AssignmentProcessor
@@ -21,11 +21,13 @@ from skyrocket.broker.pop.routes import QueueRoutes
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import revive_topic
 from skyrocket.format.config_files import order_info, request_mode
+from skyrocket.format.config_files.request_mode import PULL, RequestMode, RequestModes
 from skyrocket.format.record import pack_host
 from skyrocket.model.topic_config import PERM_READ
 from skyrocket.observability.exposition import Kind, Metric
+from skyrocket.protocol.bodies.assignment import REQUEST_MODE_TABLE
 from skyrocket.protocol.command import Body
-from skyrocket.protocol.requests.pop import PopMessage, PopRollback
+from skyrocket.protocol.requests.pop import GetAllMessageRequestMode, PopMessage, PopRollback
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers, serve, serve_raw
@@ -96,6 +98,21 @@ class PopFeature(Feature):
     def services(self) -> tuple[Work, ...]:
         loops: tuple[Work, ...] = (self.polling.pops.run, self.polling.notifications.run, self.run_forgetting)
         return (*loops, self.revive.run) if self._parts.is_master else loops  # a slave revives nothing
+
+    def copied(self) -> tuple[Copied, ...]:
+        return (Copied(GetAllMessageRequestMode(), self._take_modes),)
+
+    def _take_modes(self, body: bytes) -> None:
+        told = REQUEST_MODE_TABLE.decode(body).modes
+        modes = {
+            topic: {
+                group: RequestMode(topic, group, mode.mode or PULL, mode.pop_share_queues)
+                for group, mode in groups.items()
+            }
+            for topic, groups in told.items()
+        }
+        if modes != self.modes.content().modes:
+            self.modes.replace(RequestModes(modes))
 
     def tables(self) -> Iterable[SavedTable[Any]]:
         return (self.modes, self.orders)

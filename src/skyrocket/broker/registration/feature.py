@@ -8,7 +8,6 @@ from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.registration.registration import Registration
 from skyrocket.observability.health import Check as Trouble
-from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.services import Work
 
 _FIRST_REGISTRATION_SECONDS: Final = 3.0
@@ -20,13 +19,12 @@ class RegistrationFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         self._settings = parts.settings
         self._name_servers = parts.config.name_servers
-        address = parts.identity.address
         self.registration = Registration(
             parts.client,
             parts.name_servers,
             parts.identity,
             parts.tables.topics,
-            ha_address=str(Address(address.host, address.port + 1)),
+            parts.broker_set,
             period_seconds=parts.config.register_period_ms / 1000,
         )
         self.registration.permission = parts.config.broker_permission

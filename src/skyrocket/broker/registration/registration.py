@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, TopicConfig
@@ -29,6 +30,7 @@ from skyrocket.remoting.errors import RemotingError
 _logger = logging.getLogger(__name__)
 
 _UNREGISTER_SECONDS: Final = 3.0
+_LOOKING_SECONDS: Final = 3.0  # between two registrations of a slave that does not know where its master is
 _MOST_SINGLE: Final = 100  # topics that are told one by one
 _REST_PER_WORK: Final = 10  # so much longer than it took to write a registration the next change waits
 _READ_WRITE: Final = PERM_READ | PERM_WRITE
@@ -43,8 +45,8 @@ class Registration:
         name_servers: Sequence[str],
         identity: BrokerIdentity,
         topics: TopicTable,
+        broker_set: BrokerSet,
         *,
-        ha_address: str,
         period_seconds: float = 30.0,
         timeout_seconds: float = 24.0,
     ) -> None:
@@ -52,7 +54,7 @@ class Registration:
         self._name_servers = tuple(dict.fromkeys(name_servers))
         self._identity = identity
         self._topics = topics
-        self._ha_address = ha_address
+        self._set = broker_set
         self.period_seconds = period_seconds
         self.permission = _READ_WRITE  # of the broker itself
         self._timeout_seconds = timeout_seconds
@@ -78,13 +80,16 @@ class Registration:
         """Register until cancelled; changes in between are told at once, many of them together."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self.period_seconds)
+                await asyncio.wait_for(self._wake.wait(), self._pause())
                 await asyncio.sleep(self._rests_until - asyncio.get_running_loop().time())
             changed = {} if self._all_changed or not self.tells_single_topics else self._changed
             self._wake.clear()
             self._changed, self._all_changed = {}, False
             if not 0 < len(changed) <= _MOST_SINGLE or not await self._tell(changed):
                 await self.register()
+
+    def _pause(self) -> float:
+        return min(self.period_seconds, _LOOKING_SECONDS) if self._set.is_looking else self.period_seconds
 
     async def register(self) -> int:
         """Tell all name servers of all topics; returns how many have heard it."""
@@ -132,7 +137,7 @@ class Registration:
             broker_name=identity.broker_name,
             broker_addr=str(identity.address),
             cluster_name=identity.cluster_name,
-            ha_server_addr=self._ha_address,
+            ha_server_addr=self._set.ha_address,
             broker_id=identity.broker_id,
             enable_acting_master=False,
             body_crc32=body_crc(body),
@@ -144,6 +149,7 @@ class Registration:
             _logger.warning("not registered name_server=%s reason=%s", name_server, error)
             return False
         self._topics.mark_ordered(ordered)
+        self._set.master_is(reply.header.master_addr, reply.header.ha_server_addr)
         return True
 
     async def unregister(self) -> None:

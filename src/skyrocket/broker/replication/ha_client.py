@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from skyrocket.broker.replication.slave_stream import MasterLeft, ReplicaLog, ReportRules, SlaveStream
@@ -29,12 +29,22 @@ class HaClient:
         *,
         rules: ReportRules | None = None,
         retry_seconds: float = 5.0,
+        when_flushed: Callable[[int, Callable[[bool], None]], None] | None = None,
+        may_follow: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
+        """`when_flushed` is that of the flusher, for a log that is acknowledged when the disk has it.
+
+        `may_follow` is asked before each connection; it gives the reason when the master must not be followed.
+        """
         self._log = log
         self._clock = clock
         self._master = master
         self._rules = rules or ReportRules()
         self._retry_seconds = retry_seconds
+        self._when_flushed = when_flushed
+        self._may_follow = may_follow
+        self._awaits_flush = False
+        self._wake = asyncio.Event()
         self.stream: SlaveStream | None = None  # while connected
         self._writer: asyncio.StreamWriter | None = None
         self.trouble: str | None = "not connected yet"
@@ -47,9 +57,20 @@ class HaClient:
                 self._say("the address of the master's HA port is not known")
             else:
                 await self._follow(address)
-            await asyncio.sleep(self._retry_seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._retry_seconds):
+                    await self._wake.wait()
+            self._wake.clear()
+
+    def look_again(self) -> None:
+        """The master may be another one now: do not wait until the pause is over."""
+        self._wake.set()
 
     async def _follow(self, address: Address) -> None:
+        reason = await self._may_follow() if self._may_follow is not None else None
+        if reason is not None:
+            self._say(reason)
+            return
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 reader, writer = await asyncio.open_connection(address.host, address.port, limit=_READ_BYTES)
@@ -82,14 +103,29 @@ class HaClient:
                         raise MasterLeft("the master closed the connection")
             now = self._clock.monotonic()
             report = (stream.receive(data, now) if data else b"") or stream.due(now)
+            self._await_flush()
             if report:
                 writer.write(report)
                 await writer.drain()
 
-    def flushed(self) -> None:
-        """The disk has more of the log now: report what may be acknowledged."""
-        if self.stream is not None and self._writer is not None:
+    def _await_flush(self) -> None:
+        """What the disk has is acknowledged at once; one wait at a time."""
+        if self._when_flushed is None or self._awaits_flush or self._log.safe_offset >= self._log.end_offset:
+            return
+        self._awaits_flush = True
+        loop = asyncio.get_running_loop()
+
+        def flushed(ok: bool) -> None:  # in the flusher's thread
+            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
+                loop.call_soon_threadsafe(self._flushed, ok)
+
+        self._when_flushed(self._log.end_offset, flushed)
+
+    def _flushed(self, ok: bool) -> None:
+        self._awaits_flush = False
+        if ok and self.stream is not None and self._writer is not None:
             self._writer.write(self.stream.progress(self._clock.monotonic()))
+            self._await_flush()
 
     def _say(self, trouble: str) -> None:
         if trouble != self.trouble:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from skyrocket.broker.replication.master_stream import LogBytes, MasterStream, ReplicaRefused, TransferRules
+from skyrocket.broker.replication.pace import Pace
 from skyrocket.broker.replication.replicas import Replicas
 from skyrocket.clock import Clock
 from skyrocket.protocol.errors import ProtocolError
@@ -85,6 +86,7 @@ class SlaveLink(asyncio.Protocol):
         self.stream = MasterStream(server.log, server.rules, server.clock.monotonic())
         self.address = Address("", 0)
         self._transport: asyncio.Transport | None = None
+        self.pace = Pace()
         self._is_paused = False
         self._timer: asyncio.TimerHandle | None = None
 

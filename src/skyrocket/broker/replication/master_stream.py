@@ -38,6 +38,7 @@ class TransferRules:
     batch_bytes: int = 32 << 10
     heartbeat_seconds: float = 5.0
     silence_seconds: float = 20.0
+    look_seconds: float = 5.0  # a log that grows without a word, from the transient pool, is looked at so often
     bytes_per_second: int = 0  # 0: as fast as the slave reads
     from_first_file: bool = False  # a slave without a log gets all of ours; RocketMQ's gets the newest file only
 
@@ -120,7 +121,7 @@ class MasterStream:
         """Seconds after which `send` should be asked again although nothing was appended or reported."""
         quiet = self._last_sent + self._rules.heartbeat_seconds
         silent = self.last_heard + self._rules.silence_seconds
-        pause = max(min(quiet, silent) - now, 0.0) + 0.001
+        pause = min(max(min(quiet, silent) - now, 0.0) + 0.001, self._rules.look_seconds)
         return min(pause, 0.1) if self._is_throttled() else pause
 
     def _is_throttled(self) -> bool:

@@ -3,9 +3,11 @@
 One wait covers a whole turn of the loop: senders wait for the end of the last record of their turn, not for their own.
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Final
+
+_FEWEST: Final = 2  # brokers that anybody waits for: the master and a slave
 
 
 @dataclass(slots=True)
@@ -25,7 +27,7 @@ class Replicas:
 
     def __init__(self) -> None:
         self._acknowledged: dict[Hashable, int] = {}
-        self._waits: deque[ReplicaWait] = deque()  # in the order of their offsets
+        self._waits: list[ReplicaWait] = []  # in the order of their offsets
 
     @property
     def connected(self) -> int:
@@ -55,14 +57,25 @@ class Replicas:
     def wait(self, end_offset: int, required: int, settled: Callable[[], None]) -> ReplicaWait:
         """Call back, at once or later, when so many machines have everything before an offset."""
         assert not self._waits or end_offset >= self._waits[-1].end_offset, "waits come in the order of the log"
+        if self.held_by(end_offset) >= required:
+            settled()
+            return ReplicaWait(end_offset, required, None)
         wait = ReplicaWait(end_offset, required, settled)
         self._waits.append(wait)
-        self._settle()
         return wait
 
     def _settle(self) -> None:
-        waits = self._waits
-        while waits and (waits[0].settled is None or self.held_by(waits[0].end_offset) >= waits[0].required):
-            settled = waits.popleft().settled
-            if settled is not None:
-                settled()
+        """Tell those who have what they wait for, the first first; some wait for more brokers than others."""
+        left: list[ReplicaWait] = []
+        settled: list[ReplicaWait] = []
+        for number, wait in enumerate(self._waits):
+            held_by = self.held_by(wait.end_offset)
+            if held_by < _FEWEST:  # nobody has this, so nobody has what comes after it
+                left += [later for later in self._waits[number:] if later.settled is not None]
+                break
+            if wait.settled is not None:
+                (settled if held_by >= wait.required else left).append(wait)
+        self._waits = left
+        for wait in settled:
+            if wait.settled is not None:
+                wait.settled()

@@ -46,10 +46,11 @@ class SlaveStream:
         self._rules = rules
         self._transfers = TransferReader()
         self.last_heard = now
-        self._last_report = now
+        self.last_report = now
         self._reported = -1
         self.master_offset = 0  # how far the master's bytes reached when it was last heard
         self.received_bytes = 0
+        self.received_from_master = False  # a transfer or heartbeat: the master has let this slave in
 
     def begin(self, now: float) -> bytes:
         """The first report: where the master shall start."""
@@ -63,6 +64,7 @@ class SlaveStream:
         return self.progress(now)
 
     def _take(self, offset: int, body: bytes) -> None:
+        self.received_from_master = True
         end = self._log.end_offset
         if end and offset != end:
             raise MasterLeft(f"the master sent bytes of offset {offset}, but this log ends at {end}")
@@ -80,17 +82,17 @@ class SlaveStream:
         """A report if it is time for one; raises MasterLeft when the master fell silent."""
         if now - self.last_heard > self._rules.silence_seconds:
             raise MasterLeft(f"the master said nothing for {self._rules.silence_seconds:g} s")
-        if now - self._last_report >= self._rules.report_seconds:
+        if now - self.last_report >= self._rules.report_seconds:
             return self._report(max(self._log.safe_offset, self._reported), now)
         return b""
 
     def next_look(self, now: float) -> float:
         """Seconds after which `due` should be asked."""
-        report = self._last_report + self._rules.report_seconds
+        report = self.last_report + self._rules.report_seconds
         silent = self.last_heard + self._rules.silence_seconds
         return max(min(report, silent) - now, 0.0) + 0.001
 
     def _report(self, offset: int, now: float) -> bytes:
-        self._last_report = now
+        self.last_report = now
         self._reported = offset
         return REPORT.pack(offset)

@@ -24,6 +24,8 @@ def put_refusal(status: PutStatus, max_message_size: int, store_root: str, troub
             return FlushSlaveTimeout()
         case PutStatus.SLAVE_NOT_AVAILABLE:
             return SlaveNotAvailable()
+        case PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH:
+            return SystemFailure("in-sync replicas not enough")
         case PutStatus.CREATE_MAPPED_FILE_FAILED:
             known = "" if trouble is None else f" {trouble}"
             return SystemFailure(f"create mapped file failed, server is busy or broken.{known}")

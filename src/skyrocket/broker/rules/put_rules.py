@@ -9,7 +9,7 @@ Plain messages never come here: `is_special` tells them apart by a look at the b
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from skyrocket.errors import ConfigError
@@ -34,6 +34,7 @@ from skyrocket.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.errors import MessageIllegal, SystemFailure
 from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.results import PutStatus
 
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,10}")
 _INT_MAX: Final = 2**31 - 1
@@ -150,10 +151,21 @@ class HalfKeeper(Protocol):
         """A half for this topic is about to be put; raises NoPermission."""
 
 
+class CopyKeeper(Protocol):
+    """Who copies the log to slaves and knows which of them have what."""
+
+    def is_short(self) -> bool:
+        """Whether so few brokers are in sync that no message that waits for them may be taken."""
+
+    def wait(self, end_offset: int, settled: Callable[[PutStatus], None]) -> None:
+        """Call back, at once or later, when enough brokers have the log before an offset, or that took too long."""
+
+
 class PutRules:
     """Applied to messages of clients and to those that consumers send back, never to what is delivered.
 
-    What waits for a time of its own, or for the end of its transaction, is kept by features, which say so here.
+    What waits for a time of its own, or for the end of its transaction, is kept by features, which say so here; and
+    so does the one that copies the log, where senders wait for copies.
     """
 
     def __init__(self, delays_ms: Sequence[int]) -> None:
@@ -161,6 +173,7 @@ class PutRules:
         self.checks_types = False  # RocketMQ: only its gRPC proxy does
         self.timers: TimerKeeper = _NoTimers()
         self.halves: HalfKeeper = _UncountedHalves()
+        self.copies: CopyKeeper | None = None  # None: nobody waits for slaves
 
     def minds_type(self, topic: TopicConfig) -> bool:
         """Whether the topic takes only messages of its type."""

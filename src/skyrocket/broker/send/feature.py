@@ -22,7 +22,7 @@ class SendFeature(Feature):
         self.duplicates = DuplicateWindow(parts.config.duplicate_window)
         self._store = parts.store
         self._identity = parts.identity
-        answers = SendAnswers(parts.store, parts.identity)
+        answers = SendAnswers(parts.store, parts.identity, parts.rules.copies)
         self._send = SendProcessor(
             parts.store, parts.tables, parts.identity, parts.clock, parts.rules, answers, self.duplicates
         )

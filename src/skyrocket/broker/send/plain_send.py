@@ -37,6 +37,7 @@ from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.queue_table import QueueKey
 from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE, QUEUE_OFFSET, Row, end_offset
+from skyrocket.store.results import PutStatus
 
 _logger = logging.getLogger(__name__)
 
@@ -219,6 +220,10 @@ class PlainSends:
             return
         rows, senders, postponed = self._rows, self._senders, self._postponed
         self._rows, self._senders, self._postponed = [], [], {}
+        if self._waits and self._answers.is_short_of_copies():
+            for later, _ in senders:
+                self._answers.refuse(later, PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH)
+            return
         try:
             if self._rows_of == self._topics.generation:
                 self._append(rows, senders, postponed)

@@ -221,6 +221,9 @@ class SendProcessor:
 
     def _put(self, kept: _Kept) -> None:
         """Store what is not plain, and answer."""
+        if kept.waits and self._answers.is_short_of_copies():
+            self._answers.refuse(kept.later, PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH)
+            return
         if kept.elements is not None:
             self._put_batch(kept, kept.elements)
             return

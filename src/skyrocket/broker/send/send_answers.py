@@ -1,10 +1,17 @@
-"""What producers hear: at once, or when their messages are safe (SYNC_FLUSH: on disk; one wait for all of a turn)."""
+"""What producers hear: at once, or when their messages are safe, with one wait for all of a turn.
+
+Safe means on disk (SYNC_FLUSH), on enough brokers of the set (SYNC_MASTER), or both. What took too long is stored all
+the same: the answer has all fields, and its code says what is missing. RocketMQ: of two misses the slaves' is told.
+"""
 
 import asyncio
 import contextlib
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_refusals import put_refusal
+from skyrocket.broker.rules.put_rules import CopyKeeper
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.config.sections import FlushDiskType
 from skyrocket.protocol.codes import ResponseCode
@@ -13,6 +20,12 @@ from skyrocket.protocol.requests.messaging import SendMessageAnswer
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
+
+_CODES: Final = {
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
 
 
 class Stored(NamedTuple):
@@ -30,9 +43,11 @@ class Stored(NamedTuple):
 class SendAnswers:
     """Answers to the sends of one broker."""
 
-    def __init__(self, store: MessageStore, identity: BrokerIdentity) -> None:
+    def __init__(self, store: MessageStore, identity: BrokerIdentity, copies: CopyKeeper | None = None) -> None:
         self._store = store
-        self.wait = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH  # unless a message says WAIT=false
+        self._copies = copies
+        self._awaits_disk = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self.wait = self._awaits_disk or copies is not None  # unless a message says WAIT=false
         self._waiting: list[Stored] = []  # of this turn: in the log, to be confirmed when safe
         self._waiting_end = 0  # where the last of them ends in the log
         host = identity.store_host
@@ -80,14 +95,30 @@ class SendAnswers:
         error.ext_fields = self.refusal_fields
         later.refuse(error)
 
+    def is_short_of_copies(self) -> bool:
+        """Whether what must wait for slaves may not even be stored, since too few of them are in sync."""
+        return self._copies is not None and self._copies.is_short()
+
     def confirm_when_durable(self, waiting: list[Stored], end_offset: int) -> None:
-        """Answer when everything before an offset is on disk, cannot be, or has taken too long."""
+        """Answer when everything before an offset is safe, cannot be, or has taken too long."""
+        settle = partial(self._settle, waiting)
+        if self._copies is None:
+            self._await_disk(end_offset, settle)
+        elif not self._awaits_disk:
+            self._copies.wait(end_offset, settle)
+        else:
+            both = _Both(settle)
+            self._await_disk(end_offset, both.disk_settled)
+            self._copies.wait(end_offset, both.copies_settled)
+
+    def _await_disk(self, end_offset: int, settle: Callable[[PutStatus], None]) -> None:
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._store.config.sync_flush_timeout_ms / 1000, self._too_late, waiting)
+        timeout_seconds = self._store.config.sync_flush_timeout_ms / 1000
+        timer = loop.call_later(timeout_seconds, settle, PutStatus.FLUSH_DISK_TIMEOUT)
 
         def settled(ok: bool) -> None:
             timer.cancel()
-            self._settled(waiting, ok)
+            settle(PutStatus.PUT_OK if ok else PutStatus.SERVICE_NOT_AVAILABLE)
 
         def flushed(ok: bool) -> None:  # in the flusher's thread
             with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
@@ -95,21 +126,17 @@ class SendAnswers:
 
         self._store.flusher.when_flushed(end_offset, flushed)
 
-    def _settled(self, waiting: list[Stored], ok: bool) -> None:
+    def _settle(self, waiting: list[Stored], status: PutStatus) -> None:
+        code = _CODES.get(status)
         for each in waiting:
             if not each.later.is_open:
                 continue
-            if ok:
+            if status is PutStatus.PUT_OK:
                 self._confirm(each)
+            elif code is not None:
+                each.later.fill(each.later.request.answer(code, None, self._fields(each)))
             else:
-                self.refuse(each.later, PutStatus.SERVICE_NOT_AVAILABLE)
-
-    def _too_late(self, waiting: list[Stored]) -> None:
-        for each in waiting:
-            if each.later.is_open:
-                # RocketMQ: stored, so the answer has all fields; only its code is another.
-                request = each.later.request
-                each.later.fill(request.answer(ResponseCode.FLUSH_DISK_TIMEOUT, None, self._fields(each)))
+                self.refuse(each.later, status)
 
     def _fields(self, stored: Stored) -> dict[str, str]:
         return SendMessageAnswer(
@@ -122,3 +149,27 @@ class SendAnswers:
             recall_handle=stored.recall_handle or None,
             batch_unique_id=stored.unique_key if stored.is_batch else None,
         ).to_fields()
+
+
+class _Both:
+    """Waits for disk and copies; a second word of one of them counts for nothing."""
+
+    def __init__(self, settle: Callable[[PutStatus], None]) -> None:
+        self._settle = settle
+        self._disk: PutStatus | None = None
+        self._copies: PutStatus | None = None
+
+    def disk_settled(self, status: PutStatus) -> None:
+        self._disk = self._disk or status
+        if self._disk is PutStatus.SERVICE_NOT_AVAILABLE:
+            self._settle(self._disk)  # the disk has failed: nobody knows what it has, whatever the slaves say
+        else:
+            self._look()
+
+    def copies_settled(self, status: PutStatus) -> None:
+        self._copies = self._copies or status
+        self._look()
+
+    def _look(self) -> None:
+        if self._disk is not None and self._copies is not None:
+            self._settle(self._disk if self._copies is PutStatus.PUT_OK else self._copies)

@@ -15,6 +15,7 @@ from skyrocket.format.config_files.consumer_offsets import (
     split_offset_key,
     topics_by_group,
 )
+from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.errors import InvalidParameter
 from skyrocket.store.config_file import ConfigFile
 
@@ -191,6 +192,16 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
             if queues is not None:
                 self._add(offset_key(topic, target)).update(queues)
                 self.dirty = True
+
+    def take_over(self, offsets: Mapping[str, Mapping[int, int]], version: DataVersion | None) -> None:
+        """What a slave's master has; what only this table has stays."""
+        for key, queues in offsets.items():
+            known = self._offsets.get(key)
+            if known != queues:
+                (self._add(key) if known is None else known).update(queues)
+                self.dirty = True
+        if version is not None:
+            self.data_version = version
 
     def remove_topic(self, topic: str) -> None:
         """Forget the offsets of all groups of a topic."""

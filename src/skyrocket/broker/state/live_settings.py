@@ -41,13 +41,12 @@ _FIXED: Final = {
     "brokerName": "offsets, routes and receipts carry it",
     "brokerClusterName": "topics of the system carry it",
     "brokerId": "it says who is master",
+    "brokerRole": "a master cannot become a slave while it serves, nor a slave a master",
 }
 _SECTIONS: Final = [BrokerConfig, StoreConfig]
 # The same on every broker, since we have no such settings; mqadmin 4.9 exportConfigs fails without these keys.
 _FACTS: Final = {
-    "brokerRole": "ASYNC_MASTER",
     "filterServerNums": "0",
-    "slaveReadEnable": "false",
     "useTLS": "false",
 }
 _MARK: Final = "# Changed while the broker ran; these lines count more than those above."

@@ -2,7 +2,15 @@
 
 from skyrocket.config.sections.broker import BrokerConfig, MetricsExporter
 from skyrocket.config.sections.name_server import NameServerConfig
-from skyrocket.config.sections.store import FlushDiskType, StoreConfig
+from skyrocket.config.sections.store import BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.config.sections.tls import TlsConfig
 
-__all__ = ["BrokerConfig", "FlushDiskType", "MetricsExporter", "NameServerConfig", "StoreConfig", "TlsConfig"]
+__all__ = [
+    "BrokerConfig",
+    "BrokerRole",
+    "FlushDiskType",
+    "MetricsExporter",
+    "NameServerConfig",
+    "StoreConfig",
+    "TlsConfig",
+]

@@ -16,6 +16,14 @@ class FlushDiskType(Enum):
     SYNC_FLUSH = "SYNC_FLUSH"
 
 
+class BrokerRole(Enum):
+    """What a broker is in its set: the one that takes messages, or one that copies its log."""
+
+    ASYNC_MASTER = "ASYNC_MASTER"
+    SYNC_MASTER = "SYNC_MASTER"
+    SLAVE = "SLAVE"
+
+
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
     """Everything that the store can be told; defaults are those of RocketMQ 5.4.0."""
@@ -262,6 +270,67 @@ class StoreConfig:
         100, key="deleteConsumeQueueFilesInterval", min=0, help="pause between two deletions of queue files"
     )
     delete_batch: int = setting(10, key="deleteFileBatchMax", min=1, help="commit-log files deleted in one run at most")
+
+    # replication
+    broker_role: BrokerRole = setting(
+        BrokerRole.ASYNC_MASTER,
+        key="brokerRole",
+        help="SYNC_MASTER answers a put after a slave has it; SLAVE copies its master's log and takes no messages",
+    )
+    ha_listen_port: int = setting(
+        0, key="haListenPort", min=0, max=65535, help="port at which slaves get the log; 0: listenPort + 1"
+    )
+    ha_networks: str = setting(
+        "",
+        ours=True,
+        key="haNetworks",
+        help="networks whose hosts may copy the log, as 10.0.0.0/8,192.168.7.4; "
+        "empty: this machine, and what the name servers know as members of the set",
+    )
+    ha_master_address: str = setting(
+        "", key="haMasterAddress", help="a slave copies from here, as host:10912; empty: what its name servers say"
+    )
+    ha_batch_bytes: int = setting(
+        32 << 10, key="haTransferBatchSize", min=1024, max=1 << 20, help="log bytes in one transfer to a slave"
+    )
+    ha_heartbeat_ms: int = setting(
+        5000, key="haSendHeartbeatInterval", min=1, help="master and slave say at least this often that they are there"
+    )
+    ha_silence_ms: int = setting(
+        20_000, key="haHousekeepingInterval", min=1, help="a slave or master that is silent for so long is let go"
+    )
+    ha_flow_control: bool = setting(False, key="haFlowControlEnable", help="limit what is sent to a slave")
+    ha_bytes_per_second: int = setting(
+        100 * MIB, key="maxHaTransferByteInSecond", min=1024, help="to so many bytes in a second"
+    )
+    ha_max_gap_bytes: int = setting(
+        256 * MIB, key="haMaxGapNotInSync", min=1, help="a slave that lacks less than this is in sync"
+    )
+    slave_timeout_ms: int = setting(
+        3000, key="slaveTimeout", min=1, help="longest wait of a put for slaves (FLUSH_SLAVE_TIMEOUT after it)"
+    )
+    in_sync_replicas: int = setting(
+        0,
+        key="inSyncReplicas",
+        min=0,
+        max=64,
+        help="brokers, the SYNC_MASTER among them, that must have a message; 0: a slave must, and where none is the "
+        "answer is SLAVE_NOT_AVAILABLE; 1, the default of RocketMQ 5: the master alone",
+    )
+    min_in_sync_replicas: int = setting(
+        1, key="minInSyncReplicas", min=1, max=64, help="with fewer brokers in sync a SYNC_MASTER takes no messages"
+    )
+    auto_in_sync_replicas: bool = setting(
+        False,
+        key="enableAutoInSyncReplicas",
+        help="wait for no more brokers than are in sync, as long as these are minInSyncReplicas",
+    )
+    all_ack_in_sync: bool = setting(
+        False, key="allAckInSyncStateSet", help="all brokers that are in sync must have a message"
+    )
+    offset_check_in_slave: bool = setting(
+        False, key="offsetCheckInSlave", help="a slave corrects offsets that it does not have, as a master does"
+    )
 
     # signals
     page_cache_busy_ms: int = setting(

@@ -20,6 +20,7 @@ FAMILIES: Final = (
     "pop",
     "pulling",
     "query",
+    "replication",
     "route",
     "server_to_client",
     "transaction",

@@ -1,0 +1,114 @@
+"""The master's side: the HA port, who may use it, and what its slaves have."""
+
+import logging
+from collections.abc import Iterator
+
+from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.replication.copy_waits import CopyWaits
+from skyrocket.broker.replication.ha_server import HaServer, SlaveLink
+from skyrocket.broker.replication.joining import LogTail, check_tail
+from skyrocket.broker.replication.logs import MasterLog
+from skyrocket.broker.replication.master_stream import ReplicaRefused, TransferRules
+from skyrocket.broker.replication.members import Members
+from skyrocket.broker.replication.replicas import Replicas
+from skyrocket.config.sections import BrokerRole, StoreConfig
+from skyrocket.errors import ConfigError
+from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
+from skyrocket.protocol.bodies.replication import HaConnection, HaStatus
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.errors import SystemFailure
+from skyrocket.protocol.requests.replication import CompareLogTail
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.serving import Handlers, serve
+
+_logger = logging.getLogger(__name__)
+
+_POOL_LOOK_SECONDS = 0.1
+
+
+class Master:
+    """Offers its log; a SYNC_MASTER lets senders wait for those who have it."""
+
+    def __init__(self, parts: Parts) -> None:
+        config = parts.store.config
+        self._log = MasterLog(parts.store)
+        self._commit_log = parts.store.commit_log
+        self._must_listen = config.broker_role is BrokerRole.SYNC_MASTER or config.ha_listen_port > 0
+        self._bind_address = parts.config.bind_address
+        self._set = parts.broker_set
+        self._gap = config.ha_max_gap_bytes
+        self.replicas = Replicas()
+        self.members = Members(parts.client, parts.name_servers, parts.identity, config.ha_networks)
+        self.server = HaServer(self._log, self.replicas, parts.peer_clock, self.members.refusal, transfer_rules(config))
+        self.is_listening = False
+        if config.broker_role is BrokerRole.SYNC_MASTER:
+            parts.rules.copies = CopyWaits(self.replicas, self._commit_log, config)
+        parts.dispatching.on_growth.append(self.server.appended)
+
+    def handlers(self) -> Handlers:
+        return (serve(CompareLogTail, self.compare),)
+
+    def compare(self, _: Peer, header: CompareLogTail, __: Body) -> None:
+        """Whether a slave's log is a first part of this one; raises SystemFailure."""
+        try:
+            check_tail(self._log, LogTail(header.end_offset, header.size, header.crc))
+        except ReplicaRefused as error:
+            raise SystemFailure(str(error)) from None
+
+    async def listen(self) -> None:
+        """Open the HA port; where nobody asked for one, a port that is taken is only told. Raises ConfigError."""
+        port = Address.parse(self._set.ha_address).port
+        try:
+            await self.server.listen(self._bind_address, port)
+        except OSError as error:
+            problem = f"cannot listen for slaves on {self._bind_address}, port {port}: {error.strerror}"
+            if self._must_listen:
+                raise ConfigError(f"{problem}. Choose another with haListenPort") from error
+            _logger.warning("%s. No slave can copy from this broker; choose another with haListenPort", problem)
+        else:
+            self.is_listening = True
+
+    @property
+    def slaves(self) -> Iterator[SlaveLink]:
+        return self.server.slaves()
+
+    def lag_bytes(self, slave: SlaveLink) -> int:
+        """What a slave lacks."""
+        return max(self._commit_log.written_offset - max(slave.stream.acknowledged_offset, 0), 0)
+
+    def is_in_sync(self, slave: SlaveLink) -> bool:
+        return self.lag_bytes(slave) < self._gap
+
+    def status(self) -> HaStatus:
+        """As GET_BROKER_HA_STATUS shows it."""
+        connections = tuple(
+            HaConnection(
+                address=str(slave.address),
+                slave_ack_offset=slave.stream.acknowledged_offset,
+                lag_bytes=self.lag_bytes(slave),
+                in_sync=self.is_in_sync(slave),
+                transferred_bytes_per_second=slave.pace.per_second,
+                transfer_from=slave.stream.next_offset,
+            )
+            for slave in self.slaves
+        )
+        return HaStatus(
+            is_master=True,
+            master_max_offset=self._commit_log.written_offset,
+            in_sync_slaves=sum(each.in_sync for each in connections),
+            connections=connections,
+            client=HaClientStatus(),
+        )
+
+
+def transfer_rules(config: StoreConfig) -> TransferRules:
+    """What the settings say about shipping; a slave without a log gets all that is there."""
+    return TransferRules(
+        batch_bytes=config.ha_batch_bytes,
+        heartbeat_seconds=config.ha_heartbeat_ms / 1000,
+        silence_seconds=config.ha_silence_ms / 1000,
+        look_seconds=_POOL_LOOK_SECONDS if config.transient_pool else config.ha_heartbeat_ms / 1000,
+        bytes_per_second=config.ha_bytes_per_second if config.ha_flow_control else 0,
+        from_first_file=True,
+    )

@@ -1,0 +1,144 @@
+"""The slave's side: follows its master's log, takes over its tables, and takes no messages of its own."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from skyrocket.broker.core.feature import Copied
+from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.replication.ha_client import HaClient
+from skyrocket.broker.replication.joining import tail_of
+from skyrocket.broker.replication.logs import SlaveLog
+from skyrocket.broker.replication.metadata_sync import MetadataSync
+from skyrocket.broker.replication.pace import Pace
+from skyrocket.broker.replication.slave_stream import ReportRules
+from skyrocket.config.sections import FlushDiskType
+from skyrocket.errors import ConfigError
+from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
+from skyrocket.protocol.bodies.replication import HaStatus
+from skyrocket.protocol.codes import RequestCode, ResponseCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import RequestError, SystemBusy
+from skyrocket.protocol.requests.replication import CompareLogTail
+from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.admission import REJECTED
+from skyrocket.remoting.answers import Outcome
+from skyrocket.remoting.errors import RemotingError
+from skyrocket.remoting.peer import Peer
+
+_PUTS: Final = frozenset(
+    {
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.SEND_REPLY_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE_V2,
+    }
+)
+_PULLS: Final = frozenset({RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE})
+
+
+class Slave:
+    """Copies; `copied` is what all features want of the master's tables."""
+
+    def __init__(self, parts: Parts, copied: Callable[[], Iterable[Copied]]) -> None:
+        store, config = parts.store, parts.store.config
+        self._router = parts.router
+        self._remoting = parts.client
+        self._set = parts.broker_set
+        self._commit_log = store.commit_log
+        self._clock = parts.peer_clock
+        self._serves_pulls = parts.config.slave_read
+        self._told_address = _parsed(config.ha_master_address)
+        self.pace = Pace()
+        self.has_followed = False  # since the start
+        self.sync = MetadataSync(parts.client, parts.broker_set, copied, parts.peer_clock)
+        self.client = HaClient(
+            SlaveLog(store),
+            parts.peer_clock,
+            self._master,
+            rules=ReportRules(config.ha_heartbeat_ms / 1000, config.ha_silence_ms / 1000),
+            when_flushed=store.flusher.when_flushed if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None,
+            may_follow=self._may_follow,
+        )
+        self.sync.on_first = self.client.look_again
+        parts.broker_set.on_master(self.client.look_again)
+
+    def _master(self) -> Address | None:
+        """Where the log is copied from, once the master's topics are here."""
+        if self._told_address is not None and self._set.master_address is None:
+            return self._told_address
+        if self.sync.synced_at is None or self._set.master_ha_address is None:
+            return None
+        return self._told_address or Address.parse(self._set.master_ha_address)
+
+    async def _may_follow(self) -> str | None:
+        """Why the master must not be followed: a log that went another way than ours is never continued."""
+        end, master = self._commit_log.written_offset, self._set.master_address
+        if not end or master is None:
+            return None
+        tail = tail_of(self._commit_log, self._commit_log.min_offset, end)
+        request = CompareLogTail(end_offset=tail.end_offset, size=tail.size, crc=tail.crc)
+        try:
+            await self._remoting.call(master, request)
+        except RequestError as error:
+            is_rocketmq = error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED  # it compares nothing
+            return None if is_rocketmq else str(error)
+        except RemotingError as error:
+            return f"the master {master} does not answer: {error}"
+        return None
+
+    def look(self) -> None:
+        """Once a second: how fast it goes, and whether the name servers must be asked for the master soon."""
+        stream = self.client.stream
+        self.pace.look(stream.received_bytes if stream is not None else 0)
+        self._set.is_looking = stream is None
+        if stream is not None and stream.received_from_master:
+            self.has_followed = True
+
+    # ── what is refused ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def refuse_puts(self) -> None:
+        """Stand in for the handlers of what a slave does not do; RocketMQ: pulls too, without slaveReadEnable."""
+        refused = _PUTS if self._serves_pulls else _PUTS | _PULLS
+        for route in self._router.routes():
+            if route.code in refused:
+                route.handler = _refuse
+
+    # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def lag_bytes(self) -> int:
+        """What the master had when it was last heard, and this log does not; 0 while nothing is heard."""
+        stream = self.client.stream
+        return max(stream.master_offset - self._commit_log.written_offset, 0) if stream is not None else 0
+
+    def trouble(self) -> str | None:
+        """Why this slave is not ready: it has not reached its master since it was started."""
+        return None if self.has_followed else self.client.trouble or self.sync.trouble
+
+    def status(self, now_ms: int) -> HaStatus:
+        """As GET_BROKER_HA_STATUS shows it."""
+        stream, now = self.client.stream, self._clock.monotonic()
+        client = HaClientStatus(
+            master_address=self._set.master_ha_address,
+            transferred_bytes_per_second=self.pace.per_second,
+            max_offset=self._commit_log.written_offset,
+            last_read_timestamp=now_ms - int((now - stream.last_heard) * 1000) if stream is not None else 0,
+            last_write_timestamp=now_ms - int((now - stream.last_report) * 1000) if stream is not None else 0,
+            is_activated=stream is not None,
+        )
+        return HaStatus(is_master=False, master_max_offset=stream.master_offset if stream else 0, client=client)
+
+
+def _refuse(_: Peer, __: RemotingCommand) -> Outcome:
+    raise SystemBusy(REJECTED)
+
+
+def _parsed(address: str) -> Address | None:
+    if not address.strip():
+        return None
+    try:
+        return Address.parse(address)
+    except ValueError as error:
+        raise ConfigError(f"haMasterAddress: {error}") from error
