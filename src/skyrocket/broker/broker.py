@@ -153,6 +153,8 @@ class Broker:
 
     async def break_off(self) -> None:
         """Serve nobody any more, as a killed process; what was in hand is not answered. `stop` must follow."""
+        for feature in self.parts.features:
+            feature.break_off()
         await self.parts.server.stop(drain_seconds=0.0)
 
     async def failed(self) -> NoReturn:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from skyrocket.broker.broker import Broker
+from skyrocket.broker.replication.feature import ReplicationFeature
 from skyrocket.config.sections import NameServerConfig
 from skyrocket.errors import SkyrocketError
 from skyrocket.format.config_files import kv_config
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from skyrocket.client.core.settings import ClientSettings
 
 _ROUTE_SECONDS: Final = 5.0
+_FOLLOW_SECONDS: Final = 30.0
 _PAGE: Final = 1000
+_REPLICATED: Final = {"brokerRole": "SYNC_MASTER", "slaveReadEnable": "true"}
 COMMIT_SECONDS: Final = 0.05  # of consumers that the cluster makes: tests see at once what was consumed
 
 T = TypeVar("T")
@@ -56,16 +59,20 @@ class AsyncLocalCluster:
         self,
         *,
         brokers: int = 1,
+        replicas: int = 1,
         settings: Mapping[str, object] | None = None,
         reaction_seconds: float = REACTION_SECONDS,
     ) -> None:
-        if brokers < 1:
-            raise ValueError(f"a cluster has at least one broker, not {brokers}")
-        self._broker, self._store = configs(settings or {})
+        """`replicas` counts each master: with 2 it has one slave, which has a message before its sender hears of it."""
+        if brokers < 1 or replicas < 1:
+            raise ValueError(f"a cluster has at least one broker, and it is one replica; not {brokers} and {replicas}")
+        self._broker, self._store = configs({**(_REPLICATED if replicas > 1 else {}), **(settings or {})})
+        self._replicas = replicas
         self._names = [f"broker-{_letters(number)}" for number in range(brokers)]
         self.clock = MovableClock()
-        self._travel = TimeTravel(self.clock, self._running, reaction_seconds)
-        self._hosts: dict[str, BrokerHost] = {}
+        self._travel = TimeTravel(self.clock, self._masters, reaction_seconds)
+        self._hosts: dict[str, BrokerHost] = {}  # masters
+        self._slaves: dict[str, list[BrokerHost]] = {}
         self._name_server: NameServer | None = None
         self._stack = AsyncExitStack()
         self._moving = asyncio.Lock()
@@ -102,12 +109,28 @@ class AsyncLocalCluster:
         self._stack.push_async_callback(server.stop)
         self.name_server_address = str(await server.start())
         for name in self._names:
-            host = self._hosts[name] = BrokerHost(
-                name, self.directory / name, self.name_server_address, self._broker, self._store, self.clock
-            )
-            self._stack.push_async_callback(host.stop)
-            await host.start()
+            self._hosts[name] = await self._start_host(name, 0)
+            self._slaves[name] = [await self._start_host(name, number) for number in range(1, self._replicas)]
         await self._until(lambda: set(server.table.brokers) >= set(self._names), "a broker did not register")
+        for name in self._names:
+            await self._followed(name)
+
+    async def _start_host(self, name: str, broker_id: int) -> BrokerHost:
+        directory = self.directory / (f"{name}-s{broker_id}" if broker_id else name)
+        host = BrokerHost(
+            name, directory, self.name_server_address, self._broker, self._store, self.clock, broker_id=broker_id
+        )
+        self._stack.push_async_callback(host.stop)
+        await host.start()
+        return host
+
+    async def _followed(self, name: str) -> None:
+        """Wait until the slaves of a master copy from it."""
+        running = sum(host.is_running for host in self._slaves[name])
+        side = self._hosts[name].broker.feature(ReplicationFeature).master
+        assert side is not None
+        seconds = _FOLLOW_SECONDS
+        await self._until(lambda: side.replicas.connected >= running, f"a slave of {name} did not follow", seconds)
 
     async def stop(self) -> None:
         """Stop all and remove the directory; may be called again."""
@@ -177,6 +200,7 @@ class AsyncLocalCluster:
         for broker in self._running():
             broker.tables.topics.update(TopicConfig(topic, queues, queues, ordered=ordered, attributes=signed))
         await self._routed(topic)
+        await self._told_slaves()
 
     async def create_group(self, group: str, *, retries: int = 16, orderly: bool = False) -> None:
         """On every broker that runs, with its retry topic, so that consumers find both at once.
@@ -188,6 +212,7 @@ class AsyncLocalCluster:
             broker.tables.groups.update(SubscriptionGroup(group, retry_max_times=retries, consumes_orderly=orderly))
             broker.tables.topics.ensure(RETRY_PREFIX + group, 1)
         await self._routed(RETRY_PREFIX + group)
+        await self._told_slaves()
 
     async def unique_topic(self, stem: str = "topic", *, queues: int = 4) -> str:
         """Create a topic that no other test of this cluster uses; its name."""
@@ -237,11 +262,22 @@ class AsyncLocalCluster:
         """As `kill -9`: connections break, and what was only in memory is lost."""
         await self._host(name).kill()
 
+    async def kill_master(self, name: str | None = None) -> None:
+        """The same of a broker that has a slave: consumers go on there as soon as they see that the master is gone."""
+        host = self._host(name)
+        if not any(slave.is_running for slave in self._slaves[host.name]):
+            raise ValueError(f"broker {host.name} has no slave: make the cluster with replicas=2")
+        await host.kill()
+        members = self._serving().table.brokers
+        await self._until(lambda: 0 not in members[host.name].addresses, "the master is still known")
+
     async def start_broker(self, name: str | None = None) -> None:
         """Start a broker again, on the same port and store."""
-        await self._host(name).start()
+        host = self._host(name)
+        await host.start()
         known = self._serving().table.brokers
-        await self._until(lambda: self._host(name).name in known, "the broker did not register")
+        await self._until(lambda: host.name in known and 0 in known[host.name].addresses, "the broker did not register")
+        await self._followed(host.name)
 
     async def restart_broker(self, name: str | None = None) -> None:
         """Stop in order and start again."""
@@ -276,9 +312,24 @@ class AsyncLocalCluster:
             raise ValueError(f"there is no broker {chosen!r}; this cluster has {', '.join(self._names)}")
         return self._hosts[chosen]
 
-    def _running(self) -> list[Broker]:
+    def _masters(self) -> list[Broker]:
         self._serving()
         return [host.broker for host in self._hosts.values() if host.is_running]
+
+    def _running(self) -> list[Broker]:
+        """One broker of each name: the master, or the slave that stands in for it."""
+        self._serving()
+        sets = ([self._hosts[name], *self._slaves[name]] for name in self._names)
+        running = ([host.broker for host in hosts if host.is_running] for hosts in sets)
+        return [brokers[0] for brokers in running if brokers]
+
+    async def _told_slaves(self) -> None:
+        """Slaves take over their master's tables from time to time; tests see what they changed at once."""
+        for host in itertools.chain.from_iterable(self._slaves.values()):
+            if host.is_running:
+                side = host.broker.feature(ReplicationFeature).slave
+                assert side is not None
+                await side.sync.sync()
 
     async def _routed(self, topic: str) -> None:
         names = {broker.identity.broker_name for broker in self._running()}
@@ -287,11 +338,11 @@ class AsyncLocalCluster:
             lambda: names <= table.topics.get(topic, {}).keys(), f"the name server did not learn of topic {topic}"
         )
 
-    async def _until(self, condition: Callable[[], bool], failure: str) -> None:
-        deadline = time.monotonic() + _ROUTE_SECONDS
+    async def _until(self, condition: Callable[[], bool], failure: str, seconds: float = _ROUTE_SECONDS) -> None:
+        deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
-                raise SkyrocketError(f"{failure} within {_ROUTE_SECONDS:g} s")
+                raise SkyrocketError(f"{failure} within {seconds:g} s")
             await asyncio.sleep(0.001)
 
 

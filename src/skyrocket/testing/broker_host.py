@@ -12,7 +12,7 @@ from typing import Final
 from skyrocket.broker.broker import Broker, CannotStart
 from skyrocket.clock import SystemClock
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
-from skyrocket.config.sections import BrokerConfig, StoreConfig
+from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig
 from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import unknown_settings
 from skyrocket.config.unkept_promises import refuse_unkept_promises
@@ -38,7 +38,17 @@ SMALL: Final = {
     "deleteConsumeQueueFilesInterval": "0",
     "registerNameServerPeriod": "10000",
 }
-_OURS: Final = ("brokerName", "listenPort", "bindAddress", "brokerIP1", "namesrvAddr", "storePathRootDir", "brokerId")
+_OURS: Final = (
+    "brokerName",
+    "listenPort",
+    "bindAddress",
+    "brokerIP1",
+    "namesrvAddr",
+    "storePathRootDir",
+    "brokerId",
+    "haListenPort",
+    "haMasterAddress",
+)
 
 
 class BrokerDown(SkyrocketError):
@@ -69,12 +79,18 @@ class BrokerHost:
         config: BrokerConfig,
         store: StoreConfig,
         clock: MovableClock,
+        *,
+        broker_id: int = 0,
     ) -> None:
+        """The broker with id 0 is the master of its name, others are its slaves."""
         self.name = name
         self.directory = directory
+        if broker_id:
+            store = replace(store, broker_role=BrokerRole.SLAVE)
         self._config = replace(
             config,
             broker_name=name,
+            broker_id=broker_id,
             bind_address=_HOST,
             broker_ip=_HOST,
             name_servers=name_servers,
@@ -111,7 +127,7 @@ class BrokerHost:
             port = _free_port()
             try:
                 self._broker = await self._started(port)
-            except CannotStart:  # somebody was faster
+            except (CannotStart, ConfigError):  # somebody was faster
                 if attempt == _PORT_ATTEMPTS - 1:
                     raise
             else:
@@ -159,10 +175,10 @@ def _copy_store(directory: Path, target: Path) -> None:
 
 
 def _free_port() -> int:
-    """One whose neighbour for the VIP channel is free too."""
+    """One whose neighbours for the VIP channel and for slaves are free too."""
     for _ in range(_PORT_ATTEMPTS):
         port = random.choice(_PORTS)
-        if _is_free(port) and _is_free(port - VIP_PORT_DISTANCE):
+        if all(map(_is_free, (port, port - VIP_PORT_DISTANCE, port + 1))):
             return port
     raise SkyrocketError(f"no free port found between {_PORTS.start} and {_PORTS.stop} in {_PORT_ATTEMPTS} attempts")
 

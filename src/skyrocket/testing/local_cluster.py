@@ -34,11 +34,13 @@ class LocalCluster:
         self,
         *,
         brokers: int = 1,
+        replicas: int = 1,
         settings: Mapping[str, object] | None = None,
         reaction_seconds: float = REACTION_SECONDS,
     ) -> None:
+        """`replicas` counts each master: with 2 it has one slave, which has a message before its sender hears of it."""
         self._make = functools.partial(
-            AsyncLocalCluster, brokers=brokers, settings=settings, reaction_seconds=reaction_seconds
+            AsyncLocalCluster, brokers=brokers, replicas=replicas, settings=settings, reaction_seconds=reaction_seconds
         )
         self._thread: LoopThread | None = None
         self._inner: AsyncLocalCluster | None = None
@@ -164,6 +166,7 @@ class LocalCluster:
     offsets = calls(AsyncLocalCluster.offsets)
     stop_broker = waits(AsyncLocalCluster.stop_broker)
     kill_broker = waits(AsyncLocalCluster.kill_broker)
+    kill_master = waits(AsyncLocalCluster.kill_master)
     start_broker = waits(AsyncLocalCluster.start_broker)
     restart_broker = waits(AsyncLocalCluster.restart_broker)
     advance = waits(AsyncLocalCluster.advance)

@@ -100,6 +100,9 @@ class Feature:
     async def stopping(self) -> None:
         """The broker is about to leave; clients are still served."""
 
+    def break_off(self) -> None:
+        """Leave everybody without a word, as a killed process does."""
+
     def let_go(self) -> None:
         """Answer those who wait: the server is about to stop."""
 

@@ -6,6 +6,7 @@ from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.pull.long_polling import LongPolling
 from skyrocket.broker.pull.pull import PullProcessor, no_lite_pulls
+from skyrocket.broker.pull.slave_reads import SlaveReads
 from skyrocket.model.topic_config import PERM_READ
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.remoting.services import Work
@@ -28,8 +29,15 @@ class PullFeature(Feature):
             parts.subscriptions,
             parts.counters,
             slave_read=parts.config.slave_read,
+            at_slave=self._slave_reads(parts),
         )
         parts.store.add_listener(self.polling.arrived)
+
+    @staticmethod
+    def _slave_reads(parts: Parts) -> SlaveReads | None:
+        if parts.is_master:
+            return None
+        return SlaveReads(parts.broker_set, corrects_offsets=parts.store.config.offset_check_in_slave)
 
     def handlers(self) -> Handlers:
         lite_pull = self._pull.pull if self._settings.broker.lite_pulls else no_lite_pulls(self._host)

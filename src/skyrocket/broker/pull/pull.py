@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from skyrocket.broker.pull.long_polling import HeldPull, LongPolling
+from skyrocket.broker.pull.slave_reads import SlaveReads
 from skyrocket.broker.rules.subscriptions import MessageFilter, Subscriptions
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.tables import Tables
@@ -82,6 +83,7 @@ class PullProcessor:
         counters: Counters,
         *,
         slave_read: bool = False,
+        at_slave: SlaveReads | None = None,
     ) -> None:
         self._store = store
         self._topics = tables.topics
@@ -92,6 +94,7 @@ class PullProcessor:
         self._clock = clock
         self._subscriptions = subscriptions
         self._slave_read = slave_read
+        self._at_slave = at_slave  # None at a master
         self._counters = counters
         polling.resume = self._pull_again
 
@@ -105,7 +108,7 @@ class PullProcessor:
         if reset is not None:
             return self._reset_answer(request, header, allowed, reset)
         result = self._get(header, allowed)
-        code = response_code(result.status, header.queue_offset)
+        code = self._code(header, result)
         if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & SUSPEND and not request.is_oneway:
             return self._held(peer, request, header, allowed)
         return self._answer(request, header, allowed, result, code)
@@ -128,7 +131,7 @@ class PullProcessor:
                 held.later.fill(self._reset_answer(request, header, allowed, reset))
                 return
             result = self._get(header, allowed)
-            code = response_code(result.status, header.queue_offset)
+            code = self._code(header, result)
             held.later.fill(self._answer(request, header, allowed, result, code))
         except RequestError as error:
             held.later.refuse(error)
@@ -193,12 +196,18 @@ class PullProcessor:
             )
         return result
 
+    def _code(self, header: PullMessage, result: GetResult) -> ResponseCode:
+        code = response_code(result.status, header.queue_offset)
+        return code if self._at_slave is None else self._at_slave.code(result, code, header.queue_offset)
+
     def _answer(
         self, request: RemotingCommand, header: PullMessage, allowed: _Allowed, result: GetResult, code: ResponseCode
     ) -> Answer:
         suggested = 0
         if self._slave_read:
             suggested = allowed.group.broker_id_when_slow if result.suggest_slave else allowed.group.broker_id
+        if self._at_slave is not None:
+            suggested = self._at_slave.suggested(result, suggested)
         sys_flags = (allowed.topic.sys_flag, allowed.group.sys_flag)
         if code is ResponseCode.SUCCESS:
             head = _FOUND(

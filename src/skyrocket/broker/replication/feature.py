@@ -97,6 +97,12 @@ class ReplicationFeature(Feature):
                 for slave in self.master.slaves:
                     slave.pace.look(slave.stream.sent_bytes)
 
+    def break_off(self) -> None:
+        if self.master is not None:
+            self.master.server.stop()
+        if self.slave is not None:
+            self.slave.client.stop()
+
     async def close(self) -> None:
         if self.master is not None:
             self.master.server.stop()

@@ -44,14 +44,15 @@ class HaClient:
         self._when_flushed = when_flushed
         self._may_follow = may_follow
         self._awaits_flush = False
+        self._is_stopped = False
         self._wake = asyncio.Event()
         self.stream: SlaveStream | None = None  # while connected
         self._writer: asyncio.StreamWriter | None = None
         self.trouble: str | None = "not connected yet"
 
     async def run(self) -> None:
-        """Follow until cancelled."""
-        while True:
+        """Follow until cancelled or stopped."""
+        while not self._is_stopped:
             address = self._master()
             if address is None:
                 self._say("the address of the master's HA port is not known")
@@ -65,6 +66,13 @@ class HaClient:
     def look_again(self) -> None:
         """The master may be another one now: do not wait until the pause is over."""
         self._wake.set()
+
+    def stop(self) -> None:
+        """Leave the master, and follow nobody any more."""
+        self._is_stopped = True
+        self._wake.set()
+        if self._writer is not None:
+            self._writer.transport.abort()
 
     async def _follow(self, address: Address) -> None:
         reason = await self._may_follow() if self._may_follow is not None else None
@@ -99,8 +107,8 @@ class HaClient:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(stream.next_look(self._clock.monotonic())):
                     data = await reader.read(_READ_BYTES)
-                    if not data:
-                        raise MasterLeft("the master closed the connection")
+                    if not data or self._is_stopped:
+                        raise MasterLeft("the connection is closed")
             now = self._clock.monotonic()
             report = (stream.receive(data, now) if data else b"") or stream.due(now)
             self._await_flush()

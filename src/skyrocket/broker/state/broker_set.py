@@ -10,7 +10,7 @@ class BrokerSet:
         self.ha_address = ha_address  # where this broker offers its own log; as name servers are told
         self.master_address: str | None = None  # of the set's master, once a slave has heard of it
         self.master_ha_address: str | None = None
-        self.is_looking = False  # a slave that does not reach its master wants to hear of it soon
+        self.is_looking = False  # a slave does not reach its master: it wants to hear of it soon
         self._listeners: list[Callable[[], None]] = []
 
     def on_master(self, listener: Callable[[], None]) -> None:
