@@ -46,10 +46,15 @@ def standalone(
     broker_ip: BrokerIpOption = None,
     store: StoreOption = None,
     brokers: BrokersOption = 1,
+    replicas: Annotated[
+        int, typer.Option(min=1, max=4, help="Broker processes with the same log: 2 is a master with a slave.")
+    ] = 1,
     settings: SetOption = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run a name server and a broker in one process, or beside it --brokers N. Settings: those of `skyrocket broker`.
+    """Run a name server and a broker in one process, or beside it --brokers N and their --replicas.
+
+    Settings: those of `skyrocket broker`.
 
     SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start or go on, 2: wrong usage.
     """
@@ -60,7 +65,7 @@ def standalone(
         defaults = _DEFAULTS if listen_port != 0 else {**_DEFAULTS, "metricsPromExporterPort": "0"}
         sections = broker_sections("standalone", conf, options, settings or [], defaults)
         config = sections[BrokerConfig]
-        plans = plan_brokers(config, brokers, conf, settings or [], verbose=verbose)
+        plans = plan_brokers(config, brokers, conf, settings or [], replicas=replicas, verbose=verbose)
         names = _name_server_config(config, namesrv_port, namesrv_bind or config.bind_address)
         run(_serve(names, sections, plans))
 
@@ -102,7 +107,7 @@ async def _one_broker(sections: Sections, stopping: asyncio.Event) -> AsyncItera
     async with build_broker(sections) as broker:
         address = str(await broker.start())
         tls = client_tls(sections[TlsConfig])
-        ready = await_brokers(config.name_servers, {config.broker_name: address}, config.bind_address, tls)
+        ready = await_brokers(config.name_servers, [(config.broker_name, address)], config.bind_address, tls)
         await unless_stopped(ready, stopping)
         yield None if stopping.is_set() else Serving([address], broker.failed)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skyrocket.broker.broker import Broker
 from skyrocket.clock import ServiceClock
-from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
+from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
 from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat, ProducerData
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.requests.clients import HeartBeat
@@ -19,6 +19,7 @@ from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import Reply
 
 SMALL = StoreConfig(commit_log_file_size=1 << 20, preallocate_bytes=1 << 16, index_slots=1000, index_entries=4000)
+SLAVE = replace(SMALL, broker_role=BrokerRole.SLAVE)
 PULL_CODES = frozenset({0, 19, 20, 21})
 TOPIC, GROUP = "Orders", "Shop"
 

@@ -126,7 +126,14 @@ async def test_runtime_info_has_every_key_of_a_real_broker_in_the_same_form(tmp_
         assert path == f"commitLogDiskRatio_{tmp_path}/store/commitlog"
         wanted = {key for key in real if not key.startswith(("commitLogDiskRatio_", "scheduleMessageOffset_"))}
         assert wanted <= set(table)
-        assert set(table) - wanted == {path, "getTransferedTps"}
+        assert set(table) - wanted == {
+            path,
+            "getTransferedTps",
+            "brokerRole",
+            "haSlaves",
+            "haInSyncReplicas",
+            "haLagBytes",
+        }
         for key in wanted - {"putMessageDistributeTime", "commitLogDirCapacity", "runtime"}:
             if key.endswith("Tps") and not key.startswith("timer"):
                 assert re.fullmatch(THREE, table[key]), key

@@ -24,7 +24,7 @@ from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.testing.clock import FakeClock
-from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker, heartbeat, running_broker
+from tests.cluster.broker.broker_fixture import GROUP, SLAVE, TOPIC, RunningBroker, heartbeat, running_broker
 from tests.waiting import until
 
 BY_CLIENTS = BrokerConfig(server_side_reset=False)
@@ -170,7 +170,7 @@ async def test_what_is_not_there_cannot_be_moved(tmp_path: Path) -> None:
 
 
 async def test_a_slave_moves_nobody(tmp_path: Path) -> None:
-    async with running_broker(tmp_path, BrokerConfig(broker_id=1)) as given:
+    async with running_broker(tmp_path, BrokerConfig(broker_id=1), SLAVE) as given:
         with pytest.raises(SystemFailure, match="Can not reset offset in slave broker"):
             await reset(given, -1)
 

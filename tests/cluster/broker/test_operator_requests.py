@@ -25,7 +25,7 @@ from tests.cluster.broker.access_fixture import (
     broker_with_users,
     make_alice,
 )
-from tests.cluster.broker.broker_fixture import SMALL, RunningBroker, message, running_broker
+from tests.cluster.broker.broker_fixture import SLAVE, SMALL, RunningBroker, message, running_broker
 from tests.waiting import until
 
 COMMIT, ROLLBACK = 8, 12
@@ -119,7 +119,7 @@ async def test_wrong_places_in_the_list_of_timers_are_refused(tmp_path: Path) ->
 
 
 async def test_a_slave_ends_no_transactions(tmp_path: Path) -> None:
-    async with running_broker(tmp_path, BrokerConfig(broker_id=1)) as given:
+    async with running_broker(tmp_path, BrokerConfig(broker_id=1), SLAVE) as given:
         assert (await refused(given, ALL[2]))[0] is SlaveNotAvailable
         await given.client.call(given.address, ListOpenTransactions())
 

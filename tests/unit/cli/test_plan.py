@@ -64,3 +64,26 @@ def test_more_brokers_may_be_added(tmp_path: Path) -> None:
 def test_ports_end_at_65535(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="would need port 65540"):
         plan_brokers(config(tmp_path, port=65530), 2, None, [])
+
+
+def test_replicas_are_slaves_with_ports_behind_all_masters(tmp_path: Path) -> None:
+    plans = plan_brokers(config(tmp_path), 2, None, ["brokerRole=ASYNC_MASTER"], replicas=2)
+    assert [(plan.label, plan.listen_port, plan.store.name) for plan in plans] == [
+        ("broker-a", 10911, "broker-0"),
+        ("broker-b", 10921, "broker-1"),
+        ("broker-a slave 1", 10931, "broker-0-s1"),
+        ("broker-b slave 1", 10941, "broker-1-s1"),
+    ]
+    roles = [[text for text in plan.arguments if text.startswith("brokerRole=")] for plan in plans]
+    assert roles[0] == ["brokerRole=SYNC_MASTER", "brokerRole=ASYNC_MASTER"]  # the user's word is the last
+    assert roles[3][-1] == "brokerRole=SLAVE"
+
+
+def test_a_broker_with_slaves_is_not_started_as_one_without(tmp_path: Path) -> None:
+    (tmp_path / "broker-0" / "commitlog").mkdir(parents=True)
+    assert len(plan_brokers(config(tmp_path), 1, None, [], replicas=2)) == 2
+    with pytest.raises(ConfigError, match="Start with --replicas 2"):
+        plan_brokers(config(tmp_path), 1, None, [])
+    (tmp_path / "commitlog").mkdir()
+    with pytest.raises(ConfigError, match="with --replicas 2 its messages would not be served"):
+        plan_brokers(config(tmp_path), 1, None, [], replicas=2)

@@ -23,6 +23,7 @@ _logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 1.0
+_GATHER_SECONDS: Final = 0.1  # so that what changes together is asked for once
 
 
 class MetadataSync:
@@ -45,17 +46,22 @@ class MetadataSync:
         self._wake = asyncio.Event()
         self.synced_at: float | None = None  # monotonic; of the last time that all was taken over
         self.trouble: str | None = "the master is not known yet"
-        self.on_first: Callable[[], None] = lambda: None
-        broker_set.on_master(self._wake.set)
+        self.on_synced: Callable[[], None] = lambda: None
+        broker_set.on_master(self.soon)
 
     async def run(self) -> None:
         """Take over until cancelled."""
         while True:
+            self._wake.clear()
             is_done = await self.sync()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._period_seconds if is_done else _RETRY_SECONDS):
                     await self._wake.wait()
-            self._wake.clear()
+                    await asyncio.sleep(_GATHER_SECONDS)
+
+    def soon(self) -> None:
+        """Do not wait until the pause is over."""
+        self._wake.set()
 
     async def sync(self) -> bool:
         """Ask for everything now; whether the master answered."""
@@ -69,9 +75,8 @@ class MetadataSync:
             self._say(f"the master {address} does not answer: {error}")
             return False
         self.trouble = None
-        is_first, self.synced_at = self.synced_at is None, self._clock.monotonic()
-        if is_first:
-            self.on_first()
+        self.synced_at = self._clock.monotonic()
+        self.on_synced()
         return True
 
     async def _take(self, address: str, each: Copied) -> None:

@@ -11,6 +11,7 @@ from skyrocket.broker.replication.logs import SlaveLog
 from skyrocket.broker.replication.metadata_sync import MetadataSync
 from skyrocket.broker.replication.pace import Pace
 from skyrocket.broker.replication.slave_stream import ReportRules
+from skyrocket.broker.replication.topic_guesses import TopicGuesses
 from skyrocket.config.sections import FlushDiskType
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
@@ -61,7 +62,9 @@ class Slave:
             when_flushed=store.flusher.when_flushed if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None,
             may_follow=self._may_follow,
         )
-        self.sync.on_first = self.client.look_again
+        self._guesses = TopicGuesses(parts.tables.topics, parts.config.default_topic_queues, self.sync.soon)
+        store.add_listener(self._guesses.dispatched)
+        self.sync.on_synced = self._synced
         parts.broker_set.on_master(self.client.look_again)
 
     def _master(self) -> Address | None:
@@ -71,6 +74,11 @@ class Slave:
         if self.sync.synced_at is None or self._set.master_ha_address is None:
             return None
         return self._told_address or Address.parse(self._set.master_ha_address)
+
+    def _synced(self) -> None:
+        self._guesses.forget()
+        if self.client.stream is None:
+            self.client.look_again()
 
     async def _may_follow(self) -> str | None:
         """Why the master must not be followed: a log that went another way than ours is never continued."""

@@ -28,7 +28,7 @@ class BrokerProcess:
         self._process = process
         self._show = show
         self._address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._output = asyncio.create_task(self._forward(), name=f"output of {plan.name}")
+        self._output = asyncio.create_task(self._forward(), name=f"output of {plan.label}")
 
     @classmethod
     async def start(cls, plan: BrokerPlan, name_servers: str, show: Callable[[str], None]) -> "BrokerProcess":
@@ -52,7 +52,7 @@ class BrokerProcess:
         await asyncio.wait((self._address, self._output), return_when=asyncio.FIRST_COMPLETED)
         if self._address.done():
             return self._address.result()
-        raise BrokerDied(f"{self.plan.name} {await self.ended()} before it was ready; its own words are above")
+        raise BrokerDied(f"{self.plan.label} {await self.ended()} before it was ready; its own words are above")
 
     async def ended(self) -> str:
         """Wait for the end; how it ended."""

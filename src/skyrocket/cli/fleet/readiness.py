@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import typer
 
+from skyrocket.protocol.bodies.replication import HA_STATUS
 from skyrocket.protocol.bodies.route import CLUSTER_INFO
 from skyrocket.protocol.errors import RequestError
+from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.client import RemotingClient
@@ -21,9 +23,9 @@ _REPORT_SECONDS: Final = 10.0
 
 
 async def await_brokers(
-    name_servers: str, addresses: Mapping[str, str], bind_address: str, tls: ssl.SSLContext | None = None
+    name_servers: str, addresses: Sequence[tuple[str, str]], bind_address: str, tls: ssl.SSLContext | None = None
 ) -> None:
-    """Wait until all brokers, by name, are registered and listen; every 10 s say who is missing."""
+    """Wait until all brokers, name and address, are registered and listen; every 10 s say who is missing."""
     loop = asyncio.get_running_loop()
     next_report = loop.time() + _REPORT_SECONDS
     servers = AddressList.parse(name_servers).in_order()
@@ -36,19 +38,35 @@ async def await_brokers(
 
 
 async def _missing(
-    client: RemotingClient, servers: Sequence[str], addresses: Mapping[str, str], bind_address: str
+    client: RemotingClient, servers: Sequence[str], addresses: Sequence[tuple[str, str]], bind_address: str
 ) -> list[str]:
     registered = [await _registered(client, server) for server in servers]
     missing = [
         f"{name} to register at {'; '.join(servers)}"
-        for name, address in addresses.items()
+        for name, address in addresses
         if servers and not any(address in found.get(name, ()) for found in registered)
     ]
     return missing or [
         f"{name} to listen on port {Address.parse(address).port}"
-        for name, address in addresses.items()
+        for name, address in addresses
         if not await _listens(bind_address, Address.parse(address).port)
     ]
+
+
+async def await_slaves(masters: Sequence[str], count: int, tls: ssl.SSLContext | None = None) -> None:
+    """Wait until each master has so many slaves in sync: before that its senders hear SLAVE_NOT_AVAILABLE."""
+    async with RemotingClient(tls=tls) as client:
+        for master in masters:
+            while await _slaves_in_sync(client, master) < count:
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _slaves_in_sync(client: RemotingClient, master: str) -> int:
+    try:
+        reply = await client.call(master, GetBrokerHaStatus(), timeout_seconds=_ASK_SECONDS)
+    except (RemotingError, RequestError):
+        return 0  # asked again
+    return HA_STATUS.decode(bytes(reply.body)).in_sync_slaves
 
 
 async def _registered(client: RemotingClient, name_server: str) -> dict[str, set[str]]:

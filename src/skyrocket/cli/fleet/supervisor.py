@@ -16,7 +16,7 @@ import typer
 
 from skyrocket.cli.fleet.broker_process import BrokerProcess
 from skyrocket.cli.fleet.plan import BrokerPlan
-from skyrocket.cli.fleet.readiness import await_brokers
+from skyrocket.cli.fleet.readiness import await_brokers, await_slaves
 from skyrocket.cli.fleet.restarts import PER_MINUTE, Restarts
 from skyrocket.cli.program.lifetime import unless_stopped
 from skyrocket.remoting.services import Services
@@ -47,7 +47,7 @@ async def serve_brokers(
             yield None
             return
         for keeper in keepers:
-            services.start(keeper.keep, name=f"keeper of {keeper.plan.name}")
+            services.start(keeper.keep, name=f"keeper of {keeper.plan.label}")
         yield Serving(addresses, services.failed)
     finally:
         await services.end()
@@ -64,8 +64,13 @@ async def _all_ready(
         for start in starts:
             start.cancel()
         await asyncio.gather(*starts, return_exceptions=True)
-    names = [keeper.plan.name for keeper in keepers]
-    await await_brokers(name_servers, dict(zip(names, addresses, strict=True)), bind_address, tls)
+    plans = [keeper.plan for keeper in keepers]
+    named = [(plan.name, address) for plan, address in zip(plans, addresses, strict=True)]
+    await await_brokers(name_servers, named, bind_address, tls)
+    slaves = max(plan.broker_id for plan in plans)
+    if slaves:
+        masters = [address for plan, address in zip(plans, addresses, strict=True) if not plan.broker_id]
+        await await_slaves(masters, slaves, tls)
     return addresses
 
 
@@ -78,7 +83,7 @@ class _Keeper:
         self._restarts = Restarts()
         self._process: BrokerProcess | None = None
         self._started_at = 0.0
-        self._show = partial(_show, plan.name)
+        self._show = partial(_show, plan.label)
 
     async def start(self) -> str:
         """Start it for the first time; its address. Raises BrokerDied."""
