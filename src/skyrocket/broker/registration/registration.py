@@ -23,7 +23,7 @@ from skyrocket.protocol.bodies.tables import KV_TABLE
 from skyrocket.protocol.bodies.topics import TopicTable as RegisteredTopics
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
-from skyrocket.protocol.requests.route import RegisterTopicInNamesrv
+from skyrocket.protocol.requests.name_server import RegisterTopicInNamesrv
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 
