@@ -1,5 +1,6 @@
 """One broker of a local cluster: started, stopped, killed and started again on the same port and store."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -157,21 +158,27 @@ class BrokerHost:
         remains = self.directory.with_name(self.directory.name + ".remains")
         try:
             await broker.break_off()
-            _copy_store(self.directory, remains)
+            copy_store(self.directory, remains)
         finally:
             await broker.stop()
         shutil.rmtree(self.directory)
         remains.rename(self.directory)
 
 
-def _copy_store(directory: Path, target: Path) -> None:
+def copy_store(directory: Path, target: Path) -> None:
     """Files that vouch for others first: a thread of the store may still write, and they must not say too much."""
     target.mkdir()
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.is_dir()):
         if entry.is_dir():
-            shutil.copytree(entry.path, target / entry.name)
+            shutil.copytree(entry.path, target / entry.name, copy_function=_copy_if_there)
         else:
-            shutil.copy2(entry.path, target / entry.name)
+            _copy_if_there(entry.path, target / entry.name)
+
+
+def _copy_if_there(source: str, target: str | Path) -> None:
+    """A table that is being saved has a second file, which is renamed at the end."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 def _free_port() -> int:
