@@ -58,7 +58,7 @@ class NameServer:
         self._clock = clock or SystemClock()
         self.settings = LiveSettings(config, settings_file)
         self.kv = KvConfig(kv_file, config.max_kv_bytes)
-        self.table = RouteTable()
+        self.table = RouteTable(max_routes=config.max_routes)
         tls = tls or TlsConfig()
         self._client = RemotingClient(ClientSettings(connect_seconds=0.3), tls=client_tls(tls))
         self._server = RemotingServer(

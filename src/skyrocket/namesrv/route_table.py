@@ -19,6 +19,7 @@ from skyrocket.protocol.bodies.route import BrokerData, QueueData
 from skyrocket.protocol.errors import SystemFailure
 
 MASTER_ID: Final = 0
+MAX_ROUTES: Final = 500_000
 DEFAULT_TIMEOUT_SECONDS: Final = 120.0
 
 
@@ -95,6 +96,8 @@ class RouteTable:
     filters: dict[BrokerKey, tuple[str, ...]] = field(default_factory=dict)
     mappings: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: int = 0
+    routes: int = 0  # topics of each broker, added up
+    max_routes: int = MAX_ROUTES  # with the brokers themselves
 
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,6 +124,7 @@ class RouteTable:
         if is_new_id and len(registration.table.topics) == 1:
             # RocketMQ: news of a single topic must not come before the whole table.
             raise SystemFailure("register broker failed", {})
+        self._check_room(broker, registration.table.topics)
         addresses[broker.broker_id] = broker.address
         self._put_broker(broker, known, addresses)
         if broker.is_master or self._is_prime_slave(broker, addresses):
@@ -132,6 +136,18 @@ class RouteTable:
         if broker.broker_id < previous_min:
             change = MinBrokerChange(broker.broker_name, addresses, ha_address=broker.ha_address)
         return replace(self._master_of(broker), min_change=change)
+
+    def _check_room(self, broker: BrokerIdentity, topics: Iterable[str]) -> None:
+        """Raises SystemFailure when there would be more than one process can hold: brokers may be made up, too."""
+        name, known = broker.broker_name, self.topics
+        more = sum(topic not in known or name not in known[topic] for topic in topics) + (broker.key not in self.live)
+        in_all = self.routes + len(self.live) + more
+        if more and in_all > self.max_routes:
+            raise SystemFailure(
+                f"the name server would have {in_all} routes, {self.max_routes} are allowed; maxRoutes of the name "
+                "server says how many topics all brokers may have together",
+                {},
+            )
 
     def _is_outdated(self, broker: BrokerIdentity, holder: str | None, version: DataVersion) -> bool:
         """Whether another process has this id by the word of a later controller."""
@@ -177,6 +193,7 @@ class RouteTable:
 
     def _put_queues(self, topic: str, queues: QueueData) -> None:
         of_topic = self.topics.setdefault(topic, {})
+        self.routes += queues.broker_name not in of_topic
         if of_topic.get(queues.broker_name) != queues:
             of_topic[queues.broker_name] = queues
             self.changes += 1
@@ -286,6 +303,7 @@ class RouteTable:
                     continue
                 for name in broker_names & of_topic.keys():
                     del of_topic[name]
+                    self.routes -= table is self.topics
                     self.changes += 1
                 if not of_topic:
                     del table[topic]
@@ -322,9 +340,13 @@ class RouteTable:
         self._drop_queues([topic], set(names) | (set(self.mappings.get(topic, {})) if cluster is None else set()))
 
     def register_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
-        """Queues of one topic, ahead of the registration that will bring them; brokers must be known."""
+        """Queues of one topic, ahead of the registration that will bring them; brokers must be known.
+
+        More than there is room for are left to the registration, which says why it is refused.
+        """
         for data in queues:
-            if data.broker_name not in self.brokers:
+            is_new = data.broker_name not in self.topics.get(topic, ())
+            if data.broker_name not in self.brokers or (is_new and self.routes + len(self.live) >= self.max_routes):
                 return  # RocketMQ: those before it stay
             self._put_queues(topic, data)
 

@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.bodies.registration import REGISTRATION, encode_compressed
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.errors import NoPermission, RequestError, SystemFailure, TopicNotExist
-from skyrocket.protocol.requests.broker_registration import RegisterBroker
+from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
 from skyrocket.protocol.requests.kv_config import GetKvConfig, GetNamesrvConfig, PutKvConfig, UpdateNamesrvConfig
 from skyrocket.protocol.requests.name_server import WipeWritePerm
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
@@ -54,6 +55,29 @@ async def test_a_registration_with_more_topics_than_allowed_is_refused_by_the_se
         body = encode(registration(*(f"T{number}" for number in range(100))))
         await client.call(str(address), registering(compressed=compressed), body)
         await client.call(str(address), GetRouteInfoByTopic(topic="T1"))
+
+
+async def test_all_brokers_together_have_a_bound_of_topics_and_what_one_leaves_is_free(tmp_path: Path) -> None:
+    async with running(tmp_path, NameServerConfig(max_routes=100)) as (server, address), RemotingClient() as client:
+
+        async def register(name: str, topics: int) -> None:
+            body = REGISTRATION.encode(registration(*(f"{name}-{number}" for number in range(topics))))
+            request = replace(registering(compressed=False), broker_name=name, broker_addr=f"{name}:10911")
+            await client.call(str(address), request, body)
+
+        await register("a", 49)
+        with pytest.raises(RequestError, match=r"would have 101 routes, 100 are allowed; maxRoutes"):
+            await register("b", 50)
+        assert set(server.table.brokers) == {"a"}
+        await register("b", 49)
+        await register("b", 49)
+        for name in "cd":
+            with pytest.raises(RequestError, match="would have 101 routes"):
+                await register(name, 0)
+        gone = UnregisterBroker(broker_name="a", broker_addr="a:10911", cluster_name="C", broker_id=0)
+        await client.call(str(address), gone)
+        await register("c", 49)
+        assert server.table.routes == sum(len(brokers) for brokers in server.table.topics.values()) == 98
 
 
 async def test_a_registration_that_inflates_without_end_is_refused(tmp_path: Path) -> None:

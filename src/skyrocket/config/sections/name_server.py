@@ -49,6 +49,13 @@ class NameServerConfig:
     max_registration_topics: int = setting(
         20_000, ours=True, key="maxRegistrationTopics", min=1, help="topics that a broker may register, at most"
     )
+    max_routes: int = setting(
+        500_000,
+        ours=True,
+        key="maxRoutes",
+        min=1,
+        help="topics of all brokers together, at most: a topic counts once for each broker that has it",
+    )
     max_kv_bytes: int = setting(
         1 << 20, ours=True, key="maxKvConfigBytes", min=1, help="bytes of all KV values together, at most"
     )
