@@ -106,6 +106,7 @@ class ClientTlsSettings:
     key_password: str | None = None
     trust_cert_path: str | None = None
     verify_server: bool = False  # RocketMQ: tls.client.authServer
+    check_host_names: bool = True  # of servers that are verified
 
 
 def client_tls(config: TlsConfig) -> ssl.SSLContext | None:
@@ -119,6 +120,7 @@ def client_tls(config: TlsConfig) -> ssl.SSLContext | None:
         key_password=config.client_key_password or None,
         trust_cert_path=config.client_trust_cert_path or None,
         verify_server=config.verify_servers,
+        check_host_names=config.check_host_names,
     )
     try:
         return client_context(settings)
@@ -171,8 +173,9 @@ def server_context(settings: ServerTlsSettings) -> ssl.SSLContext:
 def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
     """A context as the settings say; raises OSError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # RocketMQ: brokers are reached by address, certificates are not tied to names
-    if settings.test_mode or not settings.verify_server:
+    is_verified = settings.verify_server and not settings.test_mode
+    context.check_hostname = is_verified and settings.check_host_names
+    if not is_verified:
         context.verify_mode = ssl.CERT_NONE
     elif settings.trust_cert_path:
         context.load_verify_locations(settings.trust_cert_path)

@@ -6,6 +6,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from skyrocket.remoting.tls import (
     ServerTlsSettings,
     TlsMode,
     client_context,
+    client_tls,
     server_context,
     server_settings,
 )
@@ -309,6 +311,20 @@ async def test_a_client_checks_the_host_name(tmp_path: Path, caplog: pytest.LogC
                 await client.call(f"localhost:{address.port}", ASK)
         await until(lambda: server.connection_count == 0)
         assert "TLS failed peer=" in caplog.text
+
+
+async def test_servers_check_the_host_names_of_other_servers_unless_a_setting_says_no(tmp_path: Path) -> None:
+    files = Files(tmp_path, "server", "broker.example")
+    config = TlsConfig(
+        client_enabled=True, test_mode=False, client_trust_cert_path=str(files.cert), verify_servers=True
+    )
+    async with serving(asked(), tls=ServerTls(from_files(files))) as (_, address):
+        async with RemotingClient(tls=client_tls(config)) as client:
+            assert (await client.call(str(address), ASK)).header.offset == 5, "the certificate names 127.0.0.1"
+            with pytest.raises(ConnectFailed, match="the host name differs"):
+                await client.call(f"localhost:{address.port}", ASK)
+        async with RemotingClient(tls=client_tls(replace(config, check_host_names=False))) as client:
+            assert (await client.call(f"localhost:{address.port}", ASK)).header.offset == 5
 
 
 async def test_a_client_checks_the_certificate(tmp_path: Path) -> None:

@@ -29,6 +29,12 @@ class TlsConfig:
         "", key="tls.client.trustCertPath", help="certificates that they are checked by"
     )
     verify_servers: bool = setting(False, key="tls.client.authServer", help="check the certificates of servers")
+    check_host_names: bool = setting(
+        True,
+        ours=True,
+        key="tls.client.checkHostName",
+        help="a certificate that is checked must name the address that was called; RocketMQ takes one of any name",
+    )
     config_file: str = setting(
         "/etc/rocketmq/tls.properties", key="tls.config.file", help="file whose lines replace those above but the mode"
     )
