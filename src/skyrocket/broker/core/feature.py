@@ -42,6 +42,7 @@ class Copied(NamedTuple):
 
     request: Request[Any]
     take: Callable[[bytes], None]
+    after_log: bool = False  # it says what was put into the log: taken over when the slave has that log
 
 
 def asked_when_needed() -> None:

@@ -44,7 +44,7 @@ class DelayFeature(Feature):
         return CopiedDelayOffsets(content.offsets, content.data_version)
 
     def copied(self) -> tuple[Copied, ...]:
-        return (Copied(GetAllDelayOffset(), self._take),)
+        return (Copied(GetAllDelayOffset(), self._take, after_log=True),)
 
     def _take(self, body: bytes) -> None:
         table = DELAY_OFFSET_TABLE.decode(body)

@@ -2,20 +2,23 @@
 
 Each feature says what it wants (`Feature.copied`). A master that does not know a request, as older ones do not know
 all, is asked the others. The log is not followed before topics were taken over once: they say whose queues are queues
-of batches.
+of batches. What says that messages were delivered waits until the log with those messages is here: a slave that is made
+the master would not deliver them again.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from skyrocket.broker.core.feature import Copied
 from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
+from skyrocket.protocol.bodies.tables import KV_TABLE
 from skyrocket.protocol.errors import RequestError
+from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 
@@ -24,6 +27,13 @@ _logger = logging.getLogger(__name__)
 PERIOD_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.1  # so that what changes together is asked for once
+
+
+class _Held(NamedTuple):
+    """What waits for the log before an offset."""
+
+    end_offset: int
+    bodies: list[tuple[Copied, bytes]]
 
 
 class MetadataSync:
@@ -35,6 +45,7 @@ class MetadataSync:
         broker_set: BrokerSet,
         copied: Callable[[], Iterable[Copied]],
         clock: Clock,
+        has_log: Callable[[int], bool],
         *,
         period_seconds: float = PERIOD_SECONDS,
     ) -> None:
@@ -42,6 +53,8 @@ class MetadataSync:
         self._set = broker_set
         self._copied = copied
         self._clock = clock
+        self._has_log = has_log  # whether this slave has the log before an offset, on disk
+        self._held: _Held | None = None
         self._period_seconds = period_seconds
         self._wake = asyncio.Event()
         self.synced_at: float | None = None  # monotonic; of the last time that all was taken over
@@ -70,7 +83,12 @@ class MetadataSync:
             return False
         try:
             for each in self._copied():
-                await self._take(address, each)
+                if not each.after_log:
+                    await self._take(address, each)
+            self._take_held()
+            if self._held is None:
+                self._held = await self._hold(address)
+                self._take_held()
         except RemotingError as error:
             self._say(f"the master {address} does not answer: {error}")
             return False
@@ -79,14 +97,40 @@ class MetadataSync:
         self.on_synced()
         return True
 
-    async def _take(self, address: str, each: Copied) -> None:
-        name = type(each.request).__name__
+    async def _hold(self, address: str) -> "_Held | None":
+        """Ask for what rests on the log, and then how far the log is."""
+        bodies = [(each, await self._asked(address, each)) for each in self._copied() if each.after_log]
         try:
-            reply = await self._client.call(address, each.request)
-            each.take(bytes(reply.body))
+            reply = await self._client.call(address, GetBrokerRuntimeInfo())
+            end = int(KV_TABLE.decode(bytes(reply.body)).table["commitLogMaxOffset"])
+        except (RequestError, DataError, KeyError, ValueError) as error:
+            _logger.warning("the end of the master's log is not known reason=%s", error)
+            return None
+        return _Held(end, [(each, body) for each, body in bodies if body is not None])
+
+    def _take_held(self) -> None:
+        if self._held is not None and self._has_log(self._held.end_offset):
+            for each, body in self._held.bodies:
+                self._apply(each, body)
+            self._held = None
+
+    async def _take(self, address: str, each: Copied) -> None:
+        body = await self._asked(address, each)
+        if body is not None:
+            self._apply(each, body)
+
+    async def _asked(self, address: str, each: Copied) -> bytes | None:
+        try:
+            return bytes((await self._client.call(address, each.request)).body)
         except RequestError as error:
-            _logger.info("the master does not tell request=%s reason=%s", name, error)
+            _logger.info("the master does not tell request=%s reason=%s", type(each.request).__name__, error)
+            return None
+
+    def _apply(self, each: Copied, body: bytes) -> None:
+        try:
+            each.take(body)
         except DataError as error:
+            name = type(each.request).__name__
             _logger.warning("the master's answer cannot be read request=%s reason=%s", name, error)
 
     def _say(self, trouble: str) -> None:

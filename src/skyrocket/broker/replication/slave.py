@@ -53,7 +53,7 @@ class Slave:
         self._told_address = _parsed(config.ha_master_address)
         self.pace = Pace()
         self.has_followed = False  # since the start
-        self.sync = MetadataSync(parts.client, parts.broker_set, copied, parts.peer_clock)
+        self.sync = MetadataSync(parts.client, parts.broker_set, copied, parts.peer_clock, self._has_on_disk)
         self.client = HaClient(
             SlaveLog(store),
             parts.peer_clock,
@@ -74,6 +74,9 @@ class Slave:
         if self.sync.synced_at is None or self._set.master_ha_address is None:
             return None
         return self._told_address or Address.parse(self._set.master_ha_address)
+
+    def _has_on_disk(self, end_offset: int) -> bool:
+        return self._commit_log.flushed_offset >= end_offset
 
     def _synced(self) -> None:
         self._guesses.forget()

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from skyrocket.broker.core.feature import Feature, Follow
+from skyrocket.broker.core.feature import Copied, Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.timer.admin import TimerAdminProcessor
+from skyrocket.broker.timer.following import TimerFollower
 from skyrocket.broker.timer.pending import PendingTimerProcessor
 from skyrocket.broker.timer.recall import RecallProcessor
 from skyrocket.broker.timer.rules import TimerRules
@@ -15,6 +16,7 @@ from skyrocket.broker.timer.service import PendingTimer, TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.format.config_files.waiting_counts import TIMERS
 from skyrocket.observability.exposition import Kind, Metric
+from skyrocket.protocol.requests.admin_broker import GetTimerCheckPoint, GetTimerMetrics
 from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers
 from skyrocket.store.config_file import ConfigFile
@@ -37,9 +39,11 @@ class TimerFeature(Feature):
         store, clock, config = parts.store, parts.clock, parts.store.config
         path = str(Path(store.paths.config) / "timermetrics")
         self.counts = TimerCountTable(ConfigFile(parts.disk, path, TIMERS.decode, TIMERS.encode), clock)
+        self._delivers = parts.is_master  # a slave parks and delivers nothing: its master does
         files: TimerFiles | None = None
         self.service: TimerService | None = None
-        if config.timer_wheel:
+        self._follower = TimerFollower(parts.disk, store.paths.timer_checkpoint, self.counts)
+        if config.timer_wheel and self._delivers:
             files = TimerFiles(parts.disk, store.paths, config.timer_precision_ms, config.timer_log_file_size)
             self.service = TimerService(store, files, self.counts, clock, config)
         self._rules = parts.rules.timers = TimerRules(config, clock, self.service)
@@ -48,13 +52,21 @@ class TimerFeature(Feature):
         self._recall = RecallProcessor(store, parts.tables.topics, self._rules, parts.identity, parts.config, clock)
         self._clock = clock
         self._settings = parts.settings
-        self._delivers = parts.is_master  # a slave delivers nothing: its master does
 
     def handlers(self) -> Handlers:
         return (*self._recall.handlers(), *self._admin.handlers(), *self._pending.handlers())
 
     def services(self) -> tuple[Work, ...]:
-        return (self.service.run, self.service.run_saves) if self.service is not None and self._delivers else ()
+        return (self.service.run, self.service.run_saves) if self.service is not None else ()
+
+    def copied(self) -> tuple[Copied, ...]:
+        return (
+            Copied(GetTimerCheckPoint(), self._follower.take_checkpoint, after_log=True),
+            Copied(GetTimerMetrics(), self._follower.take_counts),
+        )
+
+    def tables(self) -> tuple[TimerCountTable, ...]:
+        return () if self._delivers else (self.counts,)  # who delivers saves them with its wheel
 
     def follows(self) -> tuple[Follow, ...]:
         return (Follow(self._settings_changed, _KEYS),)
@@ -70,6 +82,9 @@ class TimerFeature(Feature):
         """Take up the work where it was left; the store must be open. Raises CorruptFile."""
         if self.service is not None:
             self.service.load()
+        elif not self._delivers:
+            self.counts.load()
+            self._follower.load()
 
     async def close(self) -> None:
         if self.service is not None:

@@ -46,6 +46,7 @@ class TimerParking:
         self._precision_ms = config.timer_precision_ms
         self._window = roll_window_slots(config.timer_roll_window)
         self._hashes: dict[bytes, int] = {}
+        self._passed_offset = self._passed_ms = 0  # of `pass_over`
 
     @property
     def queue(self) -> ConsumeQueue | None:
@@ -72,6 +73,10 @@ class TimerParking:
         if self.next_offset != offset:
             _logger.warning("the timer continues elsewhere offset=%d instead_of=%d", self.next_offset, offset)
 
+    def pass_over(self, before_offset: int, due_before_ms: int) -> None:
+        """The first part of the queue was parked by another broker, which has delivered what was due before a time."""
+        self._passed_offset, self._passed_ms = before_offset, due_before_ms
+
     def park_group(self, now_ms: int) -> int:
         """Put the next messages of the queue on the wheel; how many entries were passed."""
         self.is_blocked = False
@@ -88,7 +93,7 @@ class TimerParking:
         for physical_offset, size, _ in ENTRY.iter_unpack(queue.read(offset, PARK_GROUP)):
             if size != PREFILL_SIZE:
                 wish = self._wish(offset, physical_offset, size)
-                if wish is not None:
+                if wish is not None and not (offset < self._passed_offset and wish.due_ms < self._passed_ms):
                     parked = self._parked(wish, write_time_ms, physical_offset, size)
                     if self.is_blocked:
                         break

@@ -106,6 +106,8 @@ class TimerService:
         self._take_up(found.slot_times_ms)
         self._delivery.resume(each for each in found.checkpoint.begun if each[0] in self._steps)
         self._parking.go_on_at(self._first_offset(found))
+        if not found.checkpoint.queue_offset:  # this broker has parked nothing: it may have been a slave
+            self._parking.pass_over(found.checkpoint.master_queue_offset, found.checkpoint.last_read_time_ms)
         self._count_again(found.since_checkpoint)
         if self._steps.first_ms is None:
             self._counts.none_waits()  # a backup that was taken instead of the lost file is older

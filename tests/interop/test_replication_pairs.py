@@ -1,0 +1,208 @@
+"""Mixed sets: Apache's master with our slave, and ours with Apache's; logs must end up identical byte by byte."""
+
+import asyncio
+import contextlib
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skyrocket.client import Message, Producer
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.config.sections import StoreConfig
+from skyrocket.format.record import decode_records
+from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.errors import RequestError, TopicNotExist
+from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo
+from skyrocket.protocol.requests.pulling import PullMessage
+from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.errors import RemotingError
+from tests.integration.client.servers import free_port
+from tests.integration.program import Program
+from tests.interop.apache import Apache
+from tests.interop.rocketmq_broker import await_port, place_log_settings, process_of
+from tests.interop.rocketmq_store import settings_for
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
+
+FILES = StoreConfig(commit_log_file_size=1 << 20, index_slots=1000, index_entries=4000)
+TOPIC, QUEUES, COUNT = "Orders", 4, 3000
+SECONDS = 120.0
+PULL_CODES = frozenset({0, 19, 20, 21})
+
+
+@contextlib.contextmanager
+def our_broker(folder: Path, name: str, role: str, names: str) -> Iterator[str]:
+    """Its address."""
+    port = free_port()
+    given = ["broker", "-n", names, "--listen-port", str(port), "--broker-ip", "127.0.0.1"]
+    settings = {
+        "brokerRole": role,
+        "brokerId": int(role == "SLAVE"),
+        "slaveReadEnable": "true",
+        "mappedFileSizeCommitLog": FILES.commit_log_file_size,
+        "maxHashSlotNum": FILES.index_slots,
+        "maxIndexNum": FILES.index_entries,
+        "registerNameServerPeriod": 10_000,
+    }
+    for key, value in settings.items():
+        given += ["--set", f"{key}={value}"]
+    with Program(*given, "--store", str(folder / name), home=folder) as program:
+        address = program.await_line(r"The broker\[broker-a, (\S+)\] boot success")[1]
+        yield address
+        assert program.stop() == 0
+
+
+@contextlib.contextmanager
+def apaches_broker(apache: Apache, folder: Path, name: str, role: str, names: str) -> Iterator[str]:
+    home, port, store = folder / f"{name}-home", free_port(), folder / name
+    home.mkdir()
+    place_log_settings(home)
+    settings = {
+        "brokerName": "broker-a",
+        "brokerIP1": "127.0.0.1",
+        "brokerIP2": "127.0.0.1",
+        "brokerId": int(role == "SLAVE"),
+        "brokerRole": role,
+        "namesrvAddr": names,
+        "listenPort": port,
+        "haListenPort": port + 1,
+        "storePathRootDir": store,
+        "storePathCommitLog": store / "commitlog",
+        "registerNameServerPeriod": 10_000,
+        "slaveReadEnable": "true",
+        "diskMaxUsedSpaceRatio": 95,
+        **settings_for(apache, FILES),
+    }
+    with process_of(apache, home, "broker", "org.apache.rocketmq.broker.BrokerStartup", settings) as process:
+        await_port(process, port, home / "broker.log")
+        yield f"127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def our_name_server(folder: Path) -> Iterator[str]:
+    port = free_port()
+    with Program("namesrv", "--listen-port", str(port), "--bind-address", "127.0.0.1", home=folder) as program:
+        program.await_line(str(port))
+        yield f"127.0.0.1:{port}"
+
+
+async def log_end(client: RemotingClient, broker: str) -> int:
+    reply = await client.call(broker, GetBrokerRuntimeInfo(), timeout_seconds=10)
+    return int(KV_TABLE.decode(bytes(reply.body)).table["commitLogMaxOffset"])
+
+
+async def send(names: str, first: int, count: int) -> None:
+    """Messages of many sizes, some with keys and tags, some delayed, from several tasks."""
+    sizes = random.Random(first)
+    async with Producer("Shop", client=ClientSettings(name_servers=names)) as producer:
+        for number in range(first, first + count, 50):
+            await asyncio.gather(
+                *(
+                    producer.send(
+                        Message(
+                            TOPIC,
+                            b"%d " % each + bytes(sizes.randrange(1500)),
+                            tags=f"t{each % 3}",
+                            keys=f"k{each}",
+                            delay_level=1 if each % 100 == 0 else 0,
+                        ),
+                        timeout=30,
+                    )
+                    for each in range(number, number + 50)
+                )
+            )
+
+
+async def identical(client: RemotingClient, master: str, slave: str) -> None:
+    """Wait until nothing more is written here, and there is the same."""
+    async with asyncio.timeout(SECONDS):
+        before = (-1, -2)
+        while True:
+            ends = (await log_end(client, master), await log_end(client, slave))
+            if ends == before and ends[0] == ends[1]:
+                return
+            before = ends
+            await asyncio.sleep(1.5)
+
+
+async def numbers_at(client: RemotingClient, broker: str) -> set[int]:
+    """The numbers of all messages that a broker gives to consumers."""
+    found: set[int] = set()
+    for queue_id in range(QUEUES * 2):
+        offset = 0
+        while True:
+            request = PullMessage(
+                consumer_group="Readers",
+                topic=TOPIC,
+                queue_id=queue_id,
+                queue_offset=offset,
+                max_msg_nums=32,
+                sys_flag=0x4,
+                commit_offset=0,
+                suspend_timeout_millis=0,
+                subscription="*",
+                expression_type="TAG",
+            )
+            try:
+                reply = await client.call(broker, request, accepted=PULL_CODES, timeout_seconds=20)
+            except (TopicNotExist, RequestError):
+                break
+            if reply.code != ResponseCode.SUCCESS:
+                break
+            found |= {int(record.body.split(b" ", 1)[0]) for record in decode_records(reply.body)}
+            offset = reply.header.next_begin_offset
+    return found
+
+
+async def served(client: RemotingClient, broker: str, count: int) -> None:
+    """A slave serves what it has when it has heard of the topic and its group: up to a minute with Apache's."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            with contextlib.suppress(RemotingError):
+                if len(await numbers_at(client, broker)) == count:
+                    return
+            await asyncio.sleep(2)
+
+
+async def _exchange(folder: Path, names: str, master: str, slave: str) -> None:
+    async with RemotingClient() as client:
+        await send(names, 0, COUNT)
+        await identical(client, master, slave)
+        await send(names, COUNT, COUNT // 10)
+        await identical(client, master, slave)
+        assert len(await numbers_at(client, master)) == COUNT + COUNT // 10
+        await served(client, slave, COUNT + COUNT // 10)
+
+
+def assert_identical_logs(folder: Path) -> None:
+    """Both have stopped; the command's own words are the reason of a failure."""
+    command = [sys.executable, "-m", "skyrocket", "inspect", str(folder / "master"), "--compare", str(folder / "slave")]
+    done = subprocess.run([*command, "--strict"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("role", ["ASYNC_MASTER", "SYNC_MASTER"])
+def test_our_slave_behind_apaches_master(tmp_path: Path, apache: Apache, role: str) -> None:
+    with (
+        our_name_server(tmp_path) as names,
+        apaches_broker(apache, tmp_path, "master", role, names) as master,
+        our_broker(tmp_path, "slave", "SLAVE", names) as slave,
+    ):
+        asyncio.run(_exchange(tmp_path, names, master, slave))
+    assert_identical_logs(tmp_path)
+
+
+@pytest.mark.parametrize("role", ["ASYNC_MASTER", "SYNC_MASTER"])
+def test_apaches_slave_behind_our_master(tmp_path: Path, apache: Apache, role: str) -> None:
+    with (
+        our_name_server(tmp_path) as names,
+        our_broker(tmp_path, "master", role, names) as master,
+        apaches_broker(apache, tmp_path, "slave", "SLAVE", names) as slave,
+    ):
+        asyncio.run(_exchange(tmp_path, names, master, slave))
+    assert_identical_logs(tmp_path)
