@@ -68,13 +68,23 @@ async def test_what_was_delivered_is_believed_only_when_the_log_with_it_is_here(
         assert known[1] == 1
 
 
-async def test_commits_at_a_slave_without_master_are_kept(tmp_path: Path) -> None:
+async def test_commits_at_a_slave_whose_master_is_gone_are_given_back_to_it(tmp_path: Path) -> None:
     async with running_pair(tmp_path) as pair:
-        await pair.master.send()
+        master, slave = pair.master.broker.tables.offsets, pair.slave.broker.tables.offsets
+        for queue_id in range(2):
+            await pair.master.send(queue_id=queue_id)
         await pair.master.beat()
+        master.commit(GROUP, TOPIC, 0, 1)
+        master.commit(GROUP, TOPIC, 1, 1)
         await pair.follows()
         await pair.slave_side.sync.sync()
-        commit = UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=1)
-        await pair.slave.client.call(pair.slave.address, commit)
+        pair.slave.broker.parts.broker_set.is_looking = True  # the slave does not reach its master
+        for queue_id, offset in ((0, 2), (1, 0)):
+            commit = UpdateConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=queue_id, commit_offset=offset)
+            await pair.slave.client.call(pair.slave.address, commit)
         await pair.slave_side.sync.sync()
-        assert pair.slave.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 1
+        assert master.committed_queues(GROUP, TOPIC) == {0: 2, 1: 1}  # a commit before the master's is not told
+        assert slave.committed_queues(GROUP, TOPIC) == {0: 2, 1: 1}
+        master.commit(GROUP, TOPIC, 0, 0)  # by an operator, say
+        await pair.slave_side.sync.sync()
+        assert slave.committed_queues(GROUP, TOPIC) == {0: 0, 1: 1}

@@ -30,7 +30,7 @@ _MAX_KNOWN_PEERS: Final = 10_000
 _TRACE: Final = Permission(TOPIC, "RMQ_SYS_TRACE_TOPIC", TO_PUBLISH)
 _FIELDS: Final = ("whiteRemoteAddress", "admin", "defaultTopicPerm", "defaultGroupPerm", "topicPerms", "groupPerms")
 
-# Shown messages are read messages; accounts, and what waits in other people's topics, are the administrators' business.
+# Shown messages are read messages; accounts, logs, and what waits in others' topics are the administrators' business.
 _READS: Final = frozenset({RequestCode.VIEW_MESSAGE_BY_ID})
 _FOR_ADMINS: Final = frozenset(
     {
@@ -41,6 +41,7 @@ _FOR_ADMINS: Final = frozenset(
         RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG,
         RequestCode.LIST_OPEN_TRANSACTIONS,
         RequestCode.LIST_PENDING_TIMERS,
+        RequestCode.COMPARE_LOG_TAIL,
     }
 )
 

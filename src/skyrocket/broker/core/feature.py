@@ -45,6 +45,13 @@ class Copied(NamedTuple):
     after_log: bool = False  # it says what was put into the log: taken over when the slave has that log
 
 
+class GivenBack(NamedTuple):
+    """What a slave tells its master when that is there again, and what to do when the master has answered."""
+
+    request: Request[Any]
+    done: Callable[[], None]
+
+
 def asked_when_needed() -> None:
     """For settings that are read each time they count: nothing is to be done when they change."""
 
@@ -70,6 +77,10 @@ class Feature:
 
     def copied(self) -> Iterable[Copied]:
         """What a slave takes over from its master."""
+        return ()
+
+    def given_back(self) -> Iterable[GivenBack]:
+        """What a slave has learned while its master was gone; asked after all was copied."""
         return ()
 
     def follows(self) -> Iterable[Follow]:

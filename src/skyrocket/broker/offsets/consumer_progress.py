@@ -1,5 +1,6 @@
 """Offsets: how far a group has come, where a queue begins and ends, what was stored at a time."""
 
+from skyrocket.broker.offsets.commits_apart import CommitsApart
 from skyrocket.broker.state.tables import Tables
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import QueryNotFound, RequestError
@@ -23,7 +24,8 @@ from skyrocket.store.results import Boundary
 class OffsetProcessor:
     """Commits and queries."""
 
-    def __init__(self, store: MessageStore, tables: Tables) -> None:
+    def __init__(self, store: MessageStore, tables: Tables, apart: CommitsApart) -> None:
+        self._apart = apart
         self._store = store
         self._topics = tables.topics
         self._groups = tables.groups
@@ -45,6 +47,7 @@ class OffsetProcessor:
             self._groups.existing(header.consumer_group, f"Group {header.consumer_group} not exist!")
             self._topics.existing(header.topic, f"Topic {header.topic} not exist!")
             taken = self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+            self._apart.note(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         except RequestError as error:
             error.ext_fields = {}
             raise

@@ -1,7 +1,11 @@
 """Offsets: how far groups have come, what operators do to that, and the saving of the broker's tables."""
 
-from skyrocket.broker.core.feature import Copied, Feature, Follow
+from collections.abc import Iterator
+from functools import partial
+
+from skyrocket.broker.core.feature import Copied, Feature, Follow, GivenBack
 from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.offsets.commits_apart import CommitsApart
 from skyrocket.broker.offsets.consumer_progress import OffsetProcessor
 from skyrocket.broker.offsets.reset import OffsetAdminProcessor
 from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE
@@ -19,7 +23,8 @@ class OffsetsFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._offsets = parts.tables.offsets
-        self._progress = OffsetProcessor(parts.store, parts.tables)
+        self._apart = CommitsApart(parts.broker_set)
+        self._progress = OffsetProcessor(parts.store, parts.tables, self._apart)
         self._admin = OffsetAdminProcessor(parts.store, parts.tables, parts.identity, parts.slices)
 
     def handlers(self) -> Handlers:
@@ -35,7 +40,14 @@ class OffsetsFeature(Feature):
 
     def _take(self, body: bytes) -> None:
         table = CONSUMER_OFFSET_TABLE.decode(body)
+        newer = self._apart.keep_newer(table.offsets)
         self._offsets.take_over(table.offsets, table.data_version)
+        for (group, topic, queue_id), offset in newer.items():
+            self._offsets.commit(group, topic, queue_id, offset)
+
+    def given_back(self) -> Iterator[GivenBack]:
+        for queue, request in self._apart.requests():
+            yield GivenBack(request, partial(self._apart.told, queue))
 
     def services(self) -> tuple[Work, ...]:
         return (self._parts.persistence.run,)

@@ -1,10 +1,10 @@
 """Replication: a master offers its log, a slave copies it, and operators see how far it has come."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from skyrocket.broker.core.feature import Copied, Feature
+from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.master import Master
 from skyrocket.broker.replication.slave import Slave
@@ -32,13 +32,9 @@ class ReplicationFeature(Feature):
         self.master: Master | None = None
         self.slave: Slave | None = None
         if self._role is BrokerRole.SLAVE:
-            self.slave = Slave(parts, self._copied_by_all)
+            self.slave = Slave(parts)
         else:
             self.master = Master(parts)
-
-    def _copied_by_all(self) -> Iterable[Copied]:
-        for feature in self._parts.features:
-            yield from feature.copied()
 
     def handlers(self) -> Handlers:
         yield serve(GetBrokerHaStatus, self.status)

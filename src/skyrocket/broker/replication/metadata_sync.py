@@ -9,10 +9,10 @@ the master would not deliver them again.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from skyrocket.broker.core.feature import Copied
+from skyrocket.broker.core.feature import Copied, Feature
 from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
@@ -43,7 +43,7 @@ class MetadataSync:
         self,
         client: RemotingClient,
         broker_set: BrokerSet,
-        copied: Callable[[], Iterable[Copied]],
+        features: Sequence[Feature],
         clock: Clock,
         has_log: Callable[[int], bool],
         *,
@@ -51,7 +51,7 @@ class MetadataSync:
     ) -> None:
         self._client = client
         self._set = broker_set
-        self._copied = copied
+        self._features = features
         self._clock = clock
         self._has_log = has_log  # whether this slave has the log before an offset, on disk
         self._held: _Held | None = None
@@ -89,6 +89,7 @@ class MetadataSync:
             if self._held is None:
                 self._held = await self._hold(address)
                 self._take_held()
+            await self._give_back(address)
         except RemotingError as error:
             self._say(f"the master {address} does not answer: {error}")
             return False
@@ -96,6 +97,20 @@ class MetadataSync:
         self.synced_at = self._clock.monotonic()
         self.on_synced()
         return True
+
+    def _copied(self) -> Iterator[Copied]:
+        for feature in self._features:
+            yield from feature.copied()
+
+    async def _give_back(self, address: str) -> None:
+        for feature in self._features:
+            for each in feature.given_back():
+                try:
+                    await self._client.call(address, each.request)
+                except RequestError as error:
+                    name = type(each.request).__name__
+                    _logger.warning("the master takes nothing back request=%s reason=%s", name, error)
+                each.done()
 
     async def _hold(self, address: str) -> "_Held | None":
         """Ask for what rests on the log, and then how far the log is."""

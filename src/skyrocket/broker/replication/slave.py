@@ -1,9 +1,7 @@
 """The slave's side: follows its master's log, takes over its tables, and takes no messages of its own."""
 
-from collections.abc import Callable, Iterable
 from typing import Final
 
-from skyrocket.broker.core.feature import Copied
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.ha_client import HaClient
 from skyrocket.broker.replication.joining import tail_of
@@ -40,9 +38,9 @@ _PULLS: Final = frozenset({RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSA
 
 
 class Slave:
-    """Copies; `copied` is what all features want of the master's tables."""
+    """Copies the log, and what all features want of the master's tables."""
 
-    def __init__(self, parts: Parts, copied: Callable[[], Iterable[Copied]]) -> None:
+    def __init__(self, parts: Parts) -> None:
         store, config = parts.store, parts.store.config
         self._router = parts.router
         self._remoting = parts.client
@@ -53,7 +51,7 @@ class Slave:
         self._told_address = _parsed(config.ha_master_address)
         self.pace = Pace()
         self.has_followed = False  # since the start
-        self.sync = MetadataSync(parts.client, parts.broker_set, copied, parts.peer_clock, self._has_on_disk)
+        self.sync = MetadataSync(parts.client, parts.broker_set, parts.features, parts.peer_clock, self._has_on_disk)
         self.client = HaClient(
             SlaveLog(store),
             parts.peer_clock,
