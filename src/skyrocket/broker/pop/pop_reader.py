@@ -132,8 +132,9 @@ class PopReader:
         if terms.is_ordered and self._orders.is_blocked(topic, group, queue_id, terms.attempt_id):
             return None, max(self._store.max_offset(topic, queue_id) - self._offsets.known(group, topic, queue_id), 0)
         start = self._offsets.next(group, topic, queue_id, terms.init_mode)
-        if count <= 0:
-            return None, max(self._store.max_offset(topic, queue_id) - start, 0)
+        left = self._store.max_offset(topic, queue_id) - start
+        if count <= 0 or left == 0:  # most queues of a wide topic: nothing of them is read
+            return None, max(left, 0)
         result = self._get(terms, visit, start, count)
         if result.status in _MISPLACED:
             start = result.next_offset
