@@ -5,6 +5,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from skyrocket.format.record import decode_records
 from skyrocket.protocol.bodies.replication import HA_STATUS
 from skyrocket.protocol.codes import ResponseCode
@@ -98,6 +100,7 @@ async def bodies(client: RemotingClient, address: str) -> list[bytes]:
         request = replace(PULL, queue_offset=reply.header.next_begin_offset)
 
 
+@pytest.mark.requirement("B042")
 async def test_rocketmqs_files_start_a_synchronous_pair_and_nothing_acknowledged_is_lost_with_the_masters_disk(
     tmp_path: Path,
 ) -> None:
@@ -127,6 +130,7 @@ async def test_rocketmqs_files_start_a_synchronous_pair_and_nothing_acknowledged
                 assert set(done) <= set(await bodies(client, address_of(slave)))
 
 
+@pytest.mark.requirement("B042", "B043")
 async def test_rocketmqs_files_start_an_asynchronous_pair_and_a_killed_slave_catches_up(tmp_path: Path) -> None:
     names = Program("namesrv", "--listen-port", "0", "--bind-address", "127.0.0.1", home=tmp_path)
     with names:

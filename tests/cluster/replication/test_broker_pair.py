@@ -35,6 +35,7 @@ async def send_code(broker: RunningBroker, number: int = 0, *, wait: bool = True
     ).code
 
 
+@pytest.mark.requirement("B043", "E010", "E012")
 async def test_a_slave_has_log_queues_and_topics_of_its_master_and_serves_them(tmp_path: Path) -> None:
     async with running_pair(tmp_path) as pair:
         for number in range(50):
@@ -47,6 +48,7 @@ async def test_a_slave_has_log_queues_and_topics_of_its_master_and_serves_them(t
         assert (found.code, found.header.max_offset) == (ResponseCode.SUCCESS, 50)
 
 
+@pytest.mark.requirement("E011")
 async def test_a_slave_takes_no_messages(tmp_path: Path) -> None:
     async with running_pair(tmp_path) as pair:
         with pytest.raises(SystemBusy, match="REJECTREQUEST"):
@@ -76,6 +78,7 @@ async def test_groups_offsets_and_changed_topics_reach_the_slave(tmp_path: Path)
         assert tables.topics.data_version == pair.master.broker.tables.topics.data_version
 
 
+@pytest.mark.requirement("B042")
 @pytest.mark.parametrize("disk", list(FlushDiskType))
 @pytest.mark.parametrize("slave_disk", list(FlushDiskType))
 async def test_a_synchronous_master_answers_when_its_slave_has_the_message(
@@ -91,6 +94,7 @@ async def test_a_synchronous_master_answers_when_its_slave_has_the_message(
             assert has == pair.master.broker.store.commit_log.written_offset
 
 
+@pytest.mark.requirement("C050")
 async def test_without_a_slave_the_sender_hears_that_none_is_there(tmp_path: Path) -> None:
     async with running_broker(tmp_path, store=SYNC) as master:
         assert await send_code(master) == ResponseCode.SLAVE_NOT_AVAILABLE
@@ -98,6 +102,7 @@ async def test_without_a_slave_the_sender_hears_that_none_is_there(tmp_path: Pat
         assert master.broker.store.max_offset(TOPIC, 0) == 2  # stored all the same
 
 
+@pytest.mark.requirement("C049")
 async def test_a_slave_that_does_not_answer_is_waited_for_no_longer_than_told(tmp_path: Path) -> None:
     async with running_pair(tmp_path, replace(SYNC, slave_timeout_ms=50)) as pair:
         deaf(pair)

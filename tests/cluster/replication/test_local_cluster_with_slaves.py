@@ -1,11 +1,14 @@
 """`LocalCluster(replicas=2)`: what users' tests see of a set whose master dies."""
 
+import pytest
+
 from skyrocket.client import Message, ReceivedMessage
 from skyrocket.client.core.send_receipt import SendStatus
 from skyrocket.testing import AsyncLocalCluster
 from tests.waiting import until
 
 
+@pytest.mark.requirement("E011")
 async def test_consumers_go_on_at_the_slave_when_the_master_is_killed_and_come_back() -> None:
     async with AsyncLocalCluster(replicas=2) as mq:
         await mq.create_topic("Orders", queues=2)

@@ -5,7 +5,7 @@ from enum import Enum
 
 import pytest
 
-from skyrocket.config.sections import FlushDiskType, StoreConfig
+from skyrocket.config.sections import BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.config.sections.setting import parse_value, section_from, setting
 from skyrocket.errors import ConfigError
 
@@ -55,6 +55,13 @@ ROCKETMQ_DEFAULTS = {
     "deleteConsumeQueueFilesInterval": 100,
     "deleteFileBatchMax": 10,
     "osPageCacheBusyTimeOutMills": 1000,
+    "brokerRole": BrokerRole.ASYNC_MASTER,
+    "haTransferBatchSize": 32 << 10,
+    "haSendHeartbeatInterval": 5000,
+    "haHousekeepingInterval": 20_000,
+    "haMaxGapNotInSync": 256 << 20,
+    "slaveTimeout": 3000,
+    "minInSyncReplicas": 1,
 }
 
 
@@ -66,7 +73,7 @@ def by_key(section: object) -> dict[str, object]:
 
 
 @pytest.mark.requirement("A004", "A012", "A018", "A036", "A045", "A096", "A097", "A098", "A099", "A100", "E006", "E009")
-@pytest.mark.requirement("C048", "C114")
+@pytest.mark.requirement("C048", "C051", "C114")
 @pytest.mark.parametrize("key", ROCKETMQ_DEFAULTS)
 def test_the_default_of_a_setting_is_rocketmqs(key: str) -> None:
     assert by_key(StoreConfig())[key] == ROCKETMQ_DEFAULTS[key]
