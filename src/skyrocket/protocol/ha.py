@@ -60,14 +60,15 @@ class TransferReader:
         self._pending += data
         transfers: list[Transfer] = []
         at, end = 0, len(self._pending)
-        while end - at >= TRANSFER.size:
-            offset, size = TRANSFER.unpack_from(self._pending, at)
-            if offset < 0 or not 0 <= size <= self._max_body_size:
-                raise ProtocolError(f"a master announced {size} bytes at offset {offset}")
-            body_at = at + TRANSFER.size
-            if end - body_at < size:
-                break
-            transfers.append(Transfer(offset, bytes(self._pending[body_at : body_at + size])))
-            at = body_at + size
+        with memoryview(self._pending) as view:
+            while end - at >= TRANSFER.size:
+                offset, size = TRANSFER.unpack_from(view, at)
+                if offset < 0 or not 0 <= size <= self._max_body_size:
+                    raise ProtocolError(f"a master announced {size} bytes at offset {offset}")
+                body_at = at + TRANSFER.size
+                if end - body_at < size:
+                    break
+                transfers.append(Transfer(offset, view[body_at : body_at + size].tobytes()))
+                at = body_at + size
         del self._pending[:at]
         return transfers

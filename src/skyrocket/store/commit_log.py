@@ -241,7 +241,7 @@ class CommitLog:
                 if self._file is None or self.written_offset == self.files.end_offset:
                     self._roll()
                 start = self.written_offset
-                piece = bytes(view[: self.files.end_offset - start])
+                piece = view[: self.files.end_offset - start]
                 self._reserve(start + len(piece))
                 at = start - self._base
                 self._target[at : at + len(piece)] = piece  # type: ignore[index]
