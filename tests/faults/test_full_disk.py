@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.errors import StoreError
+from skyrocket.format.record import decode_record
 from skyrocket.store.results import PutStatus
 from skyrocket.testing.faulty_disk import FaultyDisk
 from tests.faults.harness import (
@@ -15,9 +16,11 @@ from tests.faults.harness import (
     closing,
     new_clock,
     open_store,
+    read_queue,
     reopen_and_check,
     small_config,
 )
+from tests.waiting import wait_until
 
 REFUSALS = (PutStatus.CREATE_MAPPED_FILE_FAILED, PutStatus.SERVICE_NOT_AVAILABLE)
 MODES = {
@@ -50,6 +53,44 @@ def test_a_put_without_room_is_refused_and_a_later_one_is_taken(directory: Path,
             assert driver.wait_disk()
         assert driver.store.failure is None
         check_promise(driver.store, ledger, Survives.ACKNOWLEDGED)
+    assert not (directory / "abort").exists()
+    reopen_and_check(directory, ledger, config, clock, Survives.ACKNOWLEDGED)
+
+
+# The log has its blocks already: only what is built from it finds no room.
+BUILT = {
+    "index": small_config(commit_log_file_size=65536, preallocate_bytes=65536),
+    "queues": small_config(commit_log_file_size=65536, preallocate_bytes=65536, queue_buffer_bytes=100),
+}
+
+
+@pytest.mark.parametrize("what", BUILT)
+def test_queues_and_index_without_room_wait_and_go_on(directory: Path, what: str) -> None:
+    config, clock, ledger = BUILT[what], new_clock(), Ledger()
+    disk = FaultyDisk(directory)
+    with closing(open_store(directory, config, clock, disk), ledger, clock) as driver:
+        store = driver.store
+        for _ in range(2):
+            for _ in range(5):
+                assert driver.put("orders") is PutStatus.PUT_OK
+            assert store.query("orders", "key-1")
+            disk.fill()
+            for _ in range(40):
+                assert driver.put("orders") is PutStatus.PUT_OK
+                store.dispatch()
+            assert store.failure is None
+            assert store.gate.trouble is not None
+            assert "disk full" in store.gate.trouble
+            assert len(read_queue(store, "orders", 0)) == len(ledger.puts)  # nobody has to wait for the disk to read
+            assert store.query("orders", "key-1")  # what the index has
+            disk.free()
+            for _ in range(8):
+                assert driver.put("orders") is PutStatus.PUT_OK
+            wait_until(lambda: store.dispatch() == 0 and store.gate.trouble is None)
+            store.flush_queues()
+        check_promise(store, ledger, Survives.ACKNOWLEDGED)
+        places = [decode_record(view).physical_offset for view in store.query("orders", "key-1", 1000)]
+        assert places == [put.physical_offset for put in ledger.puts if b"KEYS\x01key-1\x02" in put.properties]
     assert not (directory / "abort").exists()
     reopen_and_check(directory, ledger, config, clock, Survives.ACKNOWLEDGED)
 

@@ -22,6 +22,7 @@ from skyrocket.store.queue_table import QueueKey, QueueTable
 from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
+from skyrocket.store.write_gate import Patience
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Dispatcher:
         self.multi_dispatch = multi_dispatch  # recovery also turns it on for light queues that it finds
         self._queue_buffer_bytes = queue_buffer_bytes
         self._buffered_bytes = 0
+        self.patience: Patience | None = None  # with queues that cannot be written; None: there is none
         self._lock = threading.RLock()
 
     def dispatch(self, limit: int) -> int:
@@ -140,8 +142,8 @@ class Dispatcher:
             self._feed_queues(items)
         self._buffered_bytes += len(items) * ENTRY.size
         if self._buffered_bytes > self._queue_buffer_bytes:
-            self._queues.write_out()
             self._buffered_bytes = 0
+            self._write_out()
         if self._index is not None:
             self._index.add(items)
         self.dispatched_timestamp = items[-1][STORE_TIMESTAMP]
@@ -151,6 +153,17 @@ class Dispatcher:
                 listener(items)
             except Exception:
                 log.exception("a listener failed, dispatch goes on listener=%r", listener)
+
+    def _write_out(self) -> None:
+        """Make room in memory; where the disk has none at the moment, entries stay and are readable there."""
+        try:
+            self._queues.write_out()
+        except OSError as error:
+            if self.patience is None or not self.patience.has(error):
+                raise
+        else:
+            if self.patience is not None:
+                self.patience.is_over()
 
     def _feed_queues(self, items: Sequence[DispatchItem]) -> None:
         code_of, known = self._tags.code, self._tags.known

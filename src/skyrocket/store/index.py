@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
@@ -22,8 +23,14 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.index_file import IndexFile
 from skyrocket.store.index_keys import key_hashes
 from skyrocket.store.record_tuples import PHYSICAL_OFFSET, SYS_FLAG, DispatchItem
+from skyrocket.store.write_gate import Patience
 
 log = logging.getLogger(__name__)
+
+_Ints = NDArray[np.int64]
+_NO_INTS: _Ints = np.empty(0, dtype=np.int64)
+_NO_KEYS = (_NO_INTS, _NO_INTS, _NO_INTS)  # hashes, physical offsets, store times
+_MOST_WAITING = 1_000_000  # records that wait for a disk; with more of them the trouble does not pass
 
 
 class Index:
@@ -46,6 +53,10 @@ class Index:
         self._end_timestamp = 0
         self._syncing: list[threading.Thread] = []
         self._sync_error: OSError | None = None
+        self._unplaced = _NO_KEYS  # of the newest batch, while no file can be made for them
+        self._half_put = False  # what the newest file holds is not known: that does not pass
+        self._trouble: OSError | None = None  # why what waits is not in the files
+        self.patience: Patience | None = None  # with a disk that takes nothing at the moment; None: there is none
 
     # -- life ------------------------------------------------------------------------------------------
 
@@ -89,6 +100,7 @@ class Index:
         with self._lock:
             self._current = None
             self._backlog.clear()
+            self._unplaced = _NO_KEYS
             self._skip_before = -1
             for name in list(self._names):
                 self._remove(name)
@@ -98,8 +110,9 @@ class Index:
         with self._lock:
             self.catch_up()
             self._await_syncs()
-            if self._sync_error is not None:
-                raise self._sync_error
+            error = self._trouble or self._sync_error
+            if error is not None:
+                raise error
             if self._current is not None:
                 self._current.sync()
                 self._disk.sync_directory(self.directory)
@@ -150,14 +163,16 @@ class Index:
             if not self._backlog:
                 self._backlog_since = time.monotonic()
             self._backlog.extend(items)
-            if len(self._backlog) >= self._config.index_batch_records or self.overdue:
+            enough = len(self._backlog) >= self._config.index_batch_records and self._trouble is None
+            if enough or self.overdue:
                 self.catch_up()
 
     @property
     def overdue(self) -> bool:
         """Whether the oldest record has waited as long as it may."""
         waited_ms = (time.monotonic() - self._backlog_since) * 1000
-        return bool(self._backlog) and waited_ms >= self._config.index_batch_delay_ms
+        waits = bool(self._backlog) or self._trouble is not None
+        return waits and waited_ms >= self._config.index_batch_delay_ms
 
     def skip_indexed(self) -> None:
         """Records will come again from an older place: leave out those that are in the index."""
@@ -166,12 +181,25 @@ class Index:
             self._skip_before = self.end_physical_offset + 1
 
     def catch_up(self) -> None:
-        """Index everything that waits."""
+        """Index everything that waits; where the disk has no room at the moment, it goes on waiting."""
         with self._lock:
-            items, self._backlog = self._backlog, []
-            step = max(self._config.index_batch_records, 1)
-            for at in range(0, len(items), step):
-                self._build(items[at : at + step])
+            try:
+                self._place()
+                step = max(self._config.index_batch_records, 1)
+                while self._backlog:
+                    items = self._backlog[:step]
+                    del self._backlog[:step]
+                    self._build(items)
+            except OSError as error:
+                self._trouble = error
+                self._backlog_since = time.monotonic()  # tried again when that is overdue
+                lasts = self._half_put or len(self._backlog) > _MOST_WAITING
+                if lasts or self.patience is None or not self.patience.has(error):
+                    raise
+            else:
+                if self._trouble is not None and self.patience is not None:
+                    self.patience.is_over()
+                self._trouble = None
 
     def _build(self, items: Sequence[DispatchItem]) -> None:
         skip = self._skip_before
@@ -191,12 +219,22 @@ class Index:
             return
         physical_offsets = np.array(offsets, dtype=np.int64)[keys.records]
         timestamps = np.array(times, dtype=np.int64)[keys.records]
-        done = 0
-        while done < len(keys.hashes):
+        self._unplaced = (keys.hashes, physical_offsets, timestamps)
+        self._place()
+
+    def _place(self) -> None:
+        """Put the keys of a batch into files; what finds no room stays."""
+        while len(self._unplaced[0]):
             file = self._writable_file()
-            end = min(done + file.room, len(keys.hashes))
-            file.put(keys.hashes[done:end], physical_offsets[done:end], timestamps[done:end])
-            done = end
+            hashes, physical_offsets, timestamps = self._unplaced
+            room = file.room
+            file.reserve(len(hashes[:room]))
+            try:
+                file.put(hashes[:room], physical_offsets[:room], timestamps[:room])
+            except OSError:
+                self._half_put = True
+                raise
+            self._unplaced = (hashes[room:], physical_offsets[room:], timestamps[room:])
 
     def _writable_file(self) -> IndexFile:
         current = self._current
@@ -208,10 +246,16 @@ class Index:
             seed = IndexHeader(
                 end.end_timestamp, end.end_timestamp, end.end_physical_offset, end.end_physical_offset, 0, 1
             )
-            self._complete(current)
         name = self._new_name()
         path = os.path.join(self.directory, name)
-        self._current = IndexFile(self._disk, path, self._config.index_slots, self._config.index_entries, seed)
+        try:
+            made = IndexFile(self._disk, path, self._config.index_slots, self._config.index_entries, seed)
+        except OSError:
+            self._disk.unlink(path)  # without a header a start would take it for damage
+            raise
+        if current is not None:
+            self._complete(current)
+        self._current = made
         self._names.append(name)
         self._mapped[name] = self._current
         self._trim()

@@ -63,17 +63,19 @@ class IndexFile:
     # -- building --------------------------------------------------------------------------------------
 
     def put(self, hashes: _Ints, physical_offsets: _Ints, timestamps: _Ints) -> None:
-        """Add entries, at most `room` of them, in order."""
+        """Add entries, at most `room` of them, in order; there is a place for each (`reserve`)."""
         count = len(hashes)
-        assert 0 < count <= self.room
         number = self.header.next_number
-        self._reserve(number + count)
+        assert 0 < count <= self.room
+        assert number + count <= self._allocated
         entries, self.header = layout.append_entries(self._slot_view, self.header, hashes, physical_offsets, timestamps)
         at = layout.entry_position(self.slots, number)
         self._map[at : at + count * ENTRY_SIZE] = entries.tobytes()
         self._map[: layout.HEADER_SIZE] = HEADER.pack(*self.header)
 
-    def _reserve(self, end_number: int) -> None:
+    def reserve(self, count: int) -> None:
+        """Get disk blocks for so many more entries; a map without them would kill the process when it is written."""
+        end_number = self.header.next_number + count
         if end_number > self._allocated:
             wanted = min(end_number + _ALLOCATE_ENTRIES, self.capacity)
             start = layout.entry_position(self.slots, self._allocated)

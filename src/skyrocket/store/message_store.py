@@ -40,7 +40,7 @@ from skyrocket.store.statistics import Statistics
 from skyrocket.store.strangers import look_at_strangers
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.transient_pool import TransientPool
-from skyrocket.store.write_gate import NO_DESCRIPTORS, PUTS, WriteGate, look_for_room
+from skyrocket.store.write_gate import NO_DESCRIPTORS, PUTS, Patience, WriteGate, look_for_room
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
 
 _DISPATCH_PAUSE = 0.001
 _QUEUES = "queue entries"
+_INDEX = "index entries"
 _CLOSE_SECONDS = 5.0
 
 
@@ -147,6 +148,9 @@ class MessageStore:
             self._let_go()
             raise
         self.recovery = report
+        self.dispatcher.patience = Patience(self.gate, _QUEUES)
+        if self.index is not None:
+            self.index.patience = Patience(self.gate, _INDEX)
         self._open = True
         self.gate.open()
         self.cleaner.look_at_disk()

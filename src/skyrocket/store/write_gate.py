@@ -85,6 +85,22 @@ class WriteGate:
         return next(iter(self._troubles.values()), None)
 
 
+class Patience:
+    """Lets a part of the store wait for the end of a trouble: what it could not write stays with it."""
+
+    def __init__(self, gate: WriteGate, place: str) -> None:
+        self._gate = gate
+        self._place = place
+
+    def has(self, error: OSError) -> bool:
+        """Whether an error is one that passes."""
+        return self._gate.stalled(self._place, error)
+
+    def is_over(self) -> None:
+        """It works again, or still."""
+        self._gate.recovered(self._place)
+
+
 def look_for_room(disk: Disk, gate: WriteGate, config: StoreConfig) -> None:
     """Puts were refused: whether one would be taken now is known without one."""
     path = os.path.join(gate.root, _PROBE)
