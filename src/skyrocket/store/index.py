@@ -110,7 +110,8 @@ class Index:
         with self._lock:
             self.catch_up()
             self._await_syncs()
-            error = self._trouble or self._sync_error
+            left = bool(self._backlog) or len(self._unplaced[0])
+            error = self._trouble if left else self._sync_error
             if error is not None:
                 raise error
             if self._current is not None:
@@ -277,11 +278,19 @@ class Index:
         try:
             file.sync()
             self._disk.sync_directory(self.directory)
-            self.on_completed(file.header.end_timestamp)
         except OSError as error:
             # Its time is not put into the checkpoint: after a crash the file is built anew.
             log.error("index file not forced to disk path=%s error=%s", file.path, error)
             self._sync_error = error
+            return
+        try:
+            self.on_completed(file.header.end_timestamp)
+        except OSError as error:
+            log.warning("index file not named in the checkpoint path=%s error=%s", file.path, error)
+            if self.patience is not None and self.patience.has(error):
+                self._trouble = error  # until keys are written again; a clean stop names the file
+            else:
+                self._sync_error = error
 
     def _new_name(self) -> str:
         """Local time to the millisecond; later than every other name even when two files fill within one."""

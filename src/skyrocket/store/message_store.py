@@ -481,7 +481,8 @@ class MessageStore:
             self.checkpoint.advance(physic_timestamp=covered_timestamp)
 
     def _index_file_completed(self, end_timestamp: int) -> None:
-        self.checkpoint.advance(index_timestamp=end_timestamp)
         if self._open:  # while recovery builds queues, the old manifest knows more than they do
             self._manifest.save(clean=False)  # before the checkpoint: a file that it vouches for must be missed
+        self.checkpoint.advance(index_timestamp=end_timestamp)
+        if self._open:
             self.checkpoint.flush()

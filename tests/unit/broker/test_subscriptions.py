@@ -97,8 +97,7 @@ def test_new_and_long_expressions_are_read_at_a_bounded_rate() -> None:
     def read(number: int, terms: int) -> None:
         filters.filter_of(SubscriptionData("T", f"n{number} = 1" + f" OR n{number} = 1" * (terms - 1), "SQL92"))
 
-    for number in range(4):
-        read(number, 900)
+    read(0, 900)  # nothing was read before: as long as it may be
     with pytest.raises(SystemBusy, match="too many new and long SQL92 expressions"):
         read(11, 900)
     read(0, 900)  # known

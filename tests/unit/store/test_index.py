@@ -1,5 +1,6 @@
 """The index: what is indexed, chains, roll-over, and queries by key, tags and time."""
 
+import errno
 import time
 from pathlib import Path
 
@@ -417,3 +418,27 @@ def test_the_dispatch_thread_brings_queues_and_index_up_to_date_within_moments(s
     assert store.max_offset(TOPIC, 0) == 11
     assert index_of(store).backlog == 0
     assert store.dispatch_lag_bytes == 0
+
+
+# -- a disk that is full -----------------------------------------------------------------------------------------
+
+
+def test_a_full_file_that_a_full_disk_keeps_out_of_the_checkpoint_is_named_by_the_clean_stop(stores: Stores) -> None:
+    store = stores.open(index_entries=4)
+    index = index_of(store)
+    asked = list[int]()
+
+    def no_room(end_timestamp: int) -> None:
+        asked.append(end_timestamp)
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    index.on_completed = no_room
+    for number in range(8):
+        put(store, b"x", properties={"UNIQ_KEY": f"u{number}"})
+    assert found(store, "u7") == [b"x"]
+    wait_until(lambda: len(asked) == 2)
+    store.close()
+    assert store.failure is None
+    again = stores.open().recovery
+    assert again is not None
+    assert again.clean

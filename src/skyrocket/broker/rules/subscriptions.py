@@ -20,7 +20,7 @@ _MAX_TAG_SIGNS: Final = 65_536
 _MAX_TAGS: Final = 4096
 _SHORT: Final = 1000  # signs of an SQL92 expression
 _READ_PER_SECOND: Final = 25_000
-_READ_AT_ONCE: Final = 10_000
+_READ_AT_ONCE: Final = 5_000
 _LOOK_AT_OPERANDS: Final = 20_000  # of an expression, over all records of one read
 
 PropertyTest = Callable[[bytes], bool]  # of the encoded properties
