@@ -54,7 +54,7 @@ class Index:
         self._syncing: list[threading.Thread] = []
         self._sync_error: OSError | None = None
         self._unplaced = _NO_KEYS  # of the newest batch, while no file can be made for them
-        self._half_put = False  # what the newest file holds is not known: that does not pass
+        self._half_put = False  # what the newest file holds is not known: nothing is put until the next start
         self._trouble: OSError | None = None  # why what waits is not in the files
         self.patience: Patience | None = None  # with a disk that takes nothing at the moment; None: there is none
 
@@ -184,6 +184,8 @@ class Index:
     def catch_up(self) -> None:
         """Index everything that waits; where the disk has no room at the moment, it goes on waiting."""
         with self._lock:
+            if self._half_put:
+                return  # such a file must never look complete: the next start builds it anew
             try:
                 self._place()
                 step = max(self._config.index_batch_records, 1)
