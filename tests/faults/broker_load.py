@@ -104,7 +104,9 @@ async def pull(client: RemotingClient, address: str, queue_id: int, offset: int,
     )
     reply = await client.call(address, request, accepted=PULL_CODES, timeout_seconds=20)
     if reply.code != ResponseCode.SUCCESS:
-        assert reply.code == ResponseCode.PULL_NOT_FOUND, f"queue {queue_id}, offset {offset}: {reply.remark}"
+        # A slave sends those who have read everything back to the master, as RocketMQ's does.
+        nothing = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY)
+        assert reply.code in nothing, f"queue {queue_id}, offset {offset}: {reply.remark}"
         return []
     records = list(decode_records(reply.body))
     assert [record.queue_offset for record in records] == list(range(offset, offset + len(records)))

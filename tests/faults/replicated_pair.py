@@ -1,0 +1,289 @@
+"""A master and its slave as processes, a wire between them that can be broken, and senders that never give up.
+
+senders ─▶ master ═══ wire ═══▶ slave         the wire is a proxy for the HA connection: cut, frozen, or slow
+             │                     │
+           store                 store        kill -9, SIGSTOP, a store that is thrown away
+"""
+
+import asyncio
+import contextlib
+import shutil
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from skyrocket.protocol.bodies.replication import HA_STATUS, HaStatus
+from skyrocket.protocol.errors import RequestError
+from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
+from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.errors import RemotingError
+from tests.faults.broker_load import QUEUES, Ledger, send_request
+from tests.integration.client.servers import free_port
+from tests.integration.program import SMALL_FILES, Program
+from tests.waiting import SECONDS
+
+BROKER: Final = "broker-a"
+SLAVE_TIMEOUT_MS: Final = 1500
+_REST_SECONDS: Final = 0.05
+_CHUNK: Final = 16 << 10
+_QUICK = (
+    f"slaveTimeout={SLAVE_TIMEOUT_MS}",
+    "haHousekeepingInterval=3000",
+    "haSendHeartbeatInterval=500",
+    "slaveReadEnable=true",
+)
+
+
+class Wire:
+    """A proxy on loopback for the slave's connection to its master."""
+
+    def __init__(self) -> None:
+        self.target = 0  # the master's HA port
+        self.port = 0
+        self.is_cut = False
+        self.pause_seconds = 0.0  # for each chunk
+        self._open = asyncio.Event()
+        self._open.set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self) -> None:
+        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def cut(self) -> None:
+        """End what is connected, and whoever comes."""
+        self.is_cut = True
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def freeze(self) -> None:
+        """Keep connections, and let no byte through in either direction: a partition."""
+        self._open.clear()
+
+    def mend(self) -> None:
+        self.is_cut, self.pause_seconds = False, 0.0
+        self._open.set()
+
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            if self.is_cut:
+                return
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
+            self._writers.add(far_writer)
+            try:
+                both = [
+                    asyncio.create_task(self._pipe(reader, far_writer)),
+                    asyncio.create_task(self._pipe(far_reader, writer)),
+                ]
+                try:
+                    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for pipe in both:
+                        pipe.cancel()
+                    await asyncio.gather(*both, return_exceptions=True)
+            finally:
+                self._writers.discard(far_writer)
+                far_writer.transport.abort()
+        except OSError:
+            pass  # the master is not there: the slave hears the end of its connection
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(_CHUNK):
+                await self._open.wait()
+                if self.pause_seconds:
+                    await asyncio.sleep(self.pause_seconds)
+                writer.write(data)
+                await writer.drain()
+
+    async def close(self) -> None:
+        self.cut()
+        if self._server is not None:
+            self._server.close()
+        self._open.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class ReplicatedPair:
+    """The processes; every start of a broker gets ports of its own."""
+
+    def __init__(self, folder: Path, role: str) -> None:
+        self.folder = folder
+        self.role = role
+        self.wire = Wire()
+        self.client = RemotingClient()
+        self.master_at = self.slave_at = ""
+        self._stores = 0
+        self._processes = contextlib.ExitStack()
+        self.master_store = self.slave_store = folder
+
+    async def __aenter__(self) -> Self:
+        await self.wire.listen()
+        names = self._processes.enter_context(
+            Program("namesrv", "--listen-port", "0", "--bind-address", "127.0.0.1", home=self.folder)
+        )
+        self.name_server = "127.0.0.1:" + names.await_line(r":(\d+)")[1]
+        self.master_store, self.slave_store = self._new_store(), self._new_store()
+        await self.start_master()
+        await self.start_slave()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+        await self.wire.close()
+        await asyncio.to_thread(self._processes.close)
+
+    def _new_store(self) -> Path:
+        self._stores += 1
+        return self.folder / f"store-{self._stores}"
+
+    async def start_master(self) -> None:
+        ha_port = free_port()
+        settings = (f"brokerRole={self.role}", "brokerId=0", f"haListenPort={ha_port}")
+        self.master, self.master_at = await self._start(self.master_store, settings)
+        self.wire.target = ha_port
+
+    async def start_slave(self) -> None:
+        wire = f"haMasterAddress=127.0.0.1:{self.wire.port}"
+        settings = ("brokerRole=SLAVE", "brokerId=1", wire, f"haListenPort={free_port()}")
+        self.slave, self.slave_at = await self._start(self.slave_store, settings)
+
+    async def _start(self, store: Path, settings: tuple[str, ...]) -> tuple[Program, str]:
+        given = [
+            "broker",
+            "-n",
+            self.name_server,
+            "--listen-port",
+            "0",
+            "--broker-ip",
+            "127.0.0.1",
+            "--store",
+            str(store),
+        ]
+        for setting in (f"brokerName={BROKER}", *SMALL_FILES, *_QUICK, *settings):
+            given += ["--set", setting]
+        program = self._processes.enter_context(Program(*given, home=self.folder))
+        ready = await asyncio.to_thread(program.await_line, rf"The broker\[{BROKER}, (\S+)\] boot success")
+        return program, ready[1]
+
+    # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def restart_slave(self) -> None:
+        """kill -9, and again."""
+        await asyncio.to_thread(self.slave.kill)
+        await self.start_slave()
+
+    async def restart_master(self) -> None:
+        await asyncio.to_thread(self.master.kill)
+        await self.start_master()
+
+    async def pause(self, program: Program, seconds: float) -> None:
+        """SIGSTOP: it is there, and does nothing."""
+        program.process.send_signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            program.process.send_signal(signal.SIGCONT)
+
+    async def lose_master(self) -> None:
+        """kill -9 of the master, its store is gone; the slave becomes the master, a new slave begins with nothing."""
+        await asyncio.to_thread(self.master.kill)
+        await asyncio.to_thread(shutil.rmtree, self.master_store)
+        await asyncio.to_thread(self.slave.kill)
+        self.master_store, self.slave_store = self.slave_store, self._new_store()
+        await self.start_master()
+        await self.start_slave()
+
+    # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def status(self) -> HaStatus:
+        """What the master says of its slaves."""
+        return HA_STATUS.decode(bytes((await self.client.call(self.master_at, GetBrokerHaStatus())).body))
+
+    async def in_sync(self) -> HaStatus:
+        """Wait until the slave lacks nothing; what the master says then."""
+        async with asyncio.timeout(SECONDS):
+            while True:
+                with contextlib.suppress(RemotingError, RequestError):
+                    status = await self.status()
+                    if status.in_sync_slaves and all(each.lag_bytes == 0 for each in status.connections):
+                        return status
+                await asyncio.sleep(0.05)
+
+
+class Senders:
+    """Several connections with several sends each; what is not acknowledged is forgotten, and the next one is sent."""
+
+    def __init__(self, pair: ReplicatedPair, ledger: Ledger, connections: int, on_their_way: int, pause: float) -> None:
+        self._pair = pair
+        self._ledger = ledger
+        self._connections = connections
+        self._on_their_way = on_their_way
+        self._pause = pause
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lives = 0
+        self.refused = 0
+
+    async def __aenter__(self) -> Self:
+        self._lives += 1
+        for number in range(self._connections):
+            client = RemotingClient()
+            bodies = self._ledger.bodies(f"{self._lives}.{number}")
+            work = self._connection(client, number % QUEUES, bodies)
+            self._tasks.append(asyncio.create_task(work))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        ended = await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        failed = [each for each in ended if isinstance(each, Exception)]
+        if failed and kind is None:
+            raise failed[0]
+
+    async def _connection(self, client: RemotingClient, queue_id: int, bodies: Iterator[bytes]) -> None:
+        async with client, asyncio.TaskGroup() as group:
+            for _ in range(self._on_their_way):
+                group.create_task(self._send_on(client, queue_id, bodies))
+
+    async def _send_on(self, client: RemotingClient, queue_id: int, bodies: Iterator[bytes]) -> None:
+        queue = self._ledger.queues[queue_id]
+        while True:
+            body = next(bodies)
+            try:
+                reply = await client.call(self._pair.master_at, send_request(queue_id), body, timeout_seconds=4)
+            except (RemotingError, RequestError):  # FLUSH_SLAVE_TIMEOUT and the like: nobody promised anything
+                self.refused += 1
+                await asyncio.sleep(_REST_SECONDS)
+                continue
+            queue.keep(queue.acknowledged, reply.header.queue_offset, body)
+            await asyncio.sleep(self._pause)
+
+
+@contextlib.asynccontextmanager
+async def acknowledging(senders: Senders, ledger: Ledger, at_least: int) -> AsyncIterator[None]:
+    """While senders run; at the end of it they have been heard at least so often."""
+    before = ledger.acknowledged_count
+    async with senders:
+        yield
+        async with asyncio.timeout(SECONDS):
+            while ledger.acknowledged_count < before + at_least:
+                await asyncio.sleep(0.02)
