@@ -73,7 +73,7 @@ faults-damage: ## part: damaged, lost and swapped files of both makers, 2,000 ra
 faults-lives: ## part: random lives of a store against a model
 faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
-faults-replication: ## part: 20,000 simulated lives of a master and its slaves
+faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes
 faults-formats: ## part: many more random examples for bytes, headers and JSON
 interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs Java, Maven, Go, Node)
 interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a table (needs Java, Maven)

@@ -82,8 +82,8 @@ SUITES = (
     ),
     Suite(
         "faults-replication",
-        "20,000 simulated lives of a master and its slaves",
-        ("tests/unit/testing/test_simulation.py", "tests/cluster/replication"),
+        "20,000 simulated lives of a master and its slaves; 200 faults of a pair of processes",
+        ("tests/unit/testing/test_simulation.py", "tests/cluster/replication", *_faults("replicated_pair")),
     ),
     Suite(
         "faults-formats",

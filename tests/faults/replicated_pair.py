@@ -120,7 +120,7 @@ class Wire:
 
 
 class ReplicatedPair:
-    """The processes; every start of a broker gets ports of its own."""
+    """The processes; a broker that is started again has the ports that it had."""
 
     def __init__(self, folder: Path, role: str) -> None:
         self.folder = folder
@@ -128,7 +128,7 @@ class ReplicatedPair:
         self.wire = Wire()
         self.client = RemotingClient()
         self.master_at = self.slave_at = ""
-        self._stores = 0
+        self._ports: dict[Path, tuple[int, int]] = {}  # of each store's broker: for clients and for slaves
         self._processes = contextlib.ExitStack()
         self.master_store = self.slave_store = folder
 
@@ -149,32 +149,22 @@ class ReplicatedPair:
         await asyncio.to_thread(self._processes.close)
 
     def _new_store(self) -> Path:
-        self._stores += 1
-        return self.folder / f"store-{self._stores}"
+        store = self.folder / f"store-{len(self._ports) + 1}"
+        self._ports[store] = (free_port(), free_port())
+        return store
 
     async def start_master(self) -> None:
-        ha_port = free_port()
-        settings = (f"brokerRole={self.role}", "brokerId=0", f"haListenPort={ha_port}")
-        self.master, self.master_at = await self._start(self.master_store, settings)
-        self.wire.target = ha_port
+        self.master, self.master_at = await self._start(self.master_store, (f"brokerRole={self.role}", "brokerId=0"))
+        self.wire.target = self._ports[self.master_store][1]
 
     async def start_slave(self) -> None:
         wire = f"haMasterAddress=127.0.0.1:{self.wire.port}"
-        settings = ("brokerRole=SLAVE", "brokerId=1", wire, f"haListenPort={free_port()}")
-        self.slave, self.slave_at = await self._start(self.slave_store, settings)
+        self.slave, self.slave_at = await self._start(self.slave_store, ("brokerRole=SLAVE", "brokerId=1", wire))
 
     async def _start(self, store: Path, settings: tuple[str, ...]) -> tuple[Program, str]:
-        given = [
-            "broker",
-            "-n",
-            self.name_server,
-            "--listen-port",
-            "0",
-            "--broker-ip",
-            "127.0.0.1",
-            "--store",
-            str(store),
-        ]
+        port, ha_port = self._ports[store]
+        given = ["broker", "-n", self.name_server, "--broker-ip", "127.0.0.1", "--store", str(store)]
+        given += ["--listen-port", str(port), "--set", f"haListenPort={ha_port}"]
         for setting in (f"brokerName={BROKER}", *SMALL_FILES, *_QUICK, *settings):
             given += ["--set", setting]
         program = self._processes.enter_context(Program(*given, home=self.folder))
