@@ -12,7 +12,7 @@ from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.replication import HA_STATUS
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import SystemBusy, SystemFailure
-from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
+from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus, UpdateBrokerConfig
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
 from tests.cluster.namesrv import name_server_fixture
@@ -141,6 +141,13 @@ async def test_the_number_of_waited_for_follows_those_in_sync_if_that_is_allowed
         assert await send_code(pair.master) == ResponseCode.SUCCESS
         deaf(pair)
         assert await send_code(pair.master) == ResponseCode.FLUSH_SLAVE_TIMEOUT
+
+
+async def test_how_many_are_waited_for_can_be_changed_while_the_master_runs(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, store=SYNC) as master:
+        assert await send_code(master) == ResponseCode.SLAVE_NOT_AVAILABLE
+        await master.client.call(master.address, UpdateBrokerConfig(), b"inSyncReplicas=1")
+        assert await send_code(master) == ResponseCode.SUCCESS
 
 
 async def test_more_replicas_than_there_are_end_in_a_time_out(tmp_path: Path) -> None:

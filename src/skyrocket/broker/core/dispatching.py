@@ -35,8 +35,13 @@ class Dispatching:
 
     def _dispatch(self) -> None:
         self._is_scheduled = False
-        for grown in self.on_growth:
-            grown()
+        try:
+            for grown in self.on_growth:
+                grown()
+        finally:
+            self._dispatch_now()
+
+    def _dispatch_now(self) -> None:
         try:
             self._store.dispatch()
         except StoreError:

@@ -25,6 +25,10 @@ class CopyWaits:
         self._log = commit_log
         self._config = config
 
+    def use(self, config: StoreConfig) -> None:
+        """Go by these settings from the next wait on."""
+        self._config = config
+
     def in_sync(self) -> int:
         """How many brokers are in sync now, this one among them."""
         return self._replicas.in_sync(self._log.written_offset, self._config.ha_max_gap_bytes)

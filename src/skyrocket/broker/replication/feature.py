@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from skyrocket.broker.core.feature import Feature
+from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.master import Master
 from skyrocket.broker.replication.slave import Slave
@@ -20,6 +20,14 @@ from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers, serve
 
 _LOOK_SECONDS: Final = 1.0
+_WAIT_KEYS: Final = (
+    "inSyncReplicas",
+    "minInSyncReplicas",
+    "enableAutoInSyncReplicas",
+    "allAckInSyncStateSet",
+    "slaveTimeout",
+    "haMaxGapNotInSync",
+)
 
 
 class ReplicationFeature(Feature):
@@ -68,6 +76,13 @@ class ReplicationFeature(Feature):
             master_flush_offset=self._parts.store.commit_log.flushed_offset,
             master_address=str(self._parts.identity.address),
         )
+
+    def follows(self) -> tuple[Follow, ...]:
+        return (Follow(self._settings_changed, _WAIT_KEYS),)
+
+    def _settings_changed(self) -> None:
+        if self.master is not None:
+            self.master.use(self._parts.settings.store)
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

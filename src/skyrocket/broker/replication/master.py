@@ -42,9 +42,15 @@ class Master:
         self.members = Members(parts.client, parts.name_servers, parts.identity, config.ha_networks)
         self.server = HaServer(self._log, self.replicas, parts.peer_clock, self.members.refusal, transfer_rules(config))
         self.is_listening = False
+        self._waits = CopyWaits(self.replicas, self._commit_log, config)
         if config.broker_role is BrokerRole.SYNC_MASTER:
-            parts.rules.copies = CopyWaits(self.replicas, self._commit_log, config)
+            parts.rules.copies = self._waits
         parts.dispatching.on_growth.append(self.server.appended)
+
+    def use(self, config: StoreConfig) -> None:
+        """Go by these settings from now on, as far as they say whom senders wait for."""
+        self._gap = config.ha_max_gap_bytes
+        self._waits.use(config)
 
     def handlers(self) -> Handlers:
         return (serve(CompareLogTail, self.compare),)
