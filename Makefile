@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-pipeline docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-pipeline docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ bench-client: $(STAMP) ## our client beside a bare protocol loop (ARGS=--others:
 
 bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (ten minutes; needs Java, Maven)
 	$(BIN)/python -m bench.peers $(ARGS)
+
+bench-replication: $(STAMP) ## what a slave costs its master, how fast it follows and catches up
+	$(BIN)/python -m bench.replication $(ARGS)
 
 bench-pipeline: $(STAMP) ## decoder, commit-log source, archive, rebuild, stream source and sink beside their floor
 	$(BIN)/python -m bench.pipeline $(ARGS)
