@@ -8,6 +8,7 @@ from skyrocket.inspector.config_check import ConfigCheck
 from skyrocket.inspector.file_check import check_files
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.index_check import IndexCheck
+from skyrocket.inspector.left_behind import end_before_leftovers, log_until
 from skyrocket.inspector.log_check import LogCheck, LogExtent
 from skyrocket.inspector.log_chunks import ChunkReader
 from skyrocket.inspector.queue_check import QueueCheck
@@ -45,7 +46,8 @@ def verify(
 
     batch_topics = frozenset(name.topic for name in store.batch_queues)
     chunks = ChunkReader(settings.config.message_delay_levels, batch_topics, removed_queues(store.root))
-    walk = LogWalk(store.commit_log, advance)
+    left_from = end_before_leftovers(store, reader)
+    walk = LogWalk(store.commit_log if left_from is None else log_until(store.commit_log, left_from), advance)
     log = LogCheck(store, walk, recovery, findings)
     queues = QueueCheck(store, chunks.numbers, reader, recovery, findings)
     index = IndexCheck(store, reader, recovery, findings, settings.index_shape)
@@ -56,7 +58,11 @@ def verify(
         index.add(run.physical_offset, run.physical_offset + run.stop, chunk)
 
     extent = log.extent_known()
-    extent.tail_lost = not recovery.unclean and _is_tail_lost(recovery, extent, index)
+    if left_from is not None:
+        name, position = store.locate(store.commit_log, left_from)
+        what = f"physical offset {left_from}: bytes behind the end of the log that a recovery of RocketMQ left"
+        findings.add(FindingKind.STALE_BYTES, Severity.NOTE, name, what, position=position)
+    extent.tail_lost = not recovery.unclean and left_from is None and _is_tail_lost(recovery, extent, index)
     topics = load_config(store, "topics.json")
     queues.finish(extent, set(topics.topics) if topics is not None else None)
     log.finish(tail_is_claimed=extent.end in queues.orphaned_offsets)

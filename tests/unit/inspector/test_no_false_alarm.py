@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.format.record import PHYSICAL_OFFSET_AT
 from skyrocket.inspector import index_check
 from skyrocket.inspector.findings import Finding, FindingKind, Severity
 from skyrocket.inspector.settings import inspection_settings
@@ -13,6 +14,7 @@ from skyrocket.offline.index_files import IndexContent, IndexShape, read_index_f
 from skyrocket.offline.store_files import find_store_files
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.testing.clock import FakeClock
+from tests.unit.inspector.conftest import Copies
 from tests.unit.store.stores import Stores, put
 
 SETTINGS = inspection_settings(None, ["maxHashSlotNum=50", "maxIndexNum=1000"])
@@ -69,3 +71,20 @@ def test_an_index_file_that_a_broker_is_writing_is_read_again(tmp_path: Path, mo
     reads.clear()
     monkeypatch.setattr(index_check, "lock_holder", lambda lock: 4711)
     assert FindingKind.INDEX_HEADER not in {finding.kind for finding in findings(tmp_path / "store")}
+
+
+@pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
+def test_what_a_recovery_of_rocketmq_left_behind_the_end_of_the_log_is_no_damage(version: str, copy_of: Copies) -> None:
+    store = copy_of(version, "clean")
+    newest = [file for file in store.files("commitlog") if any(store.read(file)[:4])][-1]
+    base, last = int(Path(newest).name), store.log_records(newest)[-1]
+    end = last.physical_offset + last.size - base
+    old = bytearray(store.read(newest)[end - last.size : end])
+    begin = end + 50
+    old[PHYSICAL_OFFSET_AT : PHYSICAL_OFFSET_AT + 8] = (base + begin).to_bytes(8)
+    store.write(newest, end, b"\x7f" * 50 + old)  # the rest of a record, and a whole one
+    result = store.verify()
+    stale = [finding for finding in result.findings if finding.kind is FindingKind.STALE_BYTES]
+    assert [(finding.severity, finding.file, finding.position) for finding in stale] == [(Severity.NOTE, newest, end)]
+    assert not result.has_problems(strict=True)
+    assert result.extent.end == base + end
