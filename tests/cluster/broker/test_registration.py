@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from skyrocket.config.sections import BrokerConfig, NameServerConfig
+from skyrocket.errors import ConfigError
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.namesrv.route_table import RouteTable
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
+from skyrocket.testing.broker_host import configs
 from tests.cluster.broker.broker_fixture import running_broker
 from tests.cluster.namesrv import name_server_fixture
 from tests.waiting import until
@@ -49,6 +51,7 @@ async def test_a_new_topic_does_not_cost_the_routes_of_others(tmp_path: Path, mo
     async with name_server_fixture.running(tmp_path, DROPS_MISSING) as (server, address):
         config = BrokerConfig(name_servers=str(address))
         async with running_broker(tmp_path, config) as given:
+            assert "TBW102" in routes(server), "it registers when it starts"
             await given.send(topic="First")
             await until(lambda: "First" in routes(server))
             before = routes(server)
@@ -96,3 +99,11 @@ async def test_a_name_server_that_takes_no_single_topics_is_told_of_all(
             await given.send(topic="First")
             await until(lambda: "First" in routes(server))
             assert before < routes(server)
+
+
+@pytest.mark.requirement("C067")
+@pytest.mark.parametrize(("period_ms", "bound"), [(9_999, "10000"), (60_001, "60000")])
+def test_a_period_outside_of_ten_seconds_to_a_minute_is_refused_with_its_bounds(period_ms: int, bound: str) -> None:
+    with pytest.raises(ConfigError, match=rf"registerNameServerPeriod={period_ms} is .* allowed value {bound}"):
+        configs({"registerNameServerPeriod": str(period_ms)})
+    configs({"registerNameServerPeriod": "10000"})
