@@ -64,6 +64,7 @@ class Slave:
         store.add_listener(self._guesses.dispatched)
         self.sync.on_synced = self._synced
         parts.broker_set.on_master(self.client.look_again)
+        parts.broker_set.is_looking = True
 
     def _master(self) -> Address | None:
         """Where the log is copied from, once the master's topics are here."""

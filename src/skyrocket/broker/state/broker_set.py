@@ -10,8 +10,26 @@ class BrokerSet:
         self.ha_address = ha_address  # where this broker offers its own log; as name servers are told
         self.master_address: str | None = None  # of the set's master, once a slave has heard of it
         self.master_ha_address: str | None = None
-        self.is_looking = False  # a slave does not reach its master: it wants to hear of it soon
+        self._is_looking = False
         self._listeners: list[Callable[[], None]] = []
+        self._helpers: list[Callable[[], None]] = []
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a slave does not reach its master, and wants to hear of it soon."""
+        return self._is_looking
+
+    @is_looking.setter
+    def is_looking(self, is_looking: bool) -> None:
+        begins = is_looking and not self._is_looking
+        self._is_looking = is_looking
+        if begins:
+            for helper in self._helpers:
+                helper()
+
+    def on_looking(self, helper: Callable[[], None]) -> None:
+        """Have a function called when a slave begins to look for its master."""
+        self._helpers.append(helper)
 
     def on_master(self, listener: Callable[[], None]) -> None:
         """Have a function called when the master is known, or is another one."""
