@@ -95,7 +95,7 @@ class SendShapes:
         if (
             rest != shape.rest
             or end != shape.end
-            or b"\\" in text
+            or text.find(b"\\") >= 0
             or not text.isascii()
             or not born.isdigit()
             or not digits.isdigit()

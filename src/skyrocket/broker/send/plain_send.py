@@ -119,8 +119,9 @@ class PlainSends:
         if not self._rows:
             self._max_body, self._waits = self._intake.max_plain_body, self._answers.wait
         body = request.body
+        find = text.find  # `in` asks first whether what it looks for is a number: an exception for each name
         at = text.rfind(_KEY_NAME)
-        end = text.find(b"\2", at)
+        end = find(b"\2", at)
         if (
             at < 0  # without a unique key: the broker makes one
             or end <= at + _KEY_NAME_SIZE  # an empty key, or one without an end
@@ -129,18 +130,19 @@ class PlainSends:
             or len(text) > _MAX_PLAIN_PROPERTIES
             or not born.isdigit()  # a time that is read, and refused, with the other fields
             or len(born) > 18  # perhaps more than a Java long holds
-            or b"MSG" in text  # TRAN_MSG: a half. MSG_REGION: replaced. _SYS_MSG_PRIORITY_: a queue. SKY_MSG: numbered
-            or b"TRACE_ON" in text  # replaced
-            or b"POP_CK" in text  # removed
-            or b"CLUSTER" in text  # replaced
-            or b"INNER_" in text  # some of them are the broker's own
-            or (self._waits and b"WAIT\1false" in text)  # answered at once, unlike the other rows
+            or find(b"MSG")
+            >= 0  # TRAN_MSG: a half. MSG_REGION: replaced. _SYS_MSG_PRIORITY_: a queue. SKY_MSG: numbered
+            or find(b"TRACE_ON") >= 0  # replaced
+            or find(b"POP_CK") >= 0  # removed
+            or find(b"CLUSTER") >= 0  # replaced
+            or find(b"INNER_") >= 0  # some of them are the broker's own
+            or (self._waits and find(b"WAIT\1false") >= 0)  # answered at once, unlike the other rows
             or not 0 < len(body) <= self._max_body  # nothing to store, or the store must look at it
         ):
             return None
         unique_key = text[at + _KEY_NAME_SIZE : end]
         key, properties, postponed = known.key, text + self._added, None
-        if b"DELAY" in text or b"TIMER_" in text:
+        if find(b"DELAY") >= 0 or find(b"TIMER_") >= 0:
             key, properties, postponed = self._find_waiting_queue(known.destination, text, unique_key)
         queue = self._queues.by_key.get(key)
         if queue is None or not queue.simple or len(properties) > MAX_PROPERTIES_BYTES:
