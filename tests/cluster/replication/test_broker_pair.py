@@ -12,11 +12,20 @@ from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.replication import HA_STATUS
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import SystemBusy, SystemFailure
-from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus, UpdateBrokerConfig
+from skyrocket.protocol.requests.admin_broker import ExchangeBrokerHaInfo, GetBrokerHaStatus, UpdateBrokerConfig
+from skyrocket.protocol.requests.broker_registration import NotifyMinBrokerIdChange
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
 from tests.cluster.namesrv import name_server_fixture
-from tests.cluster.replication.broker_pair import CONFIG, Pair, log_of, running_master, running_pair, running_slave
+from tests.cluster.replication.broker_pair import (
+    CONFIG,
+    Pair,
+    log_of,
+    replication,
+    running_master,
+    running_pair,
+    running_slave,
+)
 from tests.waiting import until
 
 SYNC = replace(SMALL, broker_role=BrokerRole.SYNC_MASTER)
@@ -131,6 +140,9 @@ async def test_fewer_in_sync_than_demanded_refuse_before_anything_is_stored(tmp_
             with pytest.raises(SystemFailure, match="in-sync replicas not enough"):
                 await master.send(b"x", properties=properties)
         assert master.broker.store.max_offset(TOPIC, 0) == 0
+        side = replication(master.broker).master
+        assert side is not None
+        assert "1 brokers are in sync" in (side.trouble() or "")
 
 
 async def test_the_number_of_waited_for_follows_those_in_sync_if_that_is_allowed(tmp_path: Path) -> None:
@@ -193,6 +205,19 @@ async def test_a_slave_whose_log_went_another_way_follows_nobody_and_says_so(tmp
                 assert log_of(slave.broker.store) == before
                 assert not side.has_followed
                 assert "gone different ways" in (side.trouble() or "")
+
+
+async def test_a_word_from_anybody_does_not_make_another_master(tmp_path: Path) -> None:
+    async with running_pair(tmp_path) as pair:
+        known = pair.slave.broker.parts.broker_set
+        before = (known.master_address, known.master_ha_address)
+        other = "192.0.2.1:10911"
+        for request in (
+            NotifyMinBrokerIdChange(min_broker_id=0, min_broker_addr=other, ha_broker_addr=other),
+            ExchangeBrokerHaInfo(master_ha_address=other, master_address=other),
+        ):
+            await pair.slave.client.call(pair.slave.address, request)
+        assert (known.master_address, known.master_ha_address) == before
 
 
 async def test_operators_see_both_sides(tmp_path: Path) -> None:

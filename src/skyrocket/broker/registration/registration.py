@@ -65,7 +65,7 @@ class Registration:
         self._rests_until = 0.0  # of the loop's clock
         self._all_changed = False
         topics.on_change(self._topics_changed)
-        broker_set.on_looking(self._wake.set)  # the answer to a registration names the master
+        broker_set.on_ask(self._wake.set)  # the answer to a registration names the master
 
     def _topics_changed(self, configs: Sequence[TopicConfig]) -> None:
         self._changed.update((config.name, config) for config in configs)

@@ -59,15 +59,15 @@ class ReplicationFeature(Feature):
         return self.master.status()
 
     def learn_of_master(self, _: Peer, header: NotifyMinBrokerIdChange, __: Body) -> None:
-        """A name server says that the set has a master (again)."""
+        """A name server says that the set has a master (again). Anybody could: the name servers are asked."""
         if self.slave is not None and header.min_broker_id == 0:
-            self._set.master_is(header.min_broker_addr, header.ha_broker_addr)
+            self._set.ask()
 
     def exchange(self, _: Peer, header: ExchangeBrokerHaInfo, __: Body) -> HaInfoAnswer:
-        """A master tells where its log is; a slave hears it."""
+        """A master tells where its log is. To a slave anybody could: it asks the name servers."""
         if header.master_ha_address is not None:
             if self.slave is not None:
-                self._set.master_is(header.master_address, header.master_ha_address)
+                self._set.ask()
             return HaInfoAnswer()
         if self.slave is not None:
             return HaInfoAnswer()
@@ -121,7 +121,8 @@ class ReplicationFeature(Feature):
     # ── for operators ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def troubles(self) -> Mapping[str, Trouble]:
-        return {"replication": self.slave.trouble} if self.slave is not None else {}
+        side = self.slave or self.master
+        return {"replication": side.trouble} if side is not None else {}
 
     def runtime_rows(self) -> Mapping[str, str]:
         rows = {"brokerRole": self._role.value}

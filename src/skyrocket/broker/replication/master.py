@@ -34,7 +34,8 @@ class Master:
         config = parts.store.config
         self._log = MasterLog(parts.store)
         self._commit_log = parts.store.commit_log
-        self._must_listen = config.broker_role is BrokerRole.SYNC_MASTER or config.ha_listen_port > 0
+        self._is_sync = config.broker_role is BrokerRole.SYNC_MASTER
+        self._must_listen = self._is_sync or config.ha_listen_port > 0
         self._bind_address = parts.config.bind_address
         self._set = parts.broker_set
         self._gap = config.ha_max_gap_bytes
@@ -43,7 +44,7 @@ class Master:
         self.server = HaServer(self._log, self.replicas, parts.peer_clock, self.members.refusal, transfer_rules(config))
         self.is_listening = False
         self._waits = CopyWaits(self.replicas, self._commit_log, config)
-        if config.broker_role is BrokerRole.SYNC_MASTER:
+        if self._is_sync:
             parts.rules.copies = self._waits
         parts.dispatching.on_growth.append(self.server.appended)
 
@@ -74,6 +75,12 @@ class Master:
             _logger.warning("%s. No slave can copy from this broker; choose another with haListenPort", problem)
         else:
             self.is_listening = True
+
+    def trouble(self) -> str | None:
+        """Why this master takes no messages that wait for slaves."""
+        if not self._is_sync or not self._waits.is_short():
+            return None
+        return f"{self._waits.in_sync()} brokers are in sync, minInSyncReplicas asks for more: messages are refused"
 
     @property
     def slaves(self) -> Iterator[SlaveLink]:

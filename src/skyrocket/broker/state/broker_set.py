@@ -24,11 +24,15 @@ class BrokerSet:
         begins = is_looking and not self._is_looking
         self._is_looking = is_looking
         if begins:
-            for helper in self._helpers:
-                helper()
+            self.ask()
 
-    def on_looking(self, helper: Callable[[], None]) -> None:
-        """Have a function called when a slave begins to look for its master."""
+    def ask(self) -> None:
+        """Have the name servers asked where the master is, now."""
+        for helper in self._helpers:
+            helper()
+
+    def on_ask(self, helper: Callable[[], None]) -> None:
+        """Have a function called that asks them."""
         self._helpers.append(helper)
 
     def on_master(self, listener: Callable[[], None]) -> None:
