@@ -78,6 +78,7 @@ class Parts:
     router: Router
     server: RemotingServer
     client: RemotingClient  # what the broker itself asks of others
+    tls: TlsConfig
     features: list[Feature] = field(default_factory=list)  # all of them, for those that put together what each says
 
     @property
@@ -138,6 +139,7 @@ def build_parts(
         router=router,
         server=RemotingServer(router, settings_of(config), ServerTls(server_settings(tls)), clock=peer_clock),
         client=RemotingClient(tls=client_tls(tls)),
+        tls=tls,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -31,6 +32,7 @@ class HaClient:
         retry_seconds: float = 5.0,
         when_flushed: Callable[[int, Callable[[bool], None]], None] | None = None,
         may_follow: Callable[[], Awaitable[str | None]] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`when_flushed` is that of the flusher, for a log that is acknowledged when the disk has it.
 
@@ -43,6 +45,7 @@ class HaClient:
         self._retry_seconds = retry_seconds
         self._when_flushed = when_flushed
         self._may_follow = may_follow
+        self._tls = tls
         self._awaits_flush = False
         self._is_stopped = False
         self._wake = asyncio.Event()
@@ -81,7 +84,9 @@ class HaClient:
             return
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(address.host, address.port, limit=_READ_BYTES)
+                reader, writer = await asyncio.open_connection(
+                    address.host, address.port, limit=_READ_BYTES, ssl=self._tls
+                )
         except (OSError, TimeoutError) as error:
             self._say(f"cannot connect to {address}: {error or 'time-out'}")
             return

@@ -6,6 +6,7 @@ buffer ahead of a slave that reads slowly. A connection that is refused is close
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Final, cast
 
@@ -19,6 +20,7 @@ from skyrocket.remoting.addresses import Address
 _logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 64
+_HANDSHAKE_SECONDS: Final = 10.0
 _BYTES_PER_TURN: Final = 1 << 20
 _BUFFERED_BYTES: Final = 4 << 20
 
@@ -39,10 +41,17 @@ class HaServer:
         self._listener: asyncio.Server | None = None
         self._links: set[SlaveLink] = set()
 
-    async def listen(self, host: str, port: int) -> Address:
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> Address:
         """Accept slaves; port 0 takes a free one."""
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(lambda: SlaveLink(self), host, port, backlog=MAX_CONNECTIONS)
+        self._listener = await loop.create_server(
+            lambda: SlaveLink(self),
+            host,
+            port,
+            backlog=MAX_CONNECTIONS,
+            ssl=tls,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls is not None else None,
+        )
         address = Address(*self._listener.sockets[0].getsockname()[:2])
         _logger.info("listening for slaves address=%s", address)
         return address

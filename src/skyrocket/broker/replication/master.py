@@ -1,6 +1,7 @@
 """The master's side: the HA port, who may use it, and what its slaves have."""
 
 import logging
+import ssl
 from collections.abc import Iterator
 
 from skyrocket.broker.core.parts import Parts
@@ -21,6 +22,7 @@ from skyrocket.protocol.requests.replication import CompareLogTail
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
+from skyrocket.remoting.tls import ServerTls, server_settings
 
 _logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ class Master:
         self._commit_log = parts.store.commit_log
         self._is_sync = config.broker_role is BrokerRole.SYNC_MASTER
         self._must_listen = self._is_sync or config.ha_listen_port > 0
+        self._tls = _server_tls(parts) if config.ha_tls else None
         self._bind_address = parts.config.bind_address
         self._set = parts.broker_set
         self._gap = config.ha_max_gap_bytes
@@ -67,7 +70,7 @@ class Master:
         """Open the HA port; where nobody asked for one, a port that is taken is only told. Raises ConfigError."""
         port = Address.parse(self._set.ha_address).port
         try:
-            await self.server.listen(self._bind_address, port)
+            await self.server.listen(self._bind_address, port, self._tls)
         except OSError as error:
             problem = f"cannot listen for slaves on {self._bind_address}, port {port}: {error.strerror}"
             if self._must_listen:
@@ -113,6 +116,13 @@ class Master:
             connections=connections,
             client=HaClientStatus(),
         )
+
+
+def _server_tls(parts: Parts) -> ssl.SSLContext:
+    context = ServerTls(server_settings(parts.tls)).context()
+    if context is None:
+        raise ConfigError("haTlsEnable=true needs a certificate: tls.server.certPath and tls.server.keyPath")
+    return context
 
 
 def transfer_rules(config: StoreConfig) -> TransferRules:

@@ -1,5 +1,6 @@
 """The slave's side: follows its master's log, takes over its tables, and takes no messages of its own."""
 
+from dataclasses import replace
 from typing import Final
 
 from skyrocket.broker.core.parts import Parts
@@ -23,6 +24,7 @@ from skyrocket.remoting.admission import REJECTED
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.tls import client_tls
 
 _PUTS: Final = frozenset(
     {
@@ -59,6 +61,7 @@ class Slave:
             rules=ReportRules(config.ha_heartbeat_ms / 1000, config.ha_silence_ms / 1000),
             when_flushed=store.flusher.when_flushed if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None,
             may_follow=self._may_follow,
+            tls=client_tls(replace(parts.tls, client_enabled=True)) if config.ha_tls else None,
         )
         self._guesses = TopicGuesses(parts.tables.topics, parts.config.default_topic_queues, self.sync.soon)
         store.add_listener(self._guesses.dispatched)

@@ -287,6 +287,13 @@ class StoreConfig:
         help="networks whose hosts may copy the log, as 10.0.0.0/8,192.168.7.4; "
         "empty: this machine, and what the name servers know as members of the set",
     )
+    ha_tls: bool = setting(
+        False,
+        ours=True,
+        key="haTlsEnable",
+        help="the log travels by TLS, with the certificates of tls.server.* and tls.client.*; for a whole set, whose "
+        "brokers are then all Skyrocket's",
+    )
     ha_master_address: str = setting(
         "", key="haMasterAddress", help="a slave copies from here, as host:10912; empty: what its name servers say"
     )
