@@ -16,7 +16,7 @@ async def test_consumers_go_on_at_the_slave_when_the_master_is_killed_and_come_b
         async with mq.producer() as producer:
             for number in range(10):
                 receipt = await producer.send(Message("Orders", b"%d" % number))
-                assert receipt.status is SendStatus.SEND_OK
+                assert (receipt.status, receipt.replicas) == (SendStatus.SEND_OK, 2)
         await mq.kill_master()
         assert len(mq.messages("Orders")) == 10
         seen: list[bytes] = []

@@ -28,7 +28,9 @@ LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(0, 1 << 20), TEXT, TEXT, LONG)
 def test_send_answers_are_the_same_bytes(opaque: int, size: int, unique_key: str, msg_id: str, offset: int) -> None:
-    header = SendMessageAnswer(queue_id=3, transaction_id=unique_key, msg_id=msg_id, queue_offset=offset, **REGION)
+    header = SendMessageAnswer(
+        queue_id=3, transaction_id=unique_key, msg_id=msg_id, queue_offset=offset, replica_count=None, **REGION
+    )
     expected = frames.encode_head(RemotingCommand(0, opaque, RESPONSE_FLAG, header.to_fields()), size)
     assert SEND.head(opaque, size, 3, unique_key, msg_id, offset) == expected
 

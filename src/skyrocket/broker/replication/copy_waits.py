@@ -37,6 +37,9 @@ class CopyWaits:
         least = self._config.min_in_sync_replicas
         return least > 1 and self.in_sync() < least
 
+    def held_by(self, end_offset: int) -> int:
+        return self._replicas.held_by(end_offset)
+
     def wait(self, end_offset: int, settled: Callable[[PutStatus], None]) -> None:
         required = self._required()
         if required is None:

@@ -157,6 +157,9 @@ class CopyKeeper(Protocol):
     def is_short(self) -> bool:
         """Whether so few brokers are in sync that no message that waits for them may be taken."""
 
+    def held_by(self, end_offset: int) -> int:
+        """How many brokers are known to have the log before an offset, this one among them."""
+
     def wait(self, end_offset: int, settled: Callable[[PutStatus], None]) -> None:
         """Call back, at once or later, when enough brokers have the log before an offset, or that took too long."""
 

@@ -58,6 +58,8 @@ class SendAnswers:
         attributes: tuple[str, ...] = ("queue_id", "msg_id", "queue_offset")
         self.single_head = AnswerTemplate(SendMessageAnswer, ("transaction_id", *attributes), constants=constants).head
         self._batch_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
+        copied = ("transaction_id", *attributes, "replica_count")
+        self._copied_head = AnswerTemplate(SendMessageAnswer, copied, constants=constants).head
         attributes = ("transaction_id", *attributes, "recall_handle")
         self._timer_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
 
@@ -101,7 +103,7 @@ class SendAnswers:
 
     def confirm_when_durable(self, waiting: list[Stored], end_offset: int) -> None:
         """Answer when everything before an offset is safe, cannot be, or has taken too long."""
-        settle = partial(self._settle, waiting)
+        settle = partial(self._settle, waiting, end_offset)
         if self._copies is None:
             self._await_disk(end_offset, settle)
         elif not self._awaits_disk:
@@ -126,19 +128,29 @@ class SendAnswers:
 
         self._store.flusher.when_flushed(end_offset, flushed)
 
-    def _settle(self, waiting: list[Stored], status: PutStatus) -> None:
+    def _settle(self, waiting: list[Stored], end_offset: int, status: PutStatus) -> None:
         code = _CODES.get(status)
+        replicas = self._copies.held_by(end_offset) if self._copies is not None else None
         for each in waiting:
             if not each.later.is_open:
                 continue
             if status is PutStatus.PUT_OK:
-                self._confirm(each)
+                self._confirm_copied(each, replicas) if replicas is not None else self._confirm(each)
             elif code is not None:
-                each.later.fill(each.later.request.answer(code, None, self._fields(each)))
+                each.later.fill(each.later.request.answer(code, None, self._fields(each, replicas)))
             else:
                 self.refuse(each.later, status)
 
-    def _fields(self, stored: Stored) -> dict[str, str]:
+    def _confirm_copied(self, stored: Stored, replicas: int) -> None:
+        """The same, with the number of brokers that have the message."""
+        later, unique_key, queue_id, message_ids, queue_offset, handle, is_batch = stored
+        if handle or is_batch or not unique_key:
+            later.fill(later.request.answer(ResponseCode.SUCCESS, None, self._fields(stored, replicas)))
+            return
+        opaque = later.request.opaque
+        later.fill(self._copied_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset, replicas))
+
+    def _fields(self, stored: Stored, replicas: int | None = None) -> dict[str, str]:
         return SendMessageAnswer(
             region=self.refusal_fields["MSG_REGION"],
             trace_on=self.refusal_fields["TRACE_ON"],
@@ -148,6 +160,7 @@ class SendAnswers:
             transaction_id=stored.unique_key or None,
             recall_handle=stored.recall_handle or None,
             batch_unique_id=stored.unique_key if stored.is_batch else None,
+            replica_count=replicas,
         ).to_fields()
 
 

@@ -35,6 +35,7 @@ class SendReceipt:
     trace_on: bool = True
     recall_handle: str | None = None
     attempts: int = 1
+    replicas: int | None = None  # brokers of a set that have it; None where senders do not wait for slaves
 
     @property
     def is_durable(self) -> bool:

@@ -78,6 +78,7 @@ def member_receipt(whole: SendReceipt, keys: list[str], ids: list[str], number: 
         whole.trace_on,
         None,
         whole.attempts,
+        whole.replicas,
     )
 
 

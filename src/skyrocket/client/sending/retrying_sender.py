@@ -303,6 +303,7 @@ class RetryingSender:
             get("TRACE_ON") != "false",
             get("recallHandle"),
             number,
+            int(replicas) if (replicas := get("replicaCount")) is not None else None,
         )
 
     async def _hooked(

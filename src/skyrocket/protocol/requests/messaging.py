@@ -17,6 +17,7 @@ class SendMessageAnswer(Header):
     transaction_id: str | None = None
     batch_unique_id: str | None = wire("batchUniqId", default=None)
     recall_handle: str | None = None
+    replica_count: Int | None = None  # ours: brokers of the set that are known to have it, if senders wait for slaves
 
 
 @request(RequestCode.SEND_MESSAGE, answer=SendMessageAnswer)
