@@ -1,6 +1,7 @@
 """A master and its slave as brokers: who takes what, what is copied, and what senders hear."""
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from skyrocket.config.sections import BrokerConfig, BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.errors import ConfigError
 from skyrocket.model.topic_config import TopicConfig
+from skyrocket.observability.exposition import render
 from skyrocket.protocol.bodies.replication import HA_STATUS
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import SystemBusy, SystemFailure
@@ -237,6 +239,13 @@ async def test_operators_see_both_sides(tmp_path: Path) -> None:
         assert slave.client is not None
         assert (slave.client.max_offset, slave.client.is_activated) == (end, True)
         await until(lambda: pair.slave_side.trouble() is None)
+        rows = [replication(each.broker).runtime_rows() for each in (pair.master, pair.slave)]
+        assert rows[0] == {"brokerRole": "ASYNC_MASTER", "haSlaves": "1", "haInSyncReplicas": "2", "haLagBytes": "0"}
+        assert (rows[1]["haFollowing"], rows[1]["haLagBytes"]) == ("true", "0")
+        shown = render(replication(pair.master.broker).metrics(), {}).decode()
+        assert "skyrocket_replication_in_sync 2" in shown
+        assert re.search(r'skyrocket_replication_lag_bytes\{slave="127.0.0.1:\d+"\} 0', shown)
+        assert "skyrocket_replication_following 1" in render(replication(pair.slave.broker).metrics(), {}).decode()
 
 
 @pytest.mark.parametrize(

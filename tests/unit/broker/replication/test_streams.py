@@ -155,6 +155,18 @@ def test_who_waits_is_told_when_enough_machines_have_it() -> None:
     assert (replicas.connected, replicas.best_gap(40), replicas.in_sync(40, 11)) == (1, 10, 2)
 
 
+def test_who_waits_for_fewer_machines_is_not_held_up_by_who_waits_for_more() -> None:
+    replicas, told = Replicas(), []
+    replicas.acknowledge("a", 0)
+    replicas.acknowledge("b", 0)
+    replicas.wait(10, 3, lambda: told.append("three"))
+    replicas.wait(20, 2, lambda: told.append("two"))
+    replicas.acknowledge("a", 20)
+    assert told == ["two"]
+    replicas.acknowledge("b", 10)
+    assert told == ["two", "three"]
+
+
 def test_a_log_that_went_another_way_is_seen_by_its_end() -> None:
     master = log_of(b"the same" + bytes(FILE_SIZE) + b"then this")
     same, other = log_of(bytes(master.data[:-3])), log_of(bytes(master.data[:-4]) + b"X")
