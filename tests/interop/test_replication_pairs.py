@@ -35,11 +35,10 @@ SECONDS = 120.0
 PULL_CODES = frozenset({0, 19, 20, 21})
 
 
-@contextlib.contextmanager
-def our_broker(folder: Path, name: str, role: str, names: str) -> Iterator[str]:
-    """Its address."""
-    port = free_port()
-    given = ["broker", "-n", names, "--listen-port", str(port), "--broker-ip", "127.0.0.1"]
+def our_program(folder: Path, name: str, role: str, names: str, *, verbose: bool = False) -> Program:
+    """A broker that is about to start."""
+    given = ["broker", "-n", names, "--listen-port", str(free_port()), "--broker-ip", "127.0.0.1"]
+    given += ["--verbose"] if verbose else []
     settings = {
         "brokerRole": role,
         "brokerId": int(role == "SLAVE"),
@@ -51,9 +50,14 @@ def our_broker(folder: Path, name: str, role: str, names: str) -> Iterator[str]:
     }
     for key, value in settings.items():
         given += ["--set", f"{key}={value}"]
-    with Program(*given, "--store", str(folder / name), home=folder) as program:
-        address = program.await_line(r"The broker\[broker-a, (\S+)\] boot success")[1]
-        yield address
+    return Program(*given, "--store", str(folder / name), home=folder)
+
+
+@contextlib.contextmanager
+def our_broker(folder: Path, name: str, role: str, names: str) -> Iterator[str]:
+    """Its address."""
+    with our_program(folder, name, role, names) as program:
+        yield program.await_line(r"The broker\[broker-a, (\S+)\] boot success")[1]
         assert program.stop() == 0
 
 
