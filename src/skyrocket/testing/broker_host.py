@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from skyrocket.broker.broker import Broker, CannotStart
+from skyrocket.broker.replication.master import HaPortTaken
 from skyrocket.clock import SystemClock
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig
@@ -128,7 +129,7 @@ class BrokerHost:
             port = _free_port()
             try:
                 self._broker = await self._started(port)
-            except (CannotStart, ConfigError):  # somebody was faster
+            except (CannotStart, HaPortTaken):  # somebody was faster
                 if attempt == _PORT_ATTEMPTS - 1:
                     raise
             else:

@@ -7,6 +7,7 @@
         def tables(self) -> Iterable[SavedTable]: ...        what is saved for it, soon after a change
         def metrics(self) -> Iterable[Metric]: ...           for /metrics
         def follows(self) -> Iterable[Follow]: ...           settings whose change takes effect at once
+        def copied(self) -> Iterable[Copied]: ...            what a slave takes over from its master
 
 A feature overrides what it needs; it is one folder, and one line in `broker/features.py`. Features never import each
 other. What one needs of another is an event (a listener of the store or a table, a followed setting, a callback of the

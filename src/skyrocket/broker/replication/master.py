@@ -29,6 +29,10 @@ _logger = logging.getLogger(__name__)
 _POOL_LOOK_SECONDS = 0.1
 
 
+class HaPortTaken(ConfigError):
+    """Slaves could not reach this master."""
+
+
 class Master:
     """Offers its log; a SYNC_MASTER lets senders wait for those who have it."""
 
@@ -67,14 +71,14 @@ class Master:
             raise SystemFailure(str(error)) from None
 
     async def listen(self) -> None:
-        """Open the HA port; where nobody asked for one, a port that is taken is only told. Raises ConfigError."""
+        """Open the HA port; where nobody asked for one, a port that is taken is only told. Raises HaPortTaken."""
         port = Address.parse(self._set.ha_address).port
         try:
             await self.server.listen(self._bind_address, port, self._tls)
         except OSError as error:
             problem = f"cannot listen for slaves on {self._bind_address}, port {port}: {error.strerror}"
             if self._must_listen:
-                raise ConfigError(f"{problem}. Choose another with haListenPort") from error
+                raise HaPortTaken(f"{problem}. Choose another with haListenPort") from error
             _logger.warning("%s. No slave can copy from this broker; choose another with haListenPort", problem)
         else:
             self.is_listening = True
