@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,15 @@ from skyrocket.protocol.errors import SystemBusy, SystemFailure
 from skyrocket.protocol.requests.admin_broker import ExchangeBrokerHaInfo, GetBrokerHaStatus, UpdateBrokerConfig
 from skyrocket.protocol.requests.broker_registration import NotifyMinBrokerIdChange
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
-from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
+from tests.cluster.broker.broker_fixture import (
+    GROUP,
+    SMALL,
+    TOPIC,
+    RunningBroker,
+    message,
+    port_with_vip_port,
+    running_broker,
+)
 from tests.cluster.namesrv import name_server_fixture
 from tests.cluster.replication.broker_pair import (
     CONFIG,
@@ -220,6 +229,35 @@ async def test_a_word_from_anybody_does_not_make_another_master(tmp_path: Path) 
         ):
             await pair.slave.client.call(pair.slave.address, request)
         assert (known.master_address, known.master_ha_address) == before
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        replace(SMALL, in_sync_replicas=2),
+        replace(SMALL, min_in_sync_replicas=2),
+        replace(SMALL, all_ack_in_sync=True),
+    ],
+)
+async def test_copies_that_nobody_would_wait_for_are_not_promised(tmp_path: Path, store: StoreConfig) -> None:
+    with pytest.raises(ConfigError, match="promises copies, but brokerRole=ASYNC_MASTER waits for no slave"):
+        async with running_broker(tmp_path, store=store):
+            pass
+    async with running_broker(tmp_path, replace(CONFIG, broker_id=1), replace(store, broker_role=BrokerRole.SLAVE)):
+        pass  # for the day on which it is the master
+
+
+async def test_a_taken_port_stops_a_synchronous_master_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"cannot listen for slaves on 127.0.0.1, port {port}"):
+            async with running_broker(tmp_path, store=replace(SYNC, ha_listen_port=port)):
+                pass
+    with socket.create_server(("127.0.0.1", port_with_vip_port() + 1)) as taken:
+        listen_port = taken.getsockname()[1] - 1
+        async with running_broker(tmp_path, listen_port=listen_port) as master:
+            await master.send()
+        assert "No slave can copy from this broker" in caplog.text
 
 
 async def test_operators_see_both_sides(tmp_path: Path) -> None:

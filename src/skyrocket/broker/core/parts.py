@@ -144,7 +144,7 @@ def build_parts(
 
 
 def check_role(config: BrokerConfig, store_config: StoreConfig) -> None:
-    """Raises ConfigError when id and role of a broker do not fit."""
+    """Raises ConfigError when id and role of a broker do not fit, or copies are promised that nobody waits for."""
     is_slave = store_config.broker_role is BrokerRole.SLAVE
     if is_slave and config.broker_id == 0:
         raise ConfigError("brokerRole=SLAVE needs a brokerId above 0: the broker with brokerId=0 is the master")
@@ -154,6 +154,17 @@ def check_role(config: BrokerConfig, store_config: StoreConfig) -> None:
         raise ConfigError(
             f"brokerId={config.broker_id} with brokerRole={role}: a master has brokerId=0, a slave brokerRole=SLAVE"
         )
+    if store_config.broker_role is BrokerRole.ASYNC_MASTER:
+        for key, is_promised in (
+            ("inSyncReplicas", store_config.in_sync_replicas > 1),
+            ("minInSyncReplicas", store_config.min_in_sync_replicas > 1),
+            ("allAckInSyncStateSet", store_config.all_ack_in_sync),
+        ):
+            if is_promised:  # RocketMQ: says nothing, and its senders wait for nobody
+                raise ConfigError(
+                    f"{key} promises copies, but brokerRole=ASYNC_MASTER waits for no slave. "
+                    f"Set brokerRole=SYNC_MASTER, or leave {key} out"
+                )
 
 
 def _identity(config: BrokerConfig) -> BrokerIdentity:
