@@ -27,10 +27,10 @@ FEATURES: Final[tuple[Callable[[Parts], Feature], ...]] = (
     AdminFeature,
     OffsetsFeature,
     ClientsFeature,
+    ReplicationFeature,  # above all that put messages: slaves get the last ones, too
     DelayFeature,
     TimerFeature,
     TransactionsFeature,
-    ReplicationFeature,  # before send, whose answers wait for copies
     SendFeature,
     FlowFeature,  # after send, whose messages it judges at a turn's end, and before those who wait for a permission
     PullFeature,

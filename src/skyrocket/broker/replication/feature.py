@@ -116,7 +116,7 @@ class ReplicationFeature(Feature):
 
     async def close(self) -> None:
         if self.master is not None:
-            self.master.server.stop()
+            await self.master.finish()
 
     # ── for operators ────────────────────────────────────────────────────────────────────────────────────────────────
 

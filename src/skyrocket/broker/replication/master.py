@@ -1,8 +1,11 @@
 """The master's side: the HA port, who may use it, and what its slaves have."""
 
+import asyncio
+import contextlib
 import logging
 import ssl
 from collections.abc import Iterator
+from typing import Final
 
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.copy_waits import CopyWaits
@@ -26,7 +29,9 @@ from skyrocket.remoting.tls import ServerTls, server_settings
 
 _logger = logging.getLogger(__name__)
 
-_POOL_LOOK_SECONDS = 0.1
+_POOL_LOOK_SECONDS: Final = 0.1
+_FINISH_SECONDS: Final = 5.0
+_FINISH_LOOK_SECONDS: Final = 0.01
 
 
 class HaPortTaken(ConfigError):
@@ -88,6 +93,15 @@ class Master:
         if not self._is_sync or not self._waits.is_short():
             return None
         return f"{self._waits.in_sync()} brokers are in sync, minInSyncReplicas asks for more: messages are refused"
+
+    async def finish(self) -> None:
+        """Nothing is put any more: let the slaves that are in sync have all of the log, within a bounded time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FINISH_SECONDS):
+                while any(self.is_in_sync(slave) and self.lag_bytes(slave) for slave in self.slaves):
+                    self.server.appended()
+                    await asyncio.sleep(_FINISH_LOOK_SECONDS)
+        self.server.stop()
 
     @property
     def slaves(self) -> Iterator[SlaveLink]:
