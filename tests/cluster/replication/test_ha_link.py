@@ -153,6 +153,18 @@ async def test_no_more_slaves_than_the_bound_are_taken(tmp_path: Path) -> None:
             one.close()
 
 
+async def test_who_only_connects_keeps_no_slave_out(tmp_path: Path) -> None:
+    async with running_master(tmp_path / "master") as master:
+        end = master.put(1)
+        silent = [
+            await asyncio.open_connection(master.address.host, master.address.port) for _ in range(MAX_CONNECTIONS)
+        ]
+        async with following(tmp_path / "slave", master.address) as slave:
+            await until(lambda: slave.commit_log.written_offset == end)
+        for _, writer in silent:
+            writer.close()
+
+
 async def test_a_master_that_sends_other_bytes_is_left_and_nothing_is_appended(tmp_path: Path) -> None:
     async def wrong(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         (asked,) = REPORT.unpack(await reader.readexactly(8))

@@ -1,7 +1,8 @@
 """The master's HA port: a `MasterStream` per slave between its socket and the log.
 
 Bounds: so many connections in all, so many bytes per slave and turn of the loop, and no more than the transport's own
-buffer ahead of a slave that reads slowly. A connection that is refused is closed after one line in the log.
+buffer ahead of a slave that reads slowly. A connection that is refused is closed after one line in the log. When all
+places are taken, the oldest that has not said where its log ends makes room: who only connects keeps no slave out.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class HaServer:
         self.rules = rules or TransferRules()
         self._admit = admit
         self._listener: asyncio.Server | None = None
-        self._links: set[SlaveLink] = set()
+        self._links: dict[SlaveLink, None] = {}  # in the order of their coming
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> Address:
         """Accept slaves; port 0 takes a free one."""
@@ -74,16 +75,21 @@ class HaServer:
 
     def admit(self, link: "SlaveLink", address: Address) -> str | None:
         """Why a connection is not taken; None when it is."""
-        if len(self._links) >= MAX_CONNECTIONS:
-            return f"there are {MAX_CONNECTIONS} connections already"
         reason = self._admit(address)
-        if reason is None:
-            self._links.add(link)
-        return reason
+        if reason is not None:
+            return reason
+        if len(self._links) >= MAX_CONNECTIONS:
+            silent = next((other for other in self._links if other.stream.next_offset < 0), None)
+            if silent is None:
+                return f"there are {MAX_CONNECTIONS} slaves already"
+            self._links.pop(silent)
+            silent.close("it said nothing, and another needs the place")
+        self._links[link] = None
+        return None
 
     def left(self, link: "SlaveLink") -> None:
         """A connection is gone."""
-        self._links.discard(link)
+        self._links.pop(link, None)
         self.replicas.leave(link)
 
 
