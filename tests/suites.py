@@ -95,7 +95,7 @@ SUITES = (
         "interop",
         "RocketMQ's clients, tools, brokers and stores with ours",
         ("tests/interop",),
-        (),
+        ("-n", JOBS, "--dist", "loadfile"),  # a file's tests share one server of Java's
         report="tests.interop.matrix",
     ),
     Suite(
