@@ -8,7 +8,7 @@ import pytest
 from skyrocket.remoting.addresses import Address
 from tests.interop.apache import Apache
 from tests.interop.apache_admin import admin_output
-from tests.interop.test_replication_pairs import our_name_server, our_program
+from tests.interop.test_replication_pairs import BOOT, our_name_server, our_program
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -21,8 +21,7 @@ def test_ha_status_shows_both_ends(tmp_path: Path, apache: Apache) -> None:
         our_program(tmp_path, "master", "SYNC_MASTER", names) as master,
         our_program(tmp_path, "slave", "SLAVE", names, verbose=True) as slave,
     ):
-        boot = r"The broker\[broker-a, (\S+)\] boot success"
-        at_master, at_slave = master.await_line(boot)[1], slave.await_line(boot)[1]
+        at_master, at_slave = master.await_line(BOOT)[1], slave.await_line(BOOT)[1]
         slave.await_line("following master=")
         shown = admin_output(
             apache,
