@@ -81,6 +81,10 @@ async def test_a_slave_refuses_pulls_unless_it_was_told_to_serve_them(tmp_path: 
         await pair.master.send(b"x")
         with pytest.raises(SystemBusy, match="REJECTREQUEST"):
             await pair.slave.pull(0)
+        await pair.follows()
+        await pair.slave_side.sync.sync()
+        await pair.slave.client.call(pair.slave.address, UpdateBrokerConfig(), b"slaveReadEnable=true")
+        assert (await pair.slave.pull(0)).code == ResponseCode.SUCCESS
 
 
 async def test_groups_offsets_and_changed_topics_reach_the_slave(tmp_path: Path) -> None:

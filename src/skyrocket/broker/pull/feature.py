@@ -50,7 +50,13 @@ class PullFeature(Feature):
         return (self.polling.run,)
 
     def follows(self) -> tuple[Follow, ...]:
-        return (Follow(self._permission_changed, ("brokerPermission",)),)
+        return (
+            Follow(self._permission_changed, ("brokerPermission",)),
+            Follow(self._slave_read_changed, ("slaveReadEnable",)),
+        )
+
+    def _slave_read_changed(self) -> None:
+        self._pull.slave_read = self._settings.broker.slave_read
 
     def _permission_changed(self) -> None:
         if not self._settings.broker.broker_permission & PERM_READ:

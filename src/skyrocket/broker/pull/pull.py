@@ -93,7 +93,7 @@ class PullProcessor:
         self._polling = polling
         self._clock = clock
         self._subscriptions = subscriptions
-        self._slave_read = slave_read
+        self.slave_read = slave_read
         self._at_slave = at_slave  # None at a master
         self._counters = counters
         polling.resume = self._pull_again
@@ -204,7 +204,7 @@ class PullProcessor:
         self, request: RemotingCommand, header: PullMessage, allowed: _Allowed, result: GetResult, code: ResponseCode
     ) -> Answer:
         suggested = 0
-        if self._slave_read:
+        if self.slave_read:
             suggested = allowed.group.broker_id_when_slow if result.suggest_slave else allowed.group.broker_id
         if self._at_slave is not None:
             suggested = self._at_slave.suggested(result, suggested)

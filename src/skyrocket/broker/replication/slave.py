@@ -1,6 +1,7 @@
 """The slave's side: follows its master's log, takes over its tables, and takes no messages of its own."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from skyrocket.broker.core.parts import Parts
@@ -24,6 +25,7 @@ from skyrocket.remoting.admission import REJECTED
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.serving import RawHandler
 from skyrocket.remoting.tls import client_tls
 
 _PUTS: Final = frozenset(
@@ -49,7 +51,7 @@ class Slave:
         self._set = parts.broker_set
         self._commit_log = store.commit_log
         self._clock = parts.peer_clock
-        self._serves_pulls = parts.config.slave_read
+        self._settings = parts.settings
         self._told_address = _parsed(config.ha_master_address)
         self.pace = Pace()
         self.has_followed = False  # since the start
@@ -113,10 +115,16 @@ class Slave:
 
     def refuse_puts(self) -> None:
         """Stand in for the handlers of what a slave does not do; RocketMQ: pulls too, without slaveReadEnable."""
-        refused = _PUTS if self._serves_pulls else _PUTS | _PULLS
         for route in self._router.routes():
-            if route.code in refused:
+            if route.code in _PUTS:
                 route.handler = _refuse
+            elif route.code in _PULLS:
+                route.handler = partial(self._pull, route.handler)
+
+    def _pull(self, serve: RawHandler, peer: Peer, request: RemotingCommand) -> Outcome:
+        if not self._settings.broker.slave_read:
+            raise SystemBusy(REJECTED)
+        return serve(peer, request)
 
     # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
