@@ -1,10 +1,12 @@
 """A slave that an operator starts as the master: what waits is delivered, what was delivered does not come again."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from skyrocket.broker.delay.feature import DelayFeature
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.config.sections import BrokerConfig
+from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, message, running_broker
 from tests.cluster.replication.broker_pair import running_pair
@@ -49,6 +51,28 @@ async def test_timers_and_delayed_messages_go_on_where_the_master_stood(tmp_path
         await promoted.send(b"new", queue_id=1)
         assert promoted.broker.store.max_offset(TOPIC, 0) == 2
         assert promoted.broker.store.max_offset(TOPIC, 1) == 1
+
+
+async def test_of_a_timer_that_has_rolled_only_the_newest_copy_waits(tmp_path: Path) -> None:
+    rolling = replace(SMALL, timer_roll_window=2, timer_precision_ms=100)
+    async with running_pair(tmp_path, rolling, rolling) as pair:
+        master = pair.master.broker
+        await pair.master.client.call(pair.master.address, message(properties=timer("a", LATE)), b"1")
+        await until(lambda: master.store.max_offset(TIMER_TOPIC, 0) >= 4)
+        timers = master.feature(TimerFeature).service
+        assert timers is not None
+        timers.save()
+        await pair.follows()
+        pair.slave.broker.store.flush()
+        side = pair.slave_side.sync
+        side._held = None
+        await side.sync()
+        await side.sync()
+    async with running_broker(tmp_path / "slave", BrokerConfig(), SMALL) as promoted:
+        service = promoted.broker.feature(TimerFeature).service
+        assert service is not None
+        await until(lambda: service.unparked == 0)
+        assert [each.unique_key for each in service.pending()] == ["a"]
 
 
 async def test_what_was_delivered_is_believed_only_when_the_log_with_it_is_here(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Puts the messages of rmq_sys_wheel_timer on the wheel, in their order."""
 
+import contextlib
 import logging
 from collections import Counter
 from typing import Final
 
-from skyrocket.broker.timer.parked_message import TimerRequest, timer_request_of
+from skyrocket.broker.timer.parked_message import TimerRequest, properties_of, timer_request_of
+from skyrocket.broker.timer.rolled_copies import RolledCopies
 from skyrocket.broker.timer.timer_counts import TimerCountTable, TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.config.sections import StoreConfig
@@ -47,6 +49,8 @@ class TimerParking:
         self._window = roll_window_slots(config.timer_roll_window)
         self._hashes: dict[bytes, int] = {}
         self._passed_offset = self._passed_ms = 0  # of `pass_over`
+        self._copies = RolledCopies()  # before this offset of the queue
+        self._copies_end = 0
 
     @property
     def queue(self) -> ConsumeQueue | None:
@@ -75,7 +79,19 @@ class TimerParking:
 
     def pass_over(self, before_offset: int, due_before_ms: int) -> None:
         """The first part of the queue was parked by another broker, which has delivered what was due before a time."""
+        queue = self.queue
+        if not before_offset or queue is None:
+            return
         self._passed_offset, self._passed_ms = before_offset, due_before_ms
+        offset = queue.min_offset
+        self._copies_end = queue.max_offset
+        while offset < self._copies_end:
+            for physical_offset, size, _ in ENTRY.iter_unpack(queue.read(offset, PARK_GROUP)):
+                offset += 1
+                record = self._store.commit_log.slice(physical_offset, size) if size != PREFILL_SIZE else None
+                if record is not None:
+                    with contextlib.suppress(DataError):  # reported when it is parked
+                        self._copies.note(properties_of(record))
 
     def park_group(self, now_ms: int) -> int:
         """Put the next messages of the queue on the wheel; how many entries were passed."""
@@ -93,7 +109,9 @@ class TimerParking:
         for physical_offset, size, _ in ENTRY.iter_unpack(queue.read(offset, PARK_GROUP)):
             if size != PREFILL_SIZE:
                 wish = self._wish(offset, physical_offset, size)
-                if wish is not None and not (offset < self._passed_offset and wish.due_ms < self._passed_ms):
+                if wish is not None and not (
+                    offset < self._copies_end and self._is_passed(wish, offset, physical_offset, size)
+                ):
                     parked = self._parked(wish, write_time_ms, physical_offset, size)
                     if self.is_blocked:
                         break
@@ -123,6 +141,13 @@ class TimerParking:
             self._totals.dropped += 1
             _logger.error("a message of the timer cannot be read offset=%d reason=%s", offset, error)
             return None
+
+    def _is_passed(self, wish: TimerRequest, offset: int, physical_offset: int, size: int) -> bool:
+        """Whether another broker has delivered a timer, or rolled it."""
+        if offset < self._passed_offset and wish.due_ms < self._passed_ms:
+            return True
+        record = self._store.commit_log.slice(physical_offset, size)
+        return record is not None and self._copies.has_newer(properties_of(record))
 
     def _parked(self, wish: TimerRequest, write_time_ms: int, physical_offset: int, size: int) -> ParkedMessage:
         due_ms = wish.due_ms - wish.due_ms % self._precision_ms
