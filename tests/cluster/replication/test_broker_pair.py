@@ -300,6 +300,19 @@ async def test_operators_see_both_sides(tmp_path: Path) -> None:
         assert "skyrocket_replication_following 1" in render(replication(pair.slave.broker).metrics(), {}).decode()
 
 
+async def test_a_slave_knows_what_it_lacks(tmp_path: Path) -> None:
+    async with running_pair(tmp_path) as pair:
+        pair.slave_side.client.stop()
+        await until(lambda: pair.slave_side.client.stream is None)
+        has = pair.slave.broker.store.commit_log.written_offset
+        await pair.master.send(bytes(1000))
+        await pair.slave_side.sync.sync()
+        lacks = pair.master.broker.store.commit_log.written_offset - has
+        assert lacks > 1000
+        assert pair.slave_side.lag_bytes == lacks
+        assert replication(pair.slave.broker).runtime_rows()["haLagBytes"] == str(lacks)
+
+
 @pytest.mark.parametrize(
     ("broker_id", "role"),
     [(0, BrokerRole.SLAVE), (1, BrokerRole.SYNC_MASTER), (1, BrokerRole.ASYNC_MASTER)],

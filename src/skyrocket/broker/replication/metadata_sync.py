@@ -55,6 +55,7 @@ class MetadataSync:
         self._clock = clock
         self._has_log = has_log  # whether this slave has the log before an offset, on disk
         self._held: _Held | None = None
+        self.master_end_offset: int | None = None  # when the master was last asked
         self._period_seconds = period_seconds
         self._wake = asyncio.Event()
         self.synced_at: float | None = None  # monotonic; of the last time that all was taken over
@@ -86,8 +87,10 @@ class MetadataSync:
                 if not each.after_log:
                     await self._take(address, each)
             self._take_held()
-            if self._held is None:
-                self._held = await self._hold(address)
+            bodies = await self._after_log(address) if self._held is None else []
+            await self._look_at_log(address)  # after the bodies: what they rest on lies before its end
+            if bodies and self.master_end_offset is not None:
+                self._held = _Held(self.master_end_offset, bodies)
                 self._take_held()
             await self._give_back(address)
         except RemotingError as error:
@@ -112,16 +115,19 @@ class MetadataSync:
                     _logger.warning("the master takes nothing back request=%s reason=%s", name, error)
                 each.done()
 
-    async def _hold(self, address: str) -> "_Held | None":
-        """Ask for what rests on the log, and then how far the log is."""
-        bodies = [(each, await self._asked(address, each)) for each in self._copied() if each.after_log]
+    async def _after_log(self, address: str) -> list[tuple[Copied, bytes]]:
+        """What rests on the log."""
+        asked = [(each, await self._asked(address, each)) for each in self._copied() if each.after_log]
+        return [(each, body) for each, body in asked if body is not None]
+
+    async def _look_at_log(self, address: str) -> None:
+        """How far the master's log is."""
+        self.master_end_offset = None
         try:
             reply = await self._client.call(address, GetBrokerRuntimeInfo())
-            end = int(KV_TABLE.decode(bytes(reply.body)).table["commitLogMaxOffset"])
+            self.master_end_offset = int(KV_TABLE.decode(bytes(reply.body)).table["commitLogMaxOffset"])
         except (RequestError, DataError, KeyError, ValueError) as error:
-            _logger.warning("the end of the master's log is not known reason=%s", error)
-            return None
-        return _Held(end, [(each, body) for each, body in bodies if body is not None])
+            _logger.info("the end of the master's log is not known reason=%s", error)
 
     def _take_held(self) -> None:
         if self._held is not None and self._has_log(self._held.end_offset):

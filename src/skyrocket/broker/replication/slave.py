@@ -130,9 +130,8 @@ class Slave:
 
     @property
     def lag_bytes(self) -> int:
-        """What the master had when it was last heard, and this log does not; 0 while nothing is heard."""
-        stream = self.client.stream
-        return max(stream.master_offset - self._commit_log.written_offset, 0) if stream is not None else 0
+        """What the master had when it was last asked, seconds ago, and this log does not have yet."""
+        return max((self.sync.master_end_offset or 0) - self._commit_log.written_offset, 0)
 
     def trouble(self) -> str | None:
         """Why this slave is not ready: it has not reached its master since it was started."""
@@ -149,7 +148,7 @@ class Slave:
             last_write_timestamp=now_ms - int((now - stream.last_report) * 1000) if stream is not None else 0,
             is_activated=stream is not None,
         )
-        return HaStatus(is_master=False, master_max_offset=stream.master_offset if stream else 0, client=client)
+        return HaStatus(is_master=False, master_max_offset=self.sync.master_end_offset or 0, client=client)
 
 
 def _refuse(_: Peer, __: RemotingCommand) -> Outcome:

@@ -48,7 +48,6 @@ class SlaveStream:
         self.last_heard = now
         self.last_report = now
         self._reported = -1
-        self.master_offset = 0  # how far the master's bytes reached when it was last heard
         self.received_bytes = 0
         self.received_from_master = False  # a transfer or heartbeat: the master has let this slave in
 
@@ -71,7 +70,6 @@ class SlaveStream:
         if body:
             self._log.append(offset, body)
         self.received_bytes += len(body)
-        self.master_offset = offset + len(body)
 
     def progress(self, now: float) -> bytes:
         """A report if there is something to report, else nothing."""
