@@ -232,6 +232,30 @@ async def test_a_slave_whose_log_went_another_way_follows_nobody_and_says_so(tmp
                 assert "gone different ways" in (side.trouble() or "")
 
 
+async def test_a_slave_that_is_ahead_of_its_master_says_so_and_keeps_its_log(tmp_path: Path) -> None:
+    async with name_server_fixture.running(tmp_path) as (_, names):
+        async with running_master(tmp_path, str(names)) as master, running_slave(tmp_path, str(names)) as slave:
+            await master.send(b"one")
+            await Pair(master, slave).follows()
+            before = log_of(slave.broker.store)
+        (tmp_path / "master").rename(tmp_path / "lost")
+        async with running_master(tmp_path, str(names)) as master, running_slave(tmp_path, str(names)) as slave:
+            side = Pair(master, slave).slave_side
+            await until(lambda: "records that this master lost or never had" in (side.trouble() or ""))
+            assert log_of(slave.broker.store) == before
+
+
+async def test_a_slave_that_may_not_copy_hears_why(tmp_path: Path) -> None:
+    closed = replace(SMALL, ha_networks="192.0.2.0/24")
+    async with (
+        name_server_fixture.running(tmp_path) as (_, names),
+        running_master(tmp_path, str(names), closed) as master,
+        running_slave(tmp_path, str(names)) as slave,
+    ):
+        side = Pair(master, slave).slave_side
+        await until(lambda: "127.0.0.1 is in none of haNetworks" in (side.trouble() or ""))
+
+
 async def test_a_word_from_anybody_does_not_make_another_master(tmp_path: Path) -> None:
     async with running_pair(tmp_path) as pair:
         known = pair.slave.broker.parts.broker_set

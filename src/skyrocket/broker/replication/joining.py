@@ -8,7 +8,7 @@ compares.
 from typing import Final, NamedTuple, Protocol
 from zlib import crc32
 
-from skyrocket.broker.replication.master_stream import LogBytes, ReplicaRefused
+from skyrocket.broker.replication.master_stream import LogBytes, ReplicaRefused, refused_as_ahead
 
 COMPARED_BYTES: Final = 64 << 10
 
@@ -37,9 +37,11 @@ def check_tail(log: LogBytes, tail: LogTail) -> None:
     """Raises ReplicaRefused when a slave's log is not a first part of this one, as far as can be seen."""
     if not 0 <= tail.size <= COMPARED_BYTES or tail.size > tail.end_offset:
         raise ReplicaRefused(f"the slave compared {tail.size} bytes before offset {tail.end_offset}")
+    if tail.end_offset > log.readable_offset:
+        raise refused_as_ahead(tail.end_offset, log.readable_offset)
     start = max(tail.end_offset - tail.size, log.min_offset)
-    if not tail.size or tail.end_offset > log.readable_offset or start != tail.end_offset - tail.size:
-        return  # nothing to compare: the stream itself refuses what is ahead, or what was deleted
+    if not tail.size or start != tail.end_offset - tail.size:
+        return  # nothing to compare: the stream itself refuses what was deleted
     if _sum(log, start, tail.size) != tail.crc:
         raise ReplicaRefused(
             f"the slave's log differs from ours before offset {tail.end_offset}: they have gone different ways. "

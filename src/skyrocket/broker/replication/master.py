@@ -68,8 +68,14 @@ class Master:
     def handlers(self) -> Handlers:
         return (serve(CompareLogTail, self.compare),)
 
-    def compare(self, _: Peer, header: CompareLogTail, __: Body) -> None:
-        """Whether a slave's log is a first part of this one; raises SystemFailure."""
+    def compare(self, peer: Peer, header: CompareLogTail, _: Body) -> None:
+        """Whether a slave may copy, and its log is a first part of this one; raises SystemFailure with the reason.
+
+        The HA port itself has no words for it.
+        """
+        reason = self.members.refusal(peer.remote_address)
+        if reason is not None:
+            raise SystemFailure(reason)
         try:
             check_tail(self._log, LogTail(header.end_offset, header.size, header.crc))
         except ReplicaRefused as error:

@@ -16,6 +16,15 @@ class ReplicaRefused(SkyrocketError):
     """The connection must be closed; the text says why and what to do."""
 
 
+def refused_as_ahead(slave_end: int, end: int) -> ReplicaRefused:
+    """What a slave hears whose log is longer than its master's."""
+    return ReplicaRefused(
+        f"the slave's log ends at {slave_end}, ours at {end}: it has records that this master lost or never "
+        "had. Nothing was changed. Compare both logs (skyrocket inspect --compare), then keep the right one: "
+        "make the slave the master, or empty its store directory so that it begins anew"
+    )
+
+
 class LogBytes(Protocol):
     """What of a master's log its slaves may have."""
 
@@ -77,11 +86,7 @@ class MasterStream:
     def _begin(self, reported: int) -> None:
         first, end = self._log.min_offset, self._log.readable_offset
         if reported > end:
-            raise ReplicaRefused(
-                f"the slave's log ends at {reported}, ours at {end}: it has records that this master lost or never "
-                "had. Nothing was changed. Compare both logs (skyrocket inspect --compare), then keep the right one: "
-                "make the slave the master, or empty its store directory so that it begins anew"
-            )
+            raise refused_as_ahead(reported, end)
         # RocketMQ: a slave without a log gets no more than the newest file.
         start = first if self._rules.from_first_file else self._log.last_file_start
         self.next_offset = reported or start

@@ -90,7 +90,7 @@ class Slave:
     async def _may_follow(self) -> str | None:
         """Why the master must not be followed: a log that went another way than ours is never continued."""
         end, master = self._commit_log.written_offset, self._set.master_address
-        if not end or master is None:
+        if master is None:
             return None
         tail = tail_of(self._commit_log, self._commit_log.min_offset, end)
         request = CompareLogTail(end_offset=tail.end_offset, size=tail.size, crc=tail.crc)
