@@ -256,6 +256,28 @@ async def test_a_slave_that_may_not_copy_hears_why(tmp_path: Path) -> None:
         await until(lambda: "127.0.0.1 is in none of haNetworks" in (side.trouble() or ""))
 
 
+async def test_a_slave_needs_an_account_where_the_master_asks_for_one(tmp_path: Path) -> None:
+    secret = replace(CONFIG, acl_enabled=True)
+    account = '{"accessKey":"rocketmq2","secretKey":"12345678"}'
+    (tmp_path / "master" / "store" / "config").mkdir(parents=True)
+    (tmp_path / "master" / "store" / "config" / "plain_acl.yml").write_text(
+        "accounts:\n- {accessKey: rocketmq2, secretKey: '12345678', admin: true}\n"
+    )
+    async with (
+        name_server_fixture.running(tmp_path) as (_, names),
+        running_master(tmp_path, str(names), config=secret) as master,
+    ):
+        async with running_slave(tmp_path, str(names)) as slave:
+            side = Pair(master, slave).slave_side
+            await until(lambda: "does not tell its tables" in (side.trouble() or ""))
+            assert side.sync.synced_at is None
+        known = replace(CONFIG, inner_client_credentials=account)
+        async with running_slave(tmp_path, str(names), config=known) as slave:
+            side = Pair(master, slave).slave_side
+            await until(lambda: side.client.stream is not None)
+            await until(lambda: side.trouble() is None)
+
+
 async def test_a_word_from_anybody_does_not_make_another_master(tmp_path: Path) -> None:
     async with running_pair(tmp_path) as pair:
         known = pair.slave.broker.parts.broker_set

@@ -50,8 +50,8 @@ class AdminFeature(Feature):
 
     def copied(self) -> tuple[Copied, ...]:
         return (
-            Copied(GetAllTopicConfig(), self._take_topics),
-            Copied(GetAllSubscriptionGroupConfig(), self._take_groups),
+            Copied(GetAllTopicConfig(), self._take_topics, is_needed=True),
+            Copied(GetAllSubscriptionGroupConfig(), self._take_groups, is_needed=True),
         )
 
     def _take_topics(self, body: bytes) -> None:

@@ -43,6 +43,7 @@ class Copied(NamedTuple):
 
     request: Request[Any]
     take: Callable[[bytes], None]
+    is_needed: bool = False  # every master has it: a slave that does not get it is not in order
     after_log: bool = False  # it says what was put into the log: taken over when the slave has that log
 
 

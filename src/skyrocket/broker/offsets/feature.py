@@ -36,7 +36,7 @@ class OffsetsFeature(Feature):
         return CopiedOffsets(content.offsets, content.data_version, content.topics_of_group)
 
     def copied(self) -> tuple[Copied, ...]:
-        return (Copied(GetAllConsumerOffset(), self._take),)
+        return (Copied(GetAllConsumerOffset(), self._take, is_needed=True),)
 
     def _take(self, body: bytes) -> None:
         table = CONSUMER_OFFSET_TABLE.decode(body)

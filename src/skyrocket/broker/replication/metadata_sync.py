@@ -96,6 +96,9 @@ class MetadataSync:
         except RemotingError as error:
             self._say(f"the master {address} does not answer: {error}")
             return False
+        except RequestError as error:
+            self._say(f"the master {address} does not tell its tables: {error}")
+            return False
         self.trouble = None
         self.synced_at = self._clock.monotonic()
         self.on_synced()
@@ -144,6 +147,8 @@ class MetadataSync:
         try:
             return bytes((await self._client.call(address, each.request)).body)
         except RequestError as error:
+            if each.is_needed:
+                raise
             _logger.info("the master does not tell request=%s reason=%s", type(each.request).__name__, error)
             return None
 

@@ -135,7 +135,7 @@ class Slave:
 
     def trouble(self) -> str | None:
         """Why this slave is not ready: it has not reached its master since it was started."""
-        return None if self.has_followed else self.client.trouble or self.sync.trouble
+        return None if self.has_followed else self.sync.trouble or self.client.trouble
 
     def status(self, now_ms: int) -> HaStatus:
         """As GET_BROKER_HA_STATUS shows it."""
