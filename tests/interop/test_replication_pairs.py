@@ -242,11 +242,11 @@ def test_apaches_slave_goes_on_behind_our_master_after_restarts_of_both(tmp_path
             master = program.await_line(BOOT)[1]
             with apaches_broker(apache, tmp_path, "slave", "SLAVE", names) as slave:
                 asyncio.run(_send_and_follow(names, 0, master, slave))
-            asyncio.run(send(names, 500, 500))
+            asyncio.run(send(names, 500, 3000))  # more than a transfer holds at most
             program.kill()
         with (
             our_broker(tmp_path, "master", "ASYNC_MASTER", names) as master,
             apaches_broker(apache, tmp_path, "slave", "SLAVE", names) as slave,
         ):
-            asyncio.run(_send_and_follow(names, 1000, master, slave))
+            asyncio.run(_send_and_follow(names, 3500, master, slave))
     assert_identical_logs(tmp_path)

@@ -45,6 +45,7 @@ class TransferRules:
     """How a master ships; all times in seconds."""
 
     batch_bytes: int = 32 << 10
+    catch_up_bytes: int = 1 << 20  # a slave that lacks more is sent so much at once; RocketMQ's takes up to 4 MiB
     heartbeat_seconds: float = 5.0
     silence_seconds: float = 20.0
     look_seconds: float = 5.0  # a log that grows without a word, from the transient pool, is looked at so often
@@ -134,9 +135,11 @@ class MasterStream:
 
     def _room(self, now: float) -> int:
         """How many bytes may be sent: a batch, and no more than a second's share is saved up."""
-        rate = self._rules.bytes_per_second
+        batch, rate = self._rules.batch_bytes, self._rules.bytes_per_second
+        if self._log.readable_offset - self.next_offset > self._rules.catch_up_bytes:
+            batch = max(batch, self._rules.catch_up_bytes)
         if not rate:
-            return self._rules.batch_bytes
+            return batch
         self._budget = min(self._budget + (now - self._budget_at) * rate, float(rate))
         self._budget_at = now
-        return min(self._rules.batch_bytes, int(self._budget))
+        return min(batch, int(self._budget))

@@ -34,6 +34,15 @@ def test_a_slave_gets_the_log_from_where_its_own_ends() -> None:
     assert sent(stream) == b""
 
 
+@pytest.mark.requirement("B048")
+def test_a_slave_that_lacks_much_gets_much_at_once() -> None:
+    log = log_of(b"abcdefghij")
+    stream = MasterStream(log, TransferRules(batch_bytes=2, catch_up_bytes=4), now=0)
+    stream.receive(REPORT.pack(1), now=0)
+    assert [sent(stream)[TRANSFER.size :] for _ in range(4)] == [b"bcde", b"fghi", b"j", b""]
+    assert TransferRules().catch_up_bytes == 1 << 20
+
+
 def test_a_slave_without_a_log_gets_the_newest_file_as_in_rocketmq() -> None:
     log = log_of(bytes(FILE_SIZE) + b"new")
     plain, own = MasterStream(log, TransferRules(), 0), MasterStream(log, TransferRules(from_first_file=True), 0)
