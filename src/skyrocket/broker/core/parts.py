@@ -4,8 +4,10 @@ Nothing listens and no file is opened yet: a test builds the parts of a broker w
 """
 
 import contextlib
+import os
 import random
 import socket
+from collections import deque
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -52,6 +54,8 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
 
 _CHOSEN_PORTS: Final = range(20_000, 32_000)
+_PORT_STEP: Final = 64
+_chosen_lately: Final[deque[int]] = deque(maxlen=32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +194,15 @@ def _ha_port(config: BrokerConfig, store_config: StoreConfig, identity: BrokerId
 def _free_port(bind_address: str) -> int:
     """A port that is free now: records name the broker's port, so it must be known before the store is opened.
 
-    Below those that the kernel gives to outgoing connections, or one of them might take it in the meantime.
+    Below those that the kernel gives to outgoing connections, or one of them might take it in the meantime. Processes
+    that start brokers side by side choose among different ports, and none chooses the same twice in a row.
     """
-    for port in random.sample(_CHOSEN_PORTS, 100):
+    own = _CHOSEN_PORTS[os.getpid() % _PORT_STEP :: _PORT_STEP]
+    for port in random.sample(own, len(own)):
+        if port in _chosen_lately:
+            continue
         with contextlib.suppress(OSError), socket.create_server((bind_address, port)):
+            _chosen_lately.append(port)
             return port
     with socket.create_server((bind_address, 0)) as probe:
         return int(probe.getsockname()[1])
