@@ -11,7 +11,7 @@ from skyrocket.cli import app
 from tests.golden_store import GoldenStore
 
 CLEAN = GoldenStore("5.4.0", "clean")
-RECORD, BODY_BYTE = 818229, 26  # a record in the middle, and a byte of its queue offset
+RECORD, CHANGED = 818229, 26  # a record in the middle, and a byte of its queue offset
 
 
 @pytest.fixture
@@ -60,13 +60,13 @@ def test_two_copies_of_a_store_are_identical(stores: tuple[Path, Path]) -> None:
 
 
 def test_one_other_byte_is_found_with_its_record_and_both_of_its_values(stores: tuple[Path, Path]) -> None:
-    flip(stores[1], RECORD + BODY_BYTE)
+    flip(stores[1], RECORD + CHANGED)
     result = compare(*stores)
     assert result.exit_code == 1
-    assert f"DIFFERENT: at physical offset {RECORD + BODY_BYTE}, in the record at {RECORD}: byte 0x" in result.stdout
+    assert f"DIFFERENT: at physical offset {RECORD + CHANGED}, in the record at {RECORD}: byte 0x" in result.stdout
     assert "TopicBusy queue 1" in " ".join(result.stdout.split())
     line = as_json(*stores)
-    assert (line["ok"], line["differsAt"], line["record"]) == (False, RECORD + BODY_BYTE, RECORD)
+    assert (line["ok"], line["differsAt"], line["record"]) == (False, RECORD + CHANGED, RECORD)
 
 
 def test_a_slave_that_is_behind_is_identical_as_far_as_it_goes(stores: tuple[Path, Path]) -> None:

@@ -197,7 +197,7 @@ VERBS = (
 # mqadmin's other verbs, and why this table does not run them.
 NOT_YET = {
     "queryMsgTraceById": "see test_trace.py",
-    "getSyncStateSet": "not yet: replication",
+    "getSyncStateSet": "not yet: controller",
     "getControllerMetaData, getControllerConfig, updateControllerConfig, electMaster": "not yet: controller",
     "cleanBrokerMetadata": "not yet: controller",
     "createUser, updateUser, deleteUser, getUser, listUser, copyUser": "see test_acl.py",

@@ -23,7 +23,7 @@ class Difference:
     """The first byte in which two logs differ."""
 
     physical_offset: int
-    record_at: int | None  # where the record begins that holds it; None: it is not in a record that both end with
+    record_at: int | None  # where the record begins that holds it; None: in no intact record of the first log
     reason: str
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.broker import Broker
 from skyrocket.broker.clients.feature import ClientsFeature
 from skyrocket.broker.registration.feature import RegistrationFeature
 from skyrocket.broker.state.connected_clients import Member
@@ -21,6 +22,7 @@ from skyrocket.protocol.errors import NoPermission, TopicNotExist
 from skyrocket.protocol.requests.clients import HeartBeat
 from skyrocket.protocol.requests.pulling import LitePullMessage, PullMessage
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
+from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
@@ -28,6 +30,7 @@ from skyrocket.remoting.router import NOT_ON_VIP_PORT
 from skyrocket.testing.clock import FakeClock
 from tests.cluster.broker.broker_fixture import (
     GROUP,
+    SMALL,
     TOPIC,
     RunningBroker,
     message,
@@ -245,3 +248,14 @@ async def test_a_connection_without_any_word_is_closed_after_120_seconds(tmp_pat
             assert await asyncio.wait_for(reader.read(), 60) == b""
         assert given.broker.parts.server.connection_count == 0
         writer.close()
+
+
+async def test_two_brokers_that_take_any_free_port_do_not_take_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("random.sample", lambda ports, count: list(ports)[:count])  # chance would have it so
+    configs = [BrokerConfig(listen_port=0, bind_address="127.0.0.1", store_root=str(tmp_path / name)) for name in "ab"]
+    brokers = [Broker(replace(config, broker_ip="127.0.0.1"), SMALL) for config in configs]
+    chosen = [broker.identity.address.port for broker in brokers]
+    chosen += [Address.parse(broker.parts.broker_set.ha_address).port for broker in brokers]
+    assert len(set(chosen)) == 4

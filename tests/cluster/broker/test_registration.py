@@ -1,10 +1,13 @@
 """A topic that is created is known at the name servers at once, and no other is forgotten for it."""
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from skyrocket.broker.registration import registration
 from skyrocket.config.sections import BrokerConfig, NameServerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.namesrv.name_server import NameServer
@@ -107,3 +110,30 @@ def test_a_period_outside_of_ten_seconds_to_a_minute_is_refused_with_its_bounds(
     with pytest.raises(ConfigError, match=rf"registerNameServerPeriod={period_ms} is .* allowed value {bound}"):
         configs({"registerNameServerPeriod": str(period_ms)})
     configs({"registerNameServerPeriod": "10000"})
+
+
+async def test_changes_one_after_the_other_are_told_at_once_unless_telling_costs_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with name_server_fixture.running(tmp_path) as (server, names):
+        config = BrokerConfig(name_servers=str(names))
+        async with running_broker(tmp_path, config) as given:
+            monkeypatch.setattr(registration, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": pause}))
+            monkeypatch.setattr(registration, "_REST_PER_WORK", 1e6)  # a rest would not be over by itself
+            given.broker.tables.topics.ensure("first", 1)
+            await until(lambda: "first" in routes(server))
+            given.broker.tables.topics.ensure("second", 1)
+            await until(lambda: "second" in routes(server))
+            assert max(pauses, default=0.0) <= 0, "a small table is told without a pause"
+
+            monkeypatch.setattr(registration, "_LITTLE_WORK_SECONDS", 0.0)  # now everything is much
+            given.broker.tables.topics.ensure("third", 1)
+            await until(lambda: "third" in routes(server))
+            given.broker.tables.topics.ensure("fourth", 1)
+            await until(lambda: "fourth" in routes(server))
+            assert max(pauses) > 0
