@@ -17,6 +17,7 @@ from tests.cluster.servers import cluster
 from tests.interop.standalone import TLS_ONLY, running_standalone
 from tests.loops import run_bounded
 from tests.pipeline.topics import rows_of
+from tests.waiting import SECONDS
 
 TOPIC = "TopicAllowed"
 
@@ -29,6 +30,9 @@ def bodies(names: str, **options: str) -> list[bytes]:
 async def prepared(settings: ClientSettings) -> None:
     async with Admin(client=settings) as admin:
         await admin.create_topic(TOPIC, 1)
+        async with asyncio.timeout(SECONDS):  # the broker tells its name server a moment after it has answered
+            while TOPIC not in await admin.topics():
+                await asyncio.sleep(0.02)
     async with Producer("Shop", client=settings) as producer:
         await producer.send(Message(TOPIC, b"secret"))
 
