@@ -360,7 +360,7 @@ async def test_a_queue_that_is_being_left_is_unlocked_when_its_consumer_stops(tm
         first.subscribe(TOPIC, slow)
         await first.start()
         await until(lambda: running == 4)
-        second = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True))
+        second = PushConsumer(GROUP, given.names, PushConsumerSettings(orderly=True, persist_interval=0.1))
         second.subscribe(TOPIC, lambda message: None)
         async with second:
             await until(lambda: len(assigned_queues(first).leaving) >= 2)
@@ -369,7 +369,8 @@ async def test_a_queue_that_is_being_left_is_unlocked_when_its_consumer_stops(tm
             release.set()
             await stopping
             await until(lambda: sum(queue.topic == TOPIC for queue in second.assignment) == 4)
-        assert committed(given) == 4
+            # What the first handled while it left the queue is not committed, as in RocketMQ: the second gets it again.
+            await until(lambda: committed(given) == 4)
 
 
 @pytest.mark.requirement("C149")
