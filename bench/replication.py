@@ -26,7 +26,7 @@ from rich.table import Table
 
 from bench.load.measure import Figures, Timing, measure
 from bench.load.scenario import SEND, Scenario
-from skyrocket.protocol.bodies.replication import HA_STATUS, HaStatus
+from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
 from skyrocket.remoting.client import RemotingClient
 
@@ -55,7 +55,7 @@ class Broker:
     def status(self) -> HaStatus:
         async def ask() -> HaStatus:
             async with RemotingClient() as client:
-                return HA_STATUS.decode(bytes((await client.call(self.address, GetBrokerHaStatus())).body))
+                return HaStatus.decode(bytes((await client.call(self.address, GetBrokerHaStatus())).body))
 
         return asyncio.run(ask())
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from skyrocket.protocol.bodies.replication import HA_STATUS, HaStatus
+from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
 from skyrocket.remoting.client import RemotingClient
@@ -203,7 +203,7 @@ class ReplicatedPair:
 
     async def status(self) -> HaStatus:
         """What the master says of its slaves."""
-        return HA_STATUS.decode(bytes((await self.client.call(self.master_at, GetBrokerHaStatus())).body))
+        return HaStatus.decode(bytes((await self.client.call(self.master_at, GetBrokerHaStatus())).body))
 
     async def in_sync(self) -> HaStatus:
         """Wait until the slave lacks nothing; what the master says then."""

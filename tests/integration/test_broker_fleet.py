@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE
+from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.errors import TopicNotExist
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
@@ -52,7 +52,7 @@ async def queues_of_topic(name_server: str) -> dict[str, tuple[int, int]]:
     async with RemotingClient() as client:
         while len(found) < 2 and time.monotonic() < deadline:
             with contextlib.suppress(TopicNotExist):
-                route = TOPIC_ROUTE.decode((await client.call(name_server, GetRouteInfoByTopic(topic=TOPIC))).body)
+                route = TopicRoute.decode((await client.call(name_server, GetRouteInfoByTopic(topic=TOPIC))).body)
                 found = {data.broker_name: (data.read_queues, data.write_queues) for data in route.queues}
             await asyncio.sleep(0.02)
     return found

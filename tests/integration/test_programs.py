@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.protocol.bodies.route import CLUSTER_INFO
+from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import pull, send_request
@@ -45,7 +45,7 @@ def test_there_is_no_warning_for_what_is_meant_to_be_local(tmp_path: Path) -> No
 async def test_clients_are_told_a_host_name_and_reach_the_broker_by_it(tmp_path: Path) -> None:
     async def registered_and_served(name_server: str, address: str) -> tuple[set[str], list[bytes], str]:
         async with RemotingClient() as client:
-            info = CLUSTER_INFO.decode((await client.call(name_server, GetBrokerClusterInfo())).body)
+            info = ClusterInfo.decode((await client.call(name_server, GetBrokerClusterInfo())).body)
             sent = await client.call(address, send_request(0), b"x")
             told = {address for broker in info.brokers.values() for address in broker.addresses.values()}
             return told, await pull(client, address, 0, 0), sent.header.msg_id

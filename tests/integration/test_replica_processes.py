@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.format.record import decode_records
-from skyrocket.protocol.bodies.replication import HA_STATUS
+from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError, TopicNotExist
 from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
@@ -64,7 +64,7 @@ def address_of(program: Program) -> str:
 
 
 async def slaves_in_sync(client: RemotingClient, master: str) -> int:
-    return HA_STATUS.decode(bytes((await client.call(master, GetBrokerHaStatus())).body)).in_sync_slaves
+    return HaStatus.decode(bytes((await client.call(master, GetBrokerHaStatus())).body)).in_sync_slaves
 
 
 async def await_slave(client: RemotingClient, master: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.registration import REGISTRATION, BrokerRegistration, body_crc
+from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc
 from skyrocket.protocol.bodies.topics import TopicTable
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.frames import FrameReader, encode
@@ -104,7 +104,7 @@ class Scale:
         names = [topic_name((number + i) % FEW) for i in range(count)]
         topics = {name: TopicConfig(name) for name in names}
         version = DataVersion(0, next(self._versions), 1_700_000_000_000)
-        body = REGISTRATION.encode(BrokerRegistration(TopicTable(version, topics)))
+        body = BrokerRegistration(TopicTable(version, topics)).encode()
         request = RegisterBroker(
             broker_name="other",
             broker_addr="127.0.0.1:1",

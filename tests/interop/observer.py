@@ -13,10 +13,10 @@ from skyrocket.format.record import RecordWalk, decode_record
 from skyrocket.model.message import StoredMessage
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.protocol.bodies.assignment import REQUEST_MODE_BODY, RequestMode
-from skyrocket.protocol.bodies.connections import CONSUMER_LIST
+from skyrocket.protocol.bodies.assignment import RequestMode
+from skyrocket.protocol.bodies.connections import ConsumerList
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, QueueLocks
+from skyrocket.protocol.bodies.locks import LockedQueues, QueueLocks
 from skyrocket.protocol.errors import QueryNotFound, RequestError
 from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
 from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
@@ -116,14 +116,14 @@ class Observer:
             reply = self._ask(self._client.call(self.server.broker, GetConsumerListByGroup(consumer_group=group)))
         except RequestError:
             return []
-        return sorted(CONSUMER_LIST.decode(reply.body).client_ids)
+        return sorted(ConsumerList.decode(reply.body).client_ids)
 
     def lockable(self, group: str, topic: str, queues: int) -> set[int]:
         """Queues that a stranger in the group could lock: those that nobody holds."""
         wanted = tuple(MessageQueue(topic, "broker-a", queue) for queue in range(queues))
-        body = QUEUE_LOCKS.encode(QueueLocks(group, "observer", wanted))
+        body = QueueLocks(group, "observer", wanted).encode()
         reply = self._ask(self._client.call(self.server.broker, LockBatchMq(), body))
-        return {queue.queue_id for queue in LOCKED_QUEUES.decode(reply.body).queues}
+        return {queue.queue_id for queue in LockedQueues.decode(reply.body).queues}
 
     def reset(self, group: str, topic: str, timestamp_ms: int) -> None:
         """Move a group to a time, by way of its members, as mqadmin resetOffsetByTime does."""
@@ -135,7 +135,7 @@ class Observer:
         made = SUBSCRIPTION_GROUP.encode(SubscriptionGroup(group))
         self._ask(self._client.call(self.server.broker, UpdateAndCreateSubscriptionGroup(), made))
         mode = RequestMode(topic=topic, group=group, mode="POP", pop_share_queues=8)
-        self._ask(self._client.call(self.server.broker, SetMessageRequestMode(), REQUEST_MODE_BODY.encode(mode)))
+        self._ask(self._client.call(self.server.broker, SetMessageRequestMode(), mode.encode()))
 
     def _ask(self, call: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(asyncio.wait_for(call, CALL_TIMEOUT_S))

@@ -19,7 +19,7 @@ import pytest
 
 from skyrocket.client import Admin, Message, Producer
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.protocol.bodies.assignment import REQUEST_MODE_BODY, RequestMode
+from skyrocket.protocol.bodies.assignment import RequestMode
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
@@ -159,7 +159,7 @@ async def _prepare(broker: str, sent: list[str]) -> None:
         group = SUBSCRIPTION_GROUP.encode(SubscriptionGroup(GROUP))
         await client.invoke(broker, RemotingCommand(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group))
         mode = RequestMode(topic=TOPIC, group=GROUP, mode="POP", pop_share_queues=8)
-        await client.call(broker, SetMessageRequestMode(), REQUEST_MODE_BODY.encode(mode))
+        await client.call(broker, SetMessageRequestMode(), mode.encode())
 
 
 async def test_the_java_push_consumer_pops_retries_and_acknowledges(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skyrocket.config.sections import StoreConfig
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE
+from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.errors import TopicNotExist
 from skyrocket.protocol.requests.messaging import SendMessageV2
 from skyrocket.protocol.requests.pop import AckMessage, PopMessage
@@ -84,7 +84,7 @@ async def address_of(name_server: str) -> str:
         for _ in range(300):
             try:
                 reply = await client.call(name_server, GetRouteInfoByTopic(topic="TBW102"))
-                return TOPIC_ROUTE.decode(reply.body).brokers[0].addresses[0]
+                return TopicRoute.decode(reply.body).brokers[0].addresses[0]
             except TopicNotExist:
                 await asyncio.sleep(0.1)
     raise AssertionError("the broker did not register within half a minute")

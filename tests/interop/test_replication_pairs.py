@@ -14,7 +14,7 @@ from skyrocket.client import Message, Producer
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.record import decode_records
-from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError, TopicNotExist
 from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo
@@ -99,7 +99,7 @@ def our_name_server(folder: Path) -> Iterator[str]:
 
 async def log_end(client: RemotingClient, broker: str) -> int:
     reply = await client.call(broker, GetBrokerRuntimeInfo(), timeout_seconds=10)
-    return int(KV_TABLE.decode(bytes(reply.body)).table["commitLogMaxOffset"])
+    return int(KvTable.decode(bytes(reply.body)).table["commitLogMaxOffset"])
 
 
 async def send(names: str, first: int, count: int) -> None:

@@ -262,6 +262,7 @@ def camel_case(name: str) -> str:
 
 
 _KINDS: Final[dict[Any, Kind[Any]]] = {int: INTEGER, str: TEXT, bool: FLAG, float: NUMBER, Any: ANYTHING}
+_BEANS: Final[dict[type, Kind[Any]]] = {}
 _KEY_KINDS: Final[dict[Any, KeyKind[Any]]] = {int: INTEGER_KEY, str: TEXT_KEY}
 
 
@@ -277,7 +278,7 @@ def _kind_of(hint: Any) -> Kind[Any]:
         return list_of(_kind_of(parts[0]))
     if origin in (dict, Mapping):
         return map_of(_key_kind_of(parts[0]), _kind_of(parts[1]))
-    return _KINDS.get(hint) or _bean_inside(hint)
+    return _KINDS.get(hint) or bean_of(hint)
 
 
 def _key_kind_of(hint: Any) -> KeyKind[Any]:
@@ -285,9 +286,12 @@ def _key_kind_of(hint: Any) -> KeyKind[Any]:
     return next((each for each in said if isinstance(each, KeyKind)), None) or _KEY_KINDS[hint]
 
 
-@cache
-def _bean_inside(make: type) -> Kind[Any]:
-    return bean(make)
+def bean_of(make: type[T]) -> Kind[T]:
+    """`bean`, made once for all who ask."""
+    kind = _BEANS.get(make)
+    if kind is None:
+        kind = _BEANS[make] = bean(make)
+    return kind
 
 
 def _default(field: "dataclasses.Field[Any]") -> Any:

@@ -109,7 +109,7 @@ def _fields(request: type[Request[Any]], header: Header | None) -> dict[str, str
     return {} if request.answer.is_sent else None  # RocketMQ: a header class without values is sent empty
 
 
-def _encoded(request: type[Request[Any]], content: object) -> Body:
+def _encoded(request: type[Request[Any]], content: Any) -> Body:
     if content is None:
         return b""
     if isinstance(content, bytes | memoryview):

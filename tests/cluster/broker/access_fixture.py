@@ -10,13 +10,13 @@ from skyrocket.broker.broker import Broker
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.access import ACL, USER, AclInfo, Policy, PolicyEntry, UserInfo
-from skyrocket.protocol.bodies.assignment import ASSIGNMENT_QUERY, REQUEST_MODE_BODY, AssignmentQuery, RequestMode
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK, BatchAck, BatchAckEntry
-from skyrocket.protocol.bodies.groups import GROUP_CONFIG_LIST, SUBSCRIPTION_GROUP, GroupConfigList
-from skyrocket.protocol.bodies.locks import QUEUE_LOCKS, QueueLocks
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG_LIST, TopicConfigList
+from skyrocket.protocol.bodies.access import AclInfo, Policy, PolicyEntry, UserInfo
+from skyrocket.protocol.bodies.assignment import AssignmentQuery, RequestMode
+from skyrocket.protocol.bodies.batch_ack import BatchAck, BatchAckEntry
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList
+from skyrocket.protocol.bodies.locks import QueueLocks
+from skyrocket.protocol.bodies.subscription import ClientConfigCheck, SubscriptionData
+from skyrocket.protocol.bodies.topics import TopicConfigList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.acl import CreateAcl, CreateUser
@@ -98,13 +98,13 @@ async def broker_with_accounts(
 
 async def make_alice(root: Person, *entries: PolicyEntry) -> None:
     """A user with rights, in the way of mqadmin."""
-    await root.call(CreateUser(username="alice"), USER.encode(UserInfo("alice", "secret123", "Normal")))
+    await root.call(CreateUser(username="alice"), UserInfo("alice", "secret123", "Normal").encode())
     if entries:
         await root.call(CreateAcl(subject="User:alice"), acl_body("User:alice", *entries))
 
 
 def acl_body(subject: str, *entries: PolicyEntry, policy_type: str | None = None) -> bytes:
-    return ACL.encode(AclInfo(subject, (Policy(policy_type, entries),)))
+    return AclInfo(subject, (Policy(policy_type, entries),)).encode()
 
 
 def allow(resource: str, *actions: str, decision: str = "Allow", sources: tuple[str, ...] | None = None) -> PolicyEntry:
@@ -134,17 +134,15 @@ def bodies() -> dict[int, bytes]:
     topic, group = TopicConfig("TopicDenied"), SubscriptionGroup("CG_denied")
     return {
         RequestCode.HEART_BEAT: heartbeat("one", "CG_denied", "TopicDenied"),
-        RequestCode.CHECK_CLIENT_CONFIG: CLIENT_CONFIG_CHECK.encode(
-            ClientConfigCheck("one", "CG", SubscriptionData("TopicDenied"))
-        ),
-        RequestCode.LOCK_BATCH_MQ: QUEUE_LOCKS.encode(QueueLocks("CG_denied", "one")),
-        RequestCode.UNLOCK_BATCH_MQ: QUEUE_LOCKS.encode(QueueLocks("CG_denied", "one")),
-        RequestCode.BATCH_ACK_MESSAGE: BATCH_ACK.encode(BatchAck("b", (BatchAckEntry("CG_denied", "TopicDenied"),))),
-        RequestCode.QUERY_ASSIGNMENT: ASSIGNMENT_QUERY.encode(AssignmentQuery("TopicDenied", "CG_denied")),
-        RequestCode.SET_MESSAGE_REQUEST_MODE: REQUEST_MODE_BODY.encode(RequestMode("TopicDenied", "CG_denied")),
-        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: TOPIC_CONFIG_LIST.encode(TopicConfigList((topic,))),
+        RequestCode.CHECK_CLIENT_CONFIG: ClientConfigCheck("one", "CG", SubscriptionData("TopicDenied")).encode(),
+        RequestCode.LOCK_BATCH_MQ: QueueLocks("CG_denied", "one").encode(),
+        RequestCode.UNLOCK_BATCH_MQ: QueueLocks("CG_denied", "one").encode(),
+        RequestCode.BATCH_ACK_MESSAGE: BatchAck("b", (BatchAckEntry("CG_denied", "TopicDenied"),)).encode(),
+        RequestCode.QUERY_ASSIGNMENT: AssignmentQuery("TopicDenied", "CG_denied").encode(),
+        RequestCode.SET_MESSAGE_REQUEST_MODE: RequestMode("TopicDenied", "CG_denied").encode(),
+        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: TopicConfigList((topic,)).encode(),
         RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: SUBSCRIPTION_GROUP.encode(group),
-        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: GROUP_CONFIG_LIST.encode(GroupConfigList((group,))),
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: GroupConfigList((group,)).encode(),
     }
 
 

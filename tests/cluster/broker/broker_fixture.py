@@ -9,7 +9,7 @@ from pathlib import Path
 from skyrocket.broker.broker import Broker
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat, ProducerData
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.requests.clients import HeartBeat
 from skyrocket.protocol.requests.messaging import SendMessageAnswer, SendMessageV2
@@ -90,7 +90,7 @@ def heartbeat(client_id: str, group: str = GROUP, topic: str = TOPIC) -> bytes:
     data = ConsumerData(
         group, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (SubscriptionData(topic),)
     )
-    return HEARTBEAT.encode(Heartbeat(client_id, (ProducerData("Producers"),), (data,)))
+    return Heartbeat(client_id, (ProducerData("Producers"),), (data,)).encode()
 
 
 @contextlib.asynccontextmanager

@@ -17,8 +17,8 @@ from skyrocket.fastjson import loads
 from skyrocket.format.config_files.consumer_offsets import ConsumerOffsets
 from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
 from skyrocket.format.config_files.topics import Topics
-from skyrocket.protocol.bodies.groups import GROUP_CONFIG_LIST, GROUP_TABLE, SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TOPIC_CONFIG_LIST, TOPIC_TABLE
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList, GroupTable
+from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicConfigList, TopicTable
 from skyrocket.protocol.codes import RequestCode, Version
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from tests.cluster.namesrv.name_server_fixture import RawConnection
@@ -104,7 +104,7 @@ class _Preparation:
         self._made.add(exchange.fields["topic"])
 
     def _makes_topics(self, exchange: Exchange) -> None:
-        self._made.update(topic.name for topic in TOPIC_CONFIG_LIST.decode(exchange.request.body).topics)
+        self._made.update(topic.name for topic in TopicConfigList.decode(exchange.request.body).topics)
 
     def _shows_topic(self, exchange: Exchange) -> None:
         topic = TOPIC_CONFIG.decode(exchange.answer_body)
@@ -112,14 +112,14 @@ class _Preparation:
             self._topics.setdefault(topic.name, topic)
 
     def _shows_topics(self, exchange: Exchange) -> None:
-        self._topics = {**self._topics, **TOPIC_TABLE.decode(exchange.answer_body).topics}
+        self._topics = {**self._topics, **TopicTable.decode(exchange.answer_body).topics}
 
     def _makes_group(self, exchange: Exchange) -> None:
         if exchange.request.body:
             self._made.add(SUBSCRIPTION_GROUP.decode(exchange.request.body).name)
 
     def _makes_groups(self, exchange: Exchange) -> None:
-        self._made.update(group.name for group in GROUP_CONFIG_LIST.decode(exchange.request.body).groups)
+        self._made.update(group.name for group in GroupConfigList.decode(exchange.request.body).groups)
 
     def _shows_group(self, exchange: Exchange) -> None:
         group = SUBSCRIPTION_GROUP.decode(exchange.answer_body)
@@ -127,7 +127,7 @@ class _Preparation:
             self._groups.setdefault(group.name, group)
 
     def _shows_groups(self, exchange: Exchange) -> None:
-        self._groups = {**self._groups, **GROUP_TABLE.decode(exchange.answer_body).groups}
+        self._groups = {**self._groups, **GroupTable.decode(exchange.answer_body).groups}
 
 
 # ── comparison ───────────────────────────────────────────────────────────────────────────────────────────────────────

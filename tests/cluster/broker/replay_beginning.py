@@ -21,12 +21,12 @@ from skyrocket.format.record import SMALLEST_RECORD, decode_record, pack_host, r
 from skyrocket.model.message import StoredMessage
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.groups import GROUP_LIST, GROUP_TABLE, SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, ProducerData
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE
-from skyrocket.protocol.bodies.statistics import CONSUME_STATS
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupList, GroupTable
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
+from skyrocket.protocol.bodies.route import TopicRoute
+from skyrocket.protocol.bodies.statistics import ConsumeStats
 from skyrocket.protocol.bodies.subscription import SubscriptionData
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TOPIC_TABLE
+from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicTable
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.errors import MalformedBody
 from skyrocket.store.commit_log import PutMessage
@@ -197,7 +197,7 @@ def _read_topics(found: Beginning, name: str, steps: list[Step]) -> None:
         if frame.header["code"] != 0:
             missing.add(topic)
             continue
-        for queues in TOPIC_ROUTE.decode(frame.body).queues:
+        for queues in TopicRoute.decode(frame.body).queues:
             found.topics[topic] = TopicConfig(topic, queues.read_queues, queues.write_queues, queues.permission)
     for step in steps:
         if step.deed is Deed.ASKS_BROKER:
@@ -222,7 +222,7 @@ def _topics_made_by(step: Step) -> Iterator[str]:
 
 def _beating_groups(step: Step) -> list[str]:
     try:
-        return [data.group for data in HEARTBEAT.decode(step.body).consumers]
+        return [data.group for data in Heartbeat.decode(step.body).consumers]
     except MalformedBody:  # bad input
         return []
 
@@ -235,7 +235,7 @@ def _topics_shown_by(step: Step) -> Iterator[tuple[TopicConfig, bool]]:
     if step.code == RequestCode.GET_TOPIC_CONFIG and step.answer_code == 0:
         yield TOPIC_CONFIG.decode(step.body), True
     elif step.code == RequestCode.GET_ALL_TOPIC_CONFIG:
-        yield from ((config, True) for config in TOPIC_TABLE.decode(step.body).topics.values())
+        yield from ((config, True) for config in TopicTable.decode(step.body).topics.values())
     elif step.code in _TOPIC_FIELD_CODES and step.answer_code in (0, 19, 20, 21, 22):
         yield TopicConfig(step.fields.get("topic", ""), _QUEUES, _QUEUES), False
 
@@ -254,7 +254,7 @@ def _read_groups(found: Beginning, steps: list[Step]) -> None:
             if step.code == RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG:
                 shown = [SUBSCRIPTION_GROUP.decode(step.body)]
             elif step.code == RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG:
-                shown = list(GROUP_TABLE.decode(step.body).groups.values())
+                shown = list(GroupTable.decode(step.body).groups.values())
             elif step.code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET:
                 shown = [SubscriptionGroup(step.fields["group"])]
             elif step.code == RequestCode.SET_MESSAGE_REQUEST_MODE:
@@ -281,14 +281,14 @@ def _read_offsets(found: Beginning, steps: list[Step]) -> None:
             found.offsets.setdefault(key, offset)
 
     for step in answers(steps, RequestCode.GET_CONSUME_STATS):
-        for queue, stats in CONSUME_STATS.decode(step.body).offsets.items():
+        for queue, stats in ConsumeStats.decode(step.body).offsets.items():
             key = (step.fields["consumerGroup"], queue.topic, queue.queue_id)
             if key not in committed:
                 found.offsets.setdefault(key, stats.consumer_offset)
             found.queue_ends.setdefault((queue.topic, queue.queue_id), stats.broker_offset)
             found.topics.setdefault(queue.topic, TopicConfig(queue.topic, _QUEUES, _QUEUES))
     for step in answers(steps, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO):
-        for group in GROUP_LIST.decode(step.body).groups:
+        for group in GroupList.decode(step.body).groups:
             found.offsets.setdefault((group, step.fields["topic"], 0), 0)
 
 

@@ -26,7 +26,7 @@ from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.broker.transactions.feature import TransactionsFeature
 from skyrocket.config.sections import BrokerConfig, StoreConfig
 from skyrocket.format.record import decode_record
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, Heartbeat
+from skyrocket.protocol.bodies.heartbeat import Heartbeat
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ProtocolError
@@ -156,7 +156,7 @@ class Player:
         consumers = () if member.consumer is None else (member.consumer,)
         producers = () if member.producer is None else (member.producer,)
         line = await self._line(member.connection, is_vip=False)
-        body = HEARTBEAT.encode(Heartbeat(member.client_id, producers, consumers))
+        body = Heartbeat(member.client_id, producers, consumers).encode()
         line.raw.send(RemotingCommand(RequestCode.HEART_BEAT, opaque=_JOINING, body=body))
         while await line.listen(_ANSWER_SECONDS) and not line.waiting[-1].is_response:
             pass

@@ -15,8 +15,8 @@ from skyrocket.cli.program.settings import Sections
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.format.record import decode_records
-from skyrocket.protocol.bodies.access import ACL, ACLS, USER, USERS, UserInfo
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, Heartbeat, ProducerData
+from skyrocket.protocol.bodies.access import ACLS, USERS, AclInfo, UserInfo
+from skyrocket.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission
@@ -109,7 +109,7 @@ async def test_a_signature_is_enough_for_these_and_no_others(tmp_path: Path) -> 
         asking(running) as nobody,
     ):
         await make_alice(root)
-        only_producing = HEARTBEAT.encode(Heartbeat("one", (ProducerData("PG"),), ()))
+        only_producing = Heartbeat("one", (ProducerData("PG"),), ()).encode()
         unnamed = {key: value for key, value in NAMES.items() if key not in ("topic", "b", "consumerGroup")}
         reply = {**unnamed, "topic": "DefaultCluster_REPLY_TOPIC", "b": "DefaultCluster_REPLY_TOPIC"}
         for code, fields, body in (
@@ -271,12 +271,12 @@ async def test_a_change_of_rights_counts_from_the_next_request_on(tmp_path: Path
             await running_send(alice, "TopicAllowed")
         await root.call(CreateAcl(subject="User:alice"), acl_body("User:alice", allow("Topic:T*", "All")))
         await running_send(alice, "TopicAllowed")
-        await root.call(UpdateUser(username="alice"), USER.encode(UserInfo(password="another1")))
+        await root.call(UpdateUser(username="alice"), UserInfo(password="another1").encode())
         with pytest.raises(NoPermission, match="check signature failed"):
             await running_send(alice, "TopicAllowed")
-        await root.call(UpdateUser(username="alice"), USER.encode(UserInfo(password="secret123")))
+        await root.call(UpdateUser(username="alice"), UserInfo(password="secret123").encode())
         await running_send(alice, "TopicAllowed")
-        await root.call(UpdateUser(username="alice"), USER.encode(UserInfo(user_status="disable")))
+        await root.call(UpdateUser(username="alice"), UserInfo(user_status="disable").encode())
         with pytest.raises(NoPermission, match="User:alice is disabled"):
             await running_send(alice, "TopicAllowed")
         await root.call(DeleteUser(username="alice"))
@@ -290,7 +290,7 @@ async def test_a_change_of_rights_counts_from_the_next_request_on(tmp_path: Path
 async def test_users_and_policies_outlive_the_broker_and_are_private(tmp_path: Path) -> None:
     async with broker_with_users(tmp_path) as running, asking(running, ROOT) as root:
         await make_alice(root, *ALICE_RIGHTS)
-        await root.call(UpdateUser(username="alice"), USER.encode(UserInfo(user_status="disable")))
+        await root.call(UpdateUser(username="alice"), UserInfo(user_status="disable").encode())
     file = tmp_path / "store" / "config" / FILE_NAME
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.with_name(FILE_NAME + ".bak").stat().st_mode & 0o777 == 0o600
@@ -320,8 +320,8 @@ async def test_wrong_requests_about_users_are_refused_in_rocketmqs_words(tmp_pat
             "The decision is null or illegal.": allow("Topic:x", "Pub", decision="Perhaps"),
         }
         assert await verdict(3001, username="") == (29, "The username is blank")
-        assert await verdict(3001, USER.encode(nobody), username="bob") == (16, "password can not be blank")
-        assert await verdict(3002, USER.encode(nobody), username="bob") == (16, "The user is not exist")
+        assert await verdict(3001, nobody.encode(), username="bob") == (16, "password can not be blank")
+        assert await verdict(3002, nobody.encode(), username="bob") == (16, "The user is not exist")
         assert await verdict(3003, username=" ") == (16, "username can not be blank")
         assert await verdict(3004, username=" ") == (29, "The username is blank")
         assert await verdict(3006, subject="User:alice") == (1, "The body of acl is null")
@@ -360,7 +360,7 @@ async def test_lists_can_be_filtered(tmp_path: Path) -> None:
         assert acl.policies is not None
         assert acl.policies[0].entries == (ALICE_RIGHTS[1],)
         assert (await root.call(ListAcl(subject_filter="bob"))).body == b""
-        shown = ACL.decode((await root.call(GetAcl(subject="User:alice"))).body)
+        shown = AclInfo.decode((await root.call(GetAcl(subject="User:alice"))).body)
         assert shown.subject == "User:alice"
 
 
@@ -371,19 +371,19 @@ async def test_who_manages_the_cluster_cannot_become_or_see_a_super_user(tmp_pat
         asking(running, ALICE) as alice,
     ):
         await make_alice(root, allow("Cluster:DefaultCluster", "Get", "Update"))
-        await alice.call(CreateUser(username="bob"), USER.encode(UserInfo("bob", "password")))
-        super_user = USER.encode(UserInfo(password="mine", user_type="super"))
+        await alice.call(CreateUser(username="bob"), UserInfo("bob", "password").encode())
+        super_user = UserInfo(password="mine", user_type="super").encode()
         created = await alice.verdict(3001, {"username": "eve"}, super_user)
         assert created == (1, "The super user can only be create by super user")
         updated = await alice.verdict(3002, {"username": "alice"}, super_user)
         assert updated == (1, "The super user can only be update by super user")
         only_by_super = (16, "The super user can only be update by super user")
-        assert await alice.verdict(3002, {"username": "rocketmq"}, USER.encode(UserInfo(password="x"))) == only_by_super
+        assert await alice.verdict(3002, {"username": "rocketmq"}, UserInfo(password="x").encode()) == only_by_super
         assert await alice.verdict(3003, {"username": "rocketmq"}) == only_by_super
         users = USERS.decode((await alice.call(ListUser())).body)
         assert [user.username for user in users] == ["alice", "bob", "rocketmq"]
         assert {user.password for user in users} == {None}
-        assert USER.decode((await root.call(GetUser(username="bob"))).body).password == "password"
+        assert UserInfo.decode((await root.call(GetUser(username="bob"))).body).password == "password"
 
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,10 +14,10 @@ from skyrocket.fastjson import loads
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.connections import CONSUMER_LIST
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat, ProducerData
-from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, QueueLocks
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE
+from skyrocket.protocol.bodies.connections import ConsumerList
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
+from skyrocket.protocol.bodies.locks import LockedQueues, QueueLocks
+from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.codes import RequestCode, ResponseCode, SerializeType
 from skyrocket.protocol.command import RemotingCommand
@@ -300,13 +300,13 @@ async def test_a_queue_is_locked_for_one_client(tmp_path: Path) -> None:
         queue = MessageQueue(TOPIC, "broker-a", 0)
 
         async def held(client_id: str) -> tuple[MessageQueue, ...]:
-            body = QUEUE_LOCKS.encode(QueueLocks(GROUP, client_id, (queue,)))
+            body = QueueLocks(GROUP, client_id, (queue,)).encode()
             reply = await given.client.call(given.address, LockBatchMq(), body)
-            return LOCKED_QUEUES.decode(reply.body).queues
+            return LockedQueues.decode(reply.body).queues
 
         assert await held("one") == (queue,)
         assert await held("two") == ()
-        body = QUEUE_LOCKS.encode(QueueLocks(GROUP, "one", (queue,)))
+        body = QueueLocks(GROUP, "one", (queue,)).encode()
         await given.client.call(given.address, UnlockBatchMq(), body)
         assert await held("two") == (queue,)
 
@@ -336,14 +336,14 @@ async def beat(given: RunningBroker | Member, client_id: str) -> None:
     data = ConsumerData(
         GROUP, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (SubscriptionData(TOPIC),)
     )
-    body = HEARTBEAT.encode(Heartbeat(client_id, (ProducerData("Producers"),), (data,)))
+    body = Heartbeat(client_id, (ProducerData("Producers"),), (data,)).encode()
     reply = await given.client.call(given.address, HeartBeat(), body)
     assert reply.header.supports_v2
 
 
 async def members(given: RunningBroker | Member) -> set[str]:
     reply = await given.client.call(given.address, GetConsumerListByGroup(consumer_group=GROUP))
-    return set(CONSUMER_LIST.decode(reply.body).client_ids)
+    return set(ConsumerList.decode(reply.body).client_ids)
 
 
 # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -414,12 +414,12 @@ async def test_a_broker_registers_new_topics_at_once_and_leaves_with_a_word(tmp_
             deadline = time.monotonic() + 60
             while True:
                 with contextlib.suppress(TopicNotExist):
-                    found = TOPIC_ROUTE.decode((await client.call(str(name_server), route)).body)
+                    found = TopicRoute.decode((await client.call(str(name_server), route)).body)
                     break
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.02)
             assert [dict(broker.addresses) for broker in found.brokers] == [{0: given.address}]
             template = await client.call(str(name_server), GetRouteInfoByTopic(topic="TBW102"))
-            assert TOPIC_ROUTE.decode(template.body).brokers
+            assert TopicRoute.decode(template.body).brokers
         with pytest.raises(TopicNotExist):
             await client.call(str(name_server), route)

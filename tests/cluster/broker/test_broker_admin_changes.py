@@ -17,16 +17,10 @@ from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
 from skyrocket.config.sources import parse_properties
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.groups import (
-    GROUP_CONFIG_LIST,
-    GROUP_FORBIDDEN,
-    GROUP_TABLE,
-    SUBSCRIPTION_GROUP,
-    GroupConfigList,
-)
-from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE, DELAY_OFFSET_TABLE
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE
-from skyrocket.protocol.bodies.topics import DATA_VERSION, TOPIC_CONFIG_LIST, TOPIC_TABLE, TopicConfigList
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList, GroupForbidden, GroupTable
+from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable, DelayOffsetTable
+from skyrocket.protocol.bodies.route import TopicRoute
+from skyrocket.protocol.bodies.topics import DATA_VERSION, TopicConfigList, TopicTable
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import (
     GroupNotExist,
@@ -120,10 +114,10 @@ async def test_a_topic_is_on_disk_when_its_creator_hears_of_success(tmp_path: Pa
 
 async def test_many_topics_are_created_together_or_not_at_all(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        good = TOPIC_CONFIG_LIST.encode(TopicConfigList((TopicConfig("A"), TopicConfig("B", 2, 2))))
+        good = TopicConfigList((TopicConfig("A"), TopicConfig("B", 2, 2))).encode()
         await given.client.call(given.address, UpdateAndCreateTopicList(), good)
         assert {"A", "B"} <= saved(tmp_path, "topics.json")["topicConfigTable"].keys()
-        bad = TOPIC_CONFIG_LIST.encode(TopicConfigList((TopicConfig("C"), TopicConfig("TBW102"))))
+        bad = TopicConfigList((TopicConfig("C"), TopicConfig("TBW102"))).encode()
         with pytest.raises(InvalidParameter, match="conflict with system topic"):
             await given.client.call(given.address, UpdateAndCreateTopicList(), bad)
         assert given.broker.tables.topics.find("C") is None
@@ -134,21 +128,21 @@ async def test_topics_come_in_pages_for_those_who_ask_so(tmp_path: Path) -> None
         call, address = given.client.call, given.address
         everything = await call(address, GetAllTopicConfig())
         total = everything.header.total_topic_num
-        names = set(TOPIC_TABLE.decode(everything.body).topics)
+        names = set(TopicTable.decode(everything.body).topics)
         assert len(names) == total
         collected: list[str] = []
         version = ""
         while len(collected) < total:
             request = GetAllTopicConfig(topic_seq=len(collected), max_topic_num=5, data_version=version)
-            table = TOPIC_TABLE.decode((await call(address, request)).body)
+            table = TopicTable.decode((await call(address, request)).body)
             assert len(table.topics) <= 5
             version = DATA_VERSION.encode(table.data_version).decode()
             collected += table.topics
         assert collected == sorted(names)
         stale = GetAllTopicConfig(topic_seq=5, max_topic_num=5, data_version='{"counter":99}')
-        assert list(TOPIC_TABLE.decode((await call(address, stale)).body).topics) == collected[:5]
+        assert list(TopicTable.decode((await call(address, stale)).body).topics) == collected[:5]
         groups = await call(address, GetAllSubscriptionGroupConfig(group_seq=0, max_group_num=3, data_version=""))
-        assert len(GROUP_TABLE.decode(groups.body).groups) == 3
+        assert len(GroupTable.decode(groups.body).groups) == 3
         assert groups.header.total_group_num == len(given.broker.tables.groups.groups)
 
 
@@ -222,7 +216,7 @@ async def test_a_deleted_group_leaves_its_offsets_unless_told_otherwise(tmp_path
         await call(address, DeleteSubscriptionGroup(group_name="Buyers", **field))
         assert "Buyers" not in saved(tmp_path, "subscriptionGroup.json")["subscriptionGroupTable"]
         reply = await call(address, GetAllConsumerOffset())
-        offsets = CONSUMER_OFFSET_TABLE.decode(reply.body).offsets
+        offsets = ConsumerOffsetTable.decode(reply.body).offsets
         assert dict(offsets) == ({} if field else {f"{TOPIC}@Buyers": {0: 1}})
 
 
@@ -233,7 +227,7 @@ async def test_to_look_at_a_group_makes_it_only_where_groups_make_themselves(tmp
         await change(given, "autoCreateSubscriptionGroup=false\n")
         with pytest.raises(GroupNotExist, match="No group in this broker"):
             await given.client.call(given.address, GetSubscriptionGroupConfig(group="Other"))
-        both = GROUP_CONFIG_LIST.encode(GroupConfigList((SubscriptionGroup("Good"), SubscriptionGroup("no good"))))
+        both = GroupConfigList((SubscriptionGroup("Good"), SubscriptionGroup("no good"))).encode()
         with pytest.raises(InvalidParameter, match="illegal characters"):
             await given.client.call(given.address, UpdateAndCreateSubscriptionGroupList(), both)
         assert given.broker.tables.groups.find("Good") is None
@@ -245,7 +239,7 @@ async def test_a_topic_can_be_forbidden_to_a_group_and_allowed_again(tmp_path: P
         async def asked(readable: bool | None) -> bool | None:
             request = UpdateAndGetGroupForbidden(group=GROUP, topic=TOPIC, readable=readable)
             reply = await given.client.call(given.address, request)
-            return GROUP_FORBIDDEN.decode(reply.body).readable
+            return GroupForbidden.decode(reply.body).readable
 
         assert await asked(None) is True
         assert await asked(False) is False
@@ -429,7 +423,7 @@ async def test_another_permission_raises_the_version_of_topics_and_reaches_the_n
                     reply = await given.client.call(str(names), GetRouteInfoByTopic(topic=TOPIC))
                 except TopicNotExist:
                     return None  # it is told soon, with other changes
-                return TOPIC_ROUTE.decode(reply.body).queues[0].permission
+                return TopicRoute.decode(reply.body).queues[0].permission
 
             async def becomes(expected: int) -> None:
                 while await permission() != expected:
@@ -502,6 +496,6 @@ async def test_a_slave_can_copy_the_offsets_of_delay_levels(tmp_path: Path) -> N
     async with running_broker(tmp_path) as given:
         given.broker.feature(DelayFeature).offsets.advance({1: 5, 18: 7})
         reply = await given.client.call(given.address, GetAllDelayOffset())
-        table = DELAY_OFFSET_TABLE.decode(reply.body)
+        table = DelayOffsetTable.decode(reply.body)
         assert dict(table.offsets) == {1: 5, 18: 7}
         assert table.data_version == given.broker.feature(DelayFeature).offsets.data_version

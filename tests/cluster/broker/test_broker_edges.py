@@ -15,7 +15,7 @@ from skyrocket.broker.state.connected_clients import Member
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.topic_config import PERM_WRITE
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission, TopicNotExist
@@ -49,7 +49,7 @@ async def test_the_vip_port_serves_sends_and_heartbeats_but_nothing_that_is_held
     async with running_broker(tmp_path, listen_port=port) as given:
         vip = f"127.0.0.1:{port - 2}"
         assert (await given.client.call(vip, message(), b"over the VIP port")).header.queue_offset == 0
-        await given.client.call(vip, HeartBeat(), HEARTBEAT.encode(Heartbeat("one")))
+        await given.client.call(vip, HeartBeat(), Heartbeat("one").encode())
         for code in sorted(NOT_ON_VIP_PORT):
             refused = await given.client.invoke(vip, RemotingCommand(code, ext_fields={}))
             assert (refused.code, refused.remark) == (3, f" request type {code} not supported")
@@ -73,7 +73,7 @@ def subscribed(request: PullMessage) -> PullMessage:
 
 async def beat(given: RunningBroker, model: str = "CLUSTERING") -> None:
     data = ConsumerData(GROUP, "CONSUME_PASSIVELY", model, "CONSUME_FROM_LAST_OFFSET", (SubscriptionData(TOPIC),))
-    await given.client.call(given.address, HeartBeat(), HEARTBEAT.encode(Heartbeat("one", (), (data,))))
+    await given.client.call(given.address, HeartBeat(), Heartbeat("one", (), (data,)).encode())
 
 
 def no_reading(topics: TopicTable) -> None:

@@ -11,9 +11,9 @@ from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.fastjson import loads
 from skyrocket.format.config_files.topics import Topics
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.groups import GROUP_LIST
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat, ProducerData
-from skyrocket.protocol.bodies.statistics import CONSUME_STATS
+from skyrocket.protocol.bodies.groups import GroupList
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
+from skyrocket.protocol.bodies.statistics import ConsumeStats
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
@@ -108,7 +108,7 @@ class State:
         fields, broker = exchange.fields, self.given.broker
         group = fields.get("consumerGroup") or fields.get("group")
         has_members = (
-            exchange.code != RequestCode.GET_CONSUME_STATS or CONSUME_STATS.decode(exchange.answer_body).offsets
+            exchange.code != RequestCode.GET_CONSUME_STATS or ConsumeStats.decode(exchange.answer_body).offsets
         )
         if group and has_members:
             await self._beat(fields.get("clientId", "client"), group, "PG")
@@ -117,13 +117,13 @@ class State:
         elif exchange.code in (RequestCode.GET_PRODUCER_CONNECTION_LIST, RequestCode.GET_ALL_PRODUCER_INFO):
             await self._beat("client", "CG", fields.get("producerGroup", "PG"))
         elif exchange.code == RequestCode.QUERY_TOPIC_CONSUME_BY_WHO:
-            for name in GROUP_LIST.decode(exchange.answer_body).groups:
+            for name in GroupList.decode(exchange.answer_body).groups:
                 broker.tables.offsets.commit(name, fields["topic"], 0, 0)
 
     async def _beat(self, client_id: str, group: str, producer_group: str) -> None:
         subscriptions = (SubscriptionData(TOPIC), SubscriptionData(f"%RETRY%{group}"))
         data = ConsumerData(group, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", subscriptions)
-        beat = HEARTBEAT.encode(Heartbeat(client_id, (ProducerData(producer_group),), (data,)))
+        beat = Heartbeat(client_id, (ProducerData(producer_group),), (data,)).encode()
         await self.consumer.call(self.given.address, HeartBeat(), beat)
 
 

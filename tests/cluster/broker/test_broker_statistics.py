@@ -14,27 +14,20 @@ from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, PRODUCER_CONNECTIONS, PRODUCER_TABLE
-from skyrocket.protocol.bodies.groups import GROUP_LIST
+from skyrocket.protocol.bodies.connections import ConsumerConnections, ProducerConnections, ProducerTable
+from skyrocket.protocol.bodies.groups import GroupList
 from skyrocket.protocol.bodies.statistics import (
-    BROKER_CONSUME_STATS,
-    BROKER_STATS_DATA,
-    CONSUME_STATS,
-    CONSUME_TIME_SPANS,
-    TOPIC_STATS,
+    BrokerConsumeStats,
     BrokerStatsData,
     ConsumeStats,
+    ConsumeTimeSpans,
     OffsetLag,
     StatsItem,
+    TopicStats,
 )
-from skyrocket.protocol.bodies.subscription import (
-    CLIENT_CONFIG_CHECK,
-    GROUP_SUBSCRIPTION,
-    ClientConfigCheck,
-    SubscriptionData,
-)
-from skyrocket.protocol.bodies.tables import KV_TABLE, QUEUE_ENTRIES
-from skyrocket.protocol.bodies.topics import TOPIC_LIST
+from skyrocket.protocol.bodies.subscription import ClientConfigCheck, GroupSubscription, SubscriptionData
+from skyrocket.protocol.bodies.tables import KvTable, QueueEntries
+from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.errors import ConsumerNotOnline, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo, ViewBrokerStatsData
 from skyrocket.protocol.requests.admin_groups import (
@@ -78,15 +71,15 @@ class Observed(RunningBroker):
         await self.client.call(self.address, header)
 
     async def runtime_info(self) -> dict[str, str]:
-        return dict(KV_TABLE.decode((await self.client.call(self.address, GetBrokerRuntimeInfo())).body).table)
+        return dict(KvTable.decode((await self.client.call(self.address, GetBrokerRuntimeInfo())).body).table)
 
     async def statistic(self, name: str, key: str) -> BrokerStatsData:
         header = ViewBrokerStatsData(stats_name=name, stats_key=key)
-        return BROKER_STATS_DATA.decode((await self.client.call(self.address, header)).body)
+        return BrokerStatsData.decode((await self.client.call(self.address, header)).body)
 
     async def consume_stats(self, group: str = GROUP, topic: str | None = None) -> ConsumeStats:
         header = GetConsumeStats(consumer_group=group, topic=topic)
-        return CONSUME_STATS.decode((await self.client.call(self.address, header)).body)
+        return ConsumeStats.decode((await self.client.call(self.address, header)).body)
 
     async def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
@@ -289,7 +282,7 @@ async def test_the_status_of_a_topic_is_first_last_and_time_of_each_queue(tmp_pa
         await given.send()
         await given.pass_time(10)
         header = GetTopicStatsInfo(topic=TOPIC)
-        stats = TOPIC_STATS.decode((await given.client.call(given.address, header)).body)
+        stats = TopicStats.decode((await given.client.call(given.address, header)).body)
         assert set(stats.offsets) == {queue(number) for number in range(4)}
         first = stats.offsets[queue(0)]
         assert (first.min_offset, first.max_offset) == (0, 2)
@@ -337,7 +330,7 @@ async def test_several_topics_may_be_named_at_once(tmp_path: Path) -> None:
         for topic in ("One", "Two", "Three"):
             await given.send(topic=topic)
         header = GetConsumeStats(consumer_group=GROUP, topic_list="One;Three;Nothing")
-        stats = CONSUME_STATS.decode((await given.client.call(given.address, header)).body)
+        stats = ConsumeStats.decode((await given.client.call(given.address, header)).body)
         assert {found.topic for found in stats.offsets} == {"One", "Three"}
 
 
@@ -348,7 +341,7 @@ async def test_the_lag_of_all_groups_is_summed(tmp_path: Path) -> None:
         await given.pull(0)
         await given.commit(2)
         reply = await given.client.call(given.address, GetBrokerConsumeStats(is_order=False))
-        stats = BROKER_CONSUME_STATS.decode(reply.body)
+        stats = BrokerConsumeStats.decode(reply.body)
         assert (stats.total_lag, stats.total_inflight_lag) == (3, 3)
         assert stats.broker_address == given.address
         by_group = {group: topics for entry in stats.groups for group, topics in entry.items()}
@@ -356,7 +349,7 @@ async def test_the_lag_of_all_groups_is_summed(tmp_path: Path) -> None:
         (topic,) = by_group[GROUP]
         assert topic.offsets[queue(0)].consumer_offset == 2
         ordered = await given.client.call(given.address, GetBrokerConsumeStats(is_order=True))
-        assert BROKER_CONSUME_STATS.decode(ordered.body).total_lag == 0
+        assert BrokerConsumeStats.decode(ordered.body).total_lag == 0
 
 
 async def test_time_spans_tell_how_old_the_messages_are_that_wait(tmp_path: Path) -> None:
@@ -368,16 +361,14 @@ async def test_time_spans_tell_how_old_the_messages_are_that_wait(tmp_path: Path
         await given.commit(1, group="CID_ONSAPI_OWNER")
         header = QueryConsumeTimeSpan(topic=TOPIC, group="CID_ONSAPI_OWNER")
         body = (await given.client.call(given.address, header)).body
-        spans = {span.queue: span for span in CONSUME_TIME_SPANS.decode(body).spans}
+        spans = {span.queue: span for span in ConsumeTimeSpans.decode(body).spans}
         span = spans[queue(0)]
         assert (span.min_timestamp, span.max_timestamp) == (began_ms, began_ms + 20_000)
         assert (span.consume_timestamp, span.delay_ms) == (began_ms, 20_000)
         empty = spans[queue(1)]
         assert (empty.min_timestamp, empty.max_timestamp, empty.delay_ms) == (-1, -1, 0)
         new = QueryConsumeTimeSpan(topic=TOPIC, group="New")
-        spans = {
-            s.queue: s for s in CONSUME_TIME_SPANS.decode((await given.client.call(given.address, new)).body).spans
-        }
+        spans = {s.queue: s for s in ConsumeTimeSpans.decode((await given.client.call(given.address, new)).body).spans}
         assert spans[queue(0)].delay_ms == 30_000
         with pytest.raises(TopicNotExist):
             await given.client.call(given.address, QueryConsumeTimeSpan(topic="Nothing", group=GROUP))
@@ -394,16 +385,16 @@ async def test_connected_clients_are_shown_with_address_language_and_version(tmp
             await given.client.call(given.address, GetProducerConnectionList(producer_group="Producers"))
         await given.beat("client-1")
         reply = await given.client.call(given.address, GetConsumerConnectionList(consumer_group=GROUP))
-        consumers = CONSUMER_CONNECTIONS.decode(reply.body)
+        consumers = ConsumerConnections.decode(reply.body)
         (connection,) = consumers.connections
         assert (connection.client_id, connection.language, connection.version) == ("client-1", "JAVA", 493)
         assert re.fullmatch(r"127\.0\.0\.1:\d+", connection.client_address)
         assert set(consumers.subscriptions) == {TOPIC}
         assert consumers.message_model == "CLUSTERING"
         reply = await given.client.call(given.address, GetProducerConnectionList(producer_group="Producers"))
-        assert PRODUCER_CONNECTIONS.decode(reply.body).connections == (connection,)
+        assert ProducerConnections.decode(reply.body).connections == (connection,)
         reply = await given.client.call(given.address, GetAllProducerInfo())
-        (producer,) = PRODUCER_TABLE.decode(reply.body).groups["Producers"]
+        (producer,) = ProducerTable.decode(reply.body).groups["Producers"]
         assert producer.remote_address == f"/{connection.client_address}"
         assert producer.last_update_timestamp == given.clock.now_ms()
 
@@ -414,26 +405,26 @@ async def test_who_consumes_a_topic_is_who_subscribes_or_has_offsets(tmp_path: P
         await given.beat()
         await given.commit(1, group="CID_ONSAPI_OWNER")
         reply = await given.client.call(given.address, QueryTopicConsumeByWho(topic=TOPIC))
-        assert set(GROUP_LIST.decode(reply.body).groups) == {GROUP, "CID_ONSAPI_OWNER"}
+        assert set(GroupList.decode(reply.body).groups) == {GROUP, "CID_ONSAPI_OWNER"}
         reply = await given.client.call(given.address, QueryTopicsByConsumer(group="CID_ONSAPI_OWNER"))
-        topics = TOPIC_LIST.decode(reply.body)
+        topics = TopicList.decode(reply.body)
         assert (topics.topics, topics.broker_address) == ((TOPIC,), given.address)
         header = QuerySubscriptionByConsumer(group=GROUP, topic=TOPIC)
-        found = GROUP_SUBSCRIPTION.decode((await given.client.call(given.address, header)).body)
+        found = GroupSubscription.decode((await given.client.call(given.address, header)).body)
         assert found.subscription is not None
         assert (found.group, found.topic, found.subscription.expression) == (GROUP, TOPIC, "*")
         header = QuerySubscriptionByConsumer(group="CID_ONSAPI_OWNER", topic=TOPIC)
-        found = GROUP_SUBSCRIPTION.decode((await given.client.call(given.address, header)).body)
+        found = GroupSubscription.decode((await given.client.call(given.address, header)).body)
         assert found.subscription is None
 
 
 async def test_a_filter_that_the_broker_does_not_know_is_refused_when_asked(tmp_path: Path) -> None:
     async with observed(tmp_path) as given:
         tags = ClientConfigCheck("one", GROUP, SubscriptionData(TOPIC, "A || B"))
-        await given.client.call(given.address, CheckClientConfig(), CLIENT_CONFIG_CHECK.encode(tags))
+        await given.client.call(given.address, CheckClientConfig(), tags.encode())
         other = ClientConfigCheck("one", GROUP, SubscriptionData(TOPIC, "a > 1", "XPATH"))
         with pytest.raises(SystemFailure, match="does not support consumer to filter message by XPATH"):
-            await given.client.call(given.address, CheckClientConfig(), CLIENT_CONFIG_CHECK.encode(other))
+            await given.client.call(given.address, CheckClientConfig(), other.encode())
 
 
 # ── entries of queues ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -445,16 +436,16 @@ async def test_entries_of_a_queue_are_shown_with_what_a_group_subscribes_to(tmp_
         header = QueryConsumeQueue(topic=TOPIC, queue_id=0, index=1, count=3)
         reply = await given.client.call(given.address, header)
         assert reply.remark == "not set any response code"
-        found = QUEUE_ENTRIES.decode(reply.body)
+        found = QueueEntries.decode(reply.body)
         assert (found.min_index, found.max_index) == (0, 5)
         assert found.entries is not None
         assert [entry.physical_offset for entry in found.entries] == [int(s.msg_id[-16:], 16) for s in sent[1:4]]
         assert not any(entry.matches for entry in found.entries)
         header = QueryConsumeQueue(topic=TOPIC, queue_id=0, index=0, count=10, consumer_group=GROUP)
-        offline = QUEUE_ENTRIES.decode((await given.client.call(given.address, header)).body)
+        offline = QueueEntries.decode((await given.client.call(given.address, header)).body)
         assert offline.filter_data == f"{GROUP}@{TOPIC} is not online!"
         await given.beat()
-        online = QUEUE_ENTRIES.decode((await given.client.call(given.address, header)).body)
+        online = QueueEntries.decode((await given.client.call(given.address, header)).body)
         assert online.entries is not None
         assert len(online.entries) == 5
         assert not any(entry.matches for entry in online.entries)  # RocketMQ: only of extended entries

@@ -12,7 +12,7 @@ from skyrocket.broker.broker import Broker
 from skyrocket.broker.clients.feature import ClientsFeature
 from skyrocket.format.record import decode_records
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS, ConsumerStatus
+from skyrocket.protocol.bodies.offsets import ConsumerStatus
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ConsumeMessageTimeout, SystemFailure
@@ -162,12 +162,12 @@ async def test_a_message_that_is_not_there_is_not_consumed(tmp_path: Path, messa
 
 def offsets_answer(queue_id: int, offset: int) -> RemotingCommand:
     status = ConsumerStatus(by_queue={MessageQueue(TOPIC, "broker-a", queue_id): offset})
-    return RemotingCommand(0, body=CONSUMER_STATUS.encode(status))
+    return RemotingCommand(0, body=status.encode())
 
 
 async def status(given: RunningBroker, client_id: str | None = None) -> dict[str, dict[MessageQueue, int]]:
     header = GetConsumerStatus(topic=TOPIC, group=GROUP, client_address=client_id)
-    body = CONSUMER_STATUS.decode((await given.client.call(given.address, header)).body)
+    body = ConsumerStatus.decode((await given.client.call(given.address, header)).body)
     return {client: dict(offsets) for client, offsets in body.by_client.items()}
 
 

@@ -11,7 +11,7 @@ from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.fastjson import loads
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.offsets import CORRECTION_OFFSETS, RESET_OFFSETS
+from skyrocket.protocol.bodies.offsets import CorrectionOffsets, ResetOffsets
 from skyrocket.protocol.codes import LanguageCode, RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import ConsumerNotOnline, GroupNotExist, SystemFailure, TopicNotExist
@@ -76,7 +76,7 @@ async def reset(
         topic=topic, group=group, timestamp=timestamp, is_force=force, queue_id=queue_id, offset=offset
     )
     reply = await given.client.call(given.address, header)
-    offsets = RESET_OFFSETS.decode(reply.body).offsets
+    offsets = ResetOffsets.decode(reply.body).offsets
     assert all((queue.topic, queue.broker_name) == (topic, "broker-a") for queue in offsets)
     return {queue.queue_id: value for queue, value in offsets.items()}
 
@@ -204,7 +204,7 @@ async def test_every_member_is_told_where_to_go_on(tmp_path: Path) -> None:
             "isForce": "false",
             "queueId": "-1",
         }
-        assert RESET_OFFSETS.decode(told.body).offsets == {
+        assert ResetOffsets.decode(told.body).offsets == {
             MessageQueue(TOPIC, "broker-a", queue_id): 0 for queue_id in range(4)
         }
         assert await committed(given) == 2  # the members commit what they make of it
@@ -294,8 +294,8 @@ async def test_a_correction_is_the_smallest_offset_of_the_other_groups(tmp_path:
         await commit(given, 1, 1, group="CID_ONSAPI_PULL")
         header = QueryCorrectionOffset(topic=TOPIC, compare_group="Nobody")
         reply = await given.client.call(given.address, header)
-        assert CORRECTION_OFFSETS.decode(reply.body).offsets == {0: 3, 1: 1, 2: 5, 3: 5}
+        assert CorrectionOffsets.decode(reply.body).offsets == {0: 3, 1: 1, 2: 5, 3: 5}
         header = QueryCorrectionOffset(topic=TOPIC, compare_group=OTHER, filter_groups=f"CID_ONSAPI_PULL,{OTHER}")
         reply = await given.client.call(given.address, header)
-        assert CORRECTION_OFFSETS.decode(reply.body).offsets == {0: NO_CORRECTION, 1: 5, 2: 5, 3: 5}
+        assert CorrectionOffsets.decode(reply.body).offsets == {0: NO_CORRECTION, 1: 5, 2: 5, 3: 5}
         assert await committed(given, 1, group="CID_ONSAPI_PULL") == 1  # RocketMQ deletes those that it leaves out

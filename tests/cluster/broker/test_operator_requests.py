@@ -8,7 +8,7 @@ import pytest
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.client import NotOffered
 from skyrocket.config.sections import BrokerConfig
-from skyrocket.protocol.bodies.waiting_messages import OPEN_TRANSACTIONS, PENDING_TIMERS
+from skyrocket.protocol.bodies.waiting_messages import OpenTransactionList, PendingTimerList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError, SlaveNotAvailable, SystemFailure
 from skyrocket.protocol.requests.header import Header, Request
@@ -64,7 +64,7 @@ async def test_wrong_words_about_transactions_are_refused_and_change_nothing(tmp
             said = await refused(given, wrong)
             assert said[0] is kind
             assert said[1].startswith(remark)
-        (row,) = OPEN_TRANSACTIONS.decode(
+        (row,) = OpenTransactionList.decode(
             (await given.client.call(given.address, ListOpenTransactions())).body
         ).transactions
         assert (row.transaction_id, row.topic, row.producer_group, row.keys) == ("T1", "Orders", "Sellers", "k1 k2")
@@ -75,7 +75,7 @@ async def test_wrong_words_about_transactions_are_refused_and_change_nothing(tmp
             ListOpenTransactions(begin_offset=1),
         ):
             answer = await given.client.call(given.address, nobodys)
-            assert OPEN_TRANSACTIONS.decode(answer.body).transactions == ()
+            assert OpenTransactionList.decode(answer.body).transactions == ()
         await given.client.call(given.address, replace(end, transaction_id="", commit_or_rollback=ROLLBACK))
         assert (await refused(given, end))[0] is SystemFailure
         assert given.broker.store.max_offset("Orders", 0) == 0
@@ -90,7 +90,7 @@ async def test_open_transactions_come_in_pages(tmp_path: Path) -> None:
         pages = 0
         while begin is not None:
             answer = await given.client.call(given.address, ListOpenTransactions(begin_offset=begin))
-            page = OPEN_TRANSACTIONS.decode(answer.body)
+            page = OpenTransactionList.decode(answer.body)
             found += [row.transaction_id for row in page.transactions]
             begin = page.next_offset
             pages += 1
@@ -104,7 +104,7 @@ async def test_wrong_places_in_the_list_of_timers_are_refused(tmp_path: Path) ->
         await given.client.call(given.address, waiting, b"x")
         await until(lambda: len(given.broker.feature(TimerFeature).pending()) == 1)
         answer = await given.client.call(given.address, ListPendingTimers(topic="Orders"))
-        (timer,) = PENDING_TIMERS.decode(answer.body).timers
+        (timer,) = PendingTimerList.decode(answer.body).timers
         assert (timer.message_id, timer.topic, timer.recalls) == ("U1", "Orders", False)
         step_ms = timer.due_ms
         assert (await refused(given, ListPendingTimers(limit=0)))[0] is InvalidParameter

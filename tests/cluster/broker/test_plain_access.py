@@ -11,7 +11,7 @@ import pytest
 from skyrocket.broker.access.feature import AccessFeature
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
-from skyrocket.protocol.bodies.access import ACL_CONFIG
+from skyrocket.protocol.bodies.access import AclConfig
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import RequestError, SystemFailure
 from skyrocket.protocol.requests.acl import (
@@ -201,7 +201,7 @@ async def test_administrators_make_change_and_remove_accounts(tmp_path: Path) ->
         await admin.call(replace(new, topic_perms="Other=PUB", default_group_perm="SUB"))
         assert not await may_send(bob, "TopicDenied")
         assert await may_send(bob, "Other")
-        shown = ACL_CONFIG.decode((await admin.call(GetBrokerClusterAclConfig())).body)
+        shown = AclConfig.decode((await admin.call(GetBrokerClusterAclConfig())).body)
         assert shown.accounts is not None
         assert {account.access_key for account in shown.accounts} == {"admin12345", "alice12345", "bob1234567"}
         await admin.call(DeleteAclConfig(access_key="bob1234567"))

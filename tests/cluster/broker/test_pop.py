@@ -16,14 +16,7 @@ from skyrocket.fastjson import loads
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_record, decode_records, encode_record
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.assignment import (
-    ASSIGNMENT,
-    ASSIGNMENT_QUERY,
-    REQUEST_MODE_BODY,
-    REQUEST_MODE_TABLE,
-    AssignmentQuery,
-    RequestMode,
-)
+from skyrocket.protocol.bodies.assignment import Assignment, AssignmentQuery, RequestMode, RequestModeTable
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import GroupNotExist, NoPermission, TopicNotExist
@@ -208,9 +201,9 @@ async def test_notifications_tell_of_messages(tmp_path: Path) -> None:
 
 
 def query(group: str = GROUP, topic: str = TOPIC, client_id: str = "one", strategy: str = "AVG") -> bytes:
-    return ASSIGNMENT_QUERY.encode(
-        AssignmentQuery(topic=topic, group=group, client_id=client_id, strategy=strategy, message_model="CLUSTERING")
-    )
+    return AssignmentQuery(
+        topic=topic, group=group, client_id=client_id, strategy=strategy, message_model="CLUSTERING"
+    ).encode()
 
 
 async def test_the_broker_shares_queues_out_to_be_pulled_or_popped(tmp_path: Path) -> None:
@@ -219,20 +212,20 @@ async def test_the_broker_shares_queues_out_to_be_pulled_or_popped(tmp_path: Pat
         await given.beat("one")
 
         async def assigned(body: bytes) -> Any:
-            return ASSIGNMENT.decode((await given.client.call(given.address, QueryAssignment(), body)).body).queues
+            return Assignment.decode((await given.client.call(given.address, QueryAssignment(), body)).body).queues
 
         pulled = await assigned(query())
         assert [each.queue.queue_id for each in pulled] == [0, 1, 2, 3]
         assert {each.mode for each in pulled} == {"PULL"}
         mode = RequestMode(topic=TOPIC, group=GROUP, mode="POP", pop_share_queues=8)
-        await given.client.call(given.address, SetMessageRequestMode(), REQUEST_MODE_BODY.encode(mode))
+        await given.client.call(given.address, SetMessageRequestMode(), mode.encode())
         (popped,) = await assigned(query())
         assert (popped.queue, popped.mode) == (MessageQueue(TOPIC, "broker-a", -1), "POP")
         assert await assigned(query(strategy="NOBODY_KNOWS_IT")) is None
         assert await assigned(query(topic="Nothing")) is None
         assert await assigned(query(group="Nobody")) is None
         table = await given.client.call(given.address, GetAllMessageRequestMode())
-        assert REQUEST_MODE_TABLE.decode(table.body).modes[TOPIC][GROUP].mode == "POP"
+        assert RequestModeTable.decode(table.body).modes[TOPIC][GROUP].mode == "POP"
         assert (await given.client.call(given.address, PopRollback())).code == 0
     async with running_broker(tmp_path) as given:
         await given.beat("one")
@@ -253,7 +246,7 @@ async def test_a_mode_is_set_only_for_what_exists(
     async with running_broker(tmp_path) as given:
         await given.send(b"x")
         await given.beat("one")
-        body = REQUEST_MODE_BODY.encode(RequestMode(topic=topic, group=group, mode="POP", pop_share_queues=0))
+        body = RequestMode(topic=topic, group=group, mode="POP", pop_share_queues=0).encode()
         with pytest.raises(error) as refused:
             await given.client.call(given.address, SetMessageRequestMode(), body)
         assert str(refused.value) == remark
@@ -262,7 +255,7 @@ async def test_a_mode_is_set_only_for_what_exists(
 async def test_a_mode_can_be_set_before_the_group_has_come(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
         await given.send(b"x")
-        body = REQUEST_MODE_BODY.encode(RequestMode(topic=TOPIC, group="Later", mode="POP", pop_share_queues=0))
+        body = RequestMode(topic=TOPIC, group="Later", mode="POP", pop_share_queues=0).encode()
         await given.client.call(given.address, SetMessageRequestMode(), body)
         assert given.broker.tables.groups.find("Later") is not None
         mode = given.broker.feature(PopFeature).modes.find(TOPIC, "Later")

@@ -9,7 +9,7 @@ from skyrocket.broker.core.slices import Slices
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.statistics import TOPIC_STATS
+from skyrocket.protocol.bodies.statistics import TopicStats
 from skyrocket.protocol.errors import InvalidParameter, SystemBusy
 from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
 from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
@@ -80,7 +80,7 @@ async def test_statistics_of_all_queues_leave_the_loop_to_others(
 
 async def _statistics(given: RunningBroker) -> list[int]:
     reply = await given.client.call(given.address, GetTopicStatsInfo(topic="Wide"), timeout_seconds=30)
-    return [queue.queue_id for queue in TOPIC_STATS.decode(reply.body).offsets]
+    return [queue.queue_id for queue in TopicStats.decode(reply.body).offsets]
 
 
 async def test_only_one_long_walk_has_a_slice_in_a_turn() -> None:

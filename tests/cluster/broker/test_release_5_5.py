@@ -8,7 +8,7 @@ import pytest
 from skyrocket.format.record import decode_records
 from skyrocket.model.topic import SCHEDULE_TOPIC
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.tables import QUEUE_CHECK
+from skyrocket.protocol.bodies.tables import QueueCheck
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission, SystemFailure
 from skyrocket.protocol.requests.admin_broker import (
@@ -47,7 +47,7 @@ async def test_a_plain_master_takes_the_requests_of_replication_and_of_kv_stores
     async with running_broker(tmp_path) as given:
         await given.client.call(given.address, ResetMasterFlushOffset(master_flush_offset=7))
         check = await given.client.call(given.address, CheckRocksDbCqWriteProgress(topic=TOPIC))
-        assert QUEUE_CHECK.decode(check.body).check_status == 2
+        assert QueueCheck.decode(check.body).check_status == 2
         assert bytes(check.body) == b'{"checkStatus":2}'
         with pytest.raises(SystemFailure, match="this request only for controllerMode"):
             await given.client.call(given.address, GetBrokerEpochCache())

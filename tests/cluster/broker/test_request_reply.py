@@ -13,7 +13,7 @@ from skyrocket.config.sections import BrokerConfig, FlushDiskType
 from skyrocket.format.properties import decode_properties
 from skyrocket.format.record import decode_records
 from skyrocket.model.message import StoredMessage
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, Heartbeat, ProducerData
+from skyrocket.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission
@@ -50,7 +50,7 @@ class Requester:
         return request.answer(self._code, None if self._code == 0 else "no such correlation")
 
     async def beat(self, client_id: str = CLIENT_ID) -> None:
-        body = HEARTBEAT.encode(Heartbeat(client_id, (ProducerData("Requesters"),), ()))
+        body = Heartbeat(client_id, (ProducerData("Requesters"),), ()).encode()
         await self.client.call(self._given.address, HeartBeat(), body)
 
 

@@ -9,7 +9,7 @@ from skyrocket.client import ClientSettings, Message, Producer, PushConsumer, Re
 from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.settings import Acl
 from skyrocket.config.sections import BrokerConfig
-from skyrocket.protocol.bodies.access import USER, UserInfo
+from skyrocket.protocol.bodies.access import UserInfo
 from skyrocket.protocol.requests.acl import CreateAcl, CreateUser
 from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.client import RemotingClient
@@ -53,7 +53,7 @@ async def send_and_consume(names: str, credentials: Credentials) -> None:
 async def test_a_user_sends_and_consumes_what_is_allowed(tmp_path: Path) -> None:
     async with cluster(tmp_path, config=WITH_USERS) as given, RemotingClient(signer=Signer(ROOT)) as root:
         address = str(given.brokers["broker-a"].identity.address)
-        await root.call(address, CreateUser(username="alice"), USER.encode(UserInfo("alice", "secret123")))
+        await root.call(address, CreateUser(username="alice"), UserInfo("alice", "secret123").encode())
         await root.call(address, CreateAcl(subject="User:alice"), acl_body("User:alice", *ALICE_RIGHTS))
         for topic in ("TopicAllowed", "TopicDenied"):
             async with Producer("PG", given.names, client=signing(ROOT)) as producer:

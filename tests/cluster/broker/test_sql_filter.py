@@ -9,8 +9,8 @@ import pytest
 from skyrocket.broker.rules.subscriptions import SQL92
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.format.record import decode_records
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
+from skyrocket.protocol.bodies.subscription import ClientConfigCheck, SubscriptionData
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.clients import HeartBeat
@@ -35,7 +35,7 @@ def sql(expression: str, version: int = 1) -> SubscriptionData:
 
 async def subscribe(given: RunningBroker, subscription: SubscriptionData) -> None:
     data = ConsumerData(GROUP, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (subscription,))
-    await given.client.call(given.address, HeartBeat(), HEARTBEAT.encode(Heartbeat("one", (), (data,))))
+    await given.client.call(given.address, HeartBeat(), Heartbeat("one", (), (data,)).encode())
 
 
 async def send(given: RunningBroker, price: int) -> None:
@@ -76,7 +76,7 @@ async def test_a_pull_that_waits_is_woken_by_a_match_alone(tmp_path: Path) -> No
 async def test_an_expression_that_cannot_be_read_is_refused_with_the_place(tmp_path: Path) -> None:
     async with running_broker(tmp_path, BY_PROPERTY) as given:
         await send(given, 1)
-        check = CLIENT_CONFIG_CHECK.encode(ClientConfigCheck("one", GROUP, sql("price >")))
+        check = ClientConfigCheck("one", GROUP, sql("price >")).encode()
         with pytest.raises(RequestError, match=r"Invalid MessageSelector\. .*column 8") as refused:
             await given.client.call(given.address, CheckClientConfig(), check)
         assert refused.value.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
@@ -88,7 +88,7 @@ async def test_an_expression_that_cannot_be_read_is_refused_with_the_place(tmp_p
 
 async def test_a_broker_that_filters_by_tags_alone_says_so(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        check = CLIENT_CONFIG_CHECK.encode(ClientConfigCheck("one", GROUP, sql("price > 1")))
+        check = ClientConfigCheck("one", GROUP, sql("price > 1")).encode()
         with pytest.raises(RequestError, match="does not support consumer to filter message by SQL92"):
             await given.client.call(given.address, CheckClientConfig(), check)
 
@@ -102,7 +102,7 @@ async def test_a_retry_topic_takes_the_filters_of_its_messages_own_topics(
     async with running_broker(tmp_path, replace(BY_PROPERTY, filter_retries=supports)) as given:
         by_sql, of_retries = sql("price > 5"), SubscriptionData(retries, "price IS NOT NULL", SQL92, version=1)
         data = ConsumerData(GROUP, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (by_sql, of_retries))
-        await given.client.call(given.address, HeartBeat(), HEARTBEAT.encode(Heartbeat("one", (), (data,))))
+        await given.client.call(given.address, HeartBeat(), Heartbeat("one", (), (data,)).encode())
         for price, origin in ((7, TOPIC), (2, TOPIC)):
             again = replace(message(properties=f"price\1{price}\2RETRY_TOPIC\1{origin}\2"), topic=retries)
             await given.client.call(given.address, again, str(price).encode())
@@ -122,7 +122,7 @@ async def test_retries_of_a_topic_without_such_a_filter_and_retry_topics_by_tag_
             data = ConsumerData(
                 GROUP, "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", (sql("price > 5"), of_retries)
             )
-            await given.client.call(given.address, HeartBeat(), HEARTBEAT.encode(Heartbeat("one", (), (data,))))
+            await given.client.call(given.address, HeartBeat(), Heartbeat("one", (), (data,)).encode())
             if kind == "TAG":
                 for price, origin in ((2, TOPIC), (3, "Elsewhere")):
                     again = replace(message(properties=f"price\1{price}\2RETRY_TOPIC\1{origin}\2"), topic=retries)

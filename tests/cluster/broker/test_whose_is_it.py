@@ -10,7 +10,7 @@ from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK
+from skyrocket.protocol.bodies.subscription import ClientConfigCheck
 from skyrocket.protocol.errors import MessageIllegal, NoPermission, SystemFailure
 from skyrocket.protocol.requests.admin_broker import GetBrokerConfig, UpdateBrokerConfig
 from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
@@ -125,6 +125,6 @@ async def test_a_batch_queue_that_was_never_written_begins_at_minus_one(tmp_path
 
 def test_the_codes_of_tags_may_be_strings_as_the_go_client_writes_them() -> None:
     body = b'{"clientId":"go","group":"G","subscriptionData":{"topic":"T","subString":"a","codeSet":["97"]}}'
-    read = CLIENT_CONFIG_CHECK.decode(body)
+    read = ClientConfigCheck.decode(body)
     assert read.subscription is not None
     assert read.subscription.tag_codes == (97,)

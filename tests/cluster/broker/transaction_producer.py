@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.format.record import decode_record
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, Heartbeat, ProducerData
+from skyrocket.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.clients import HeartBeat
@@ -37,7 +37,7 @@ class TransactionProducer:
 
     async def __aenter__(self) -> Self:
         await self.client.__aenter__()
-        body = HEARTBEAT.encode(Heartbeat(self._client_id, (ProducerData(self.group),), ()))
+        body = Heartbeat(self._client_id, (ProducerData(self.group),), ()).encode()
         await self.client.call(self.address, HeartBeat(), body)
         return self
 

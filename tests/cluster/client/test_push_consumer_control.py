@@ -18,8 +18,8 @@ from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS
-from skyrocket.protocol.bodies.running_info import DIRECT_CONSUMPTION
+from skyrocket.protocol.bodies.offsets import ConsumerStatus
+from skyrocket.protocol.bodies.running_info import DirectConsumption
 from skyrocket.protocol.requests.offsets import GetConsumerStatus
 from skyrocket.protocol.requests.server_to_client import ConsumeMessageDirectly
 from tests.cluster.client.inside import assigned_queues, instance_of
@@ -320,10 +320,10 @@ async def test_tools_can_have_a_message_consumed_and_offsets_shown(tmp_path: Pat
                     topic=TOPIC,
                 )
                 reply = await instance_of(admin).remoting.call(address, request)
-                results.append(DIRECT_CONSUMPTION.decode(reply.body))
+                results.append(DirectConsumption.decode(reply.body))
             assert [result.result for result in results] == ["CR_SUCCESS", "CR_THROW_EXCEPTION"]
             assert results[1].remark == "ValueError('not a third time')"
             status = await instance_of(admin).remoting.call(address, GetConsumerStatus(topic=TOPIC, group=GROUP))
-            by_client = CONSUMER_STATUS.decode(status.body).by_client
+            by_client = ConsumerStatus.decode(status.body).by_client
             assert sum(by_client[instance_of(consumer).client_id].values()) == 1
         assert len(got) == 3

@@ -22,8 +22,8 @@ from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
-from skyrocket.protocol.bodies.offsets import RESET_OFFSETS
+from skyrocket.protocol.bodies.locks import QueueLocks
+from skyrocket.protocol.bodies.offsets import ResetOffsets
 from skyrocket.protocol.requests.consumers import LockBatchMq
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.client.inside import assigned_queues, instance_of
@@ -237,7 +237,7 @@ async def test_broadcasting_keeps_its_offsets_under_the_users_home_by_client_and
         async with consumer:
             await until(lambda: len(got) == 3)
     file = tmp_path / ".rocketmq_offsets" / "10.1.2.3@DEFAULT" / GROUP / "offsets.json"
-    assert sum(RESET_OFFSETS.decode(file.read_bytes()).offsets.values()) == 3
+    assert sum(ResetOffsets.decode(file.read_bytes()).offsets.values()) == 3
 
 
 @pytest.mark.requirement("C171")
@@ -423,7 +423,7 @@ async def test_locks_are_renewed_in_one_request_to_each_master(tmp_path: Path, m
 
     async def call(client: RemotingClient, address: str, request: Any, *rest: Any, **options: Any) -> Any:
         if isinstance(request, LockBatchMq):
-            count = len(QUEUE_LOCKS.decode(rest[0]).queues)
+            count = len(QueueLocks.decode(rest[0]).queues)
             asked.append((time.monotonic(), options["timeout_seconds"], address, count))
         return await own(client, address, request, *rest, **options)
 

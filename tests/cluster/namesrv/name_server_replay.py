@@ -10,8 +10,8 @@ from skyrocket.namesrv.kv_config import ORDER_TOPICS
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.namesrv.route_table import BrokerKey, LiveBroker
 from skyrocket.protocol.bodies.registration import decode_registration
-from skyrocket.protocol.bodies.route import CLUSTER_INFO, TOPIC_ROUTE, BrokerData, QueueData
-from skyrocket.protocol.bodies.topics import TOPIC_LIST
+from skyrocket.protocol.bodies.route import BrokerData, ClusterInfo, QueueData, TopicRoute
+from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import ONEWAY_FLAG
 from tests.golden_wire import CapturedFrame, capture, capture_names
@@ -80,10 +80,10 @@ class _Preparation:
             if code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
                 self.route(exchange)
             elif code == RequestCode.GET_BROKER_CLUSTER_INFO:
-                for data in CLUSTER_INFO.decode(exchange.answer_body).brokers.values():
+                for data in ClusterInfo.decode(exchange.answer_body).brokers.values():
                     self.broker(data)
             elif code in (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, RequestCode.GET_TOPICS_BY_CLUSTER):
-                for topic in TOPIC_LIST.decode(exchange.answer_body).topics:
+                for topic in TopicList.decode(exchange.answer_body).topics:
                     if topic not in self.asked_topics:
                         self.table.topics.setdefault(topic, {})["broker-a"] = QueueData("broker-a", 1, 1, 6)
             elif code == RequestCode.GET_BROKER_MEMBER_GROUP:
@@ -98,7 +98,7 @@ class _Preparation:
         self.asked_topics.add(topic)
         self.table.topics.pop(topic, None)
         if exchange.answer_code == 0:
-            route = TOPIC_ROUTE.decode(exchange.answer_body)
+            route = TopicRoute.decode(exchange.answer_body)
             self.table.topics[topic] = {queues.broker_name: queues for queues in route.queues}
             for data in route.brokers:
                 self.broker(data)

@@ -11,7 +11,7 @@ from skyrocket.broker.broker import Broker
 from skyrocket.config.sections import BrokerConfig, NameServerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.model.data_version import DataVersion
-from skyrocket.protocol.bodies.registration import REGISTRATION, encode_compressed
+from skyrocket.protocol.bodies.registration import BrokerRegistration, encode_compressed
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.errors import NoPermission, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
@@ -42,7 +42,7 @@ def registering(*, compressed: bool) -> RegisterBroker:
 async def test_a_registration_with_more_topics_than_allowed_is_refused_by_the_setting(
     tmp_path: Path, compressed: bool
 ) -> None:
-    encode = encode_compressed if compressed else REGISTRATION.encode
+    encode = encode_compressed if compressed else BrokerRegistration.encode
     async with (
         running(tmp_path, NameServerConfig(max_registration_topics=100)) as (_, address),
         RemotingClient() as client,
@@ -61,7 +61,7 @@ async def test_all_brokers_together_have_a_bound_of_topics_and_what_one_leaves_i
     async with running(tmp_path, NameServerConfig(max_routes=100)) as (server, address), RemotingClient() as client:
 
         async def register(name: str, topics: int) -> None:
-            body = REGISTRATION.encode(registration(*(f"{name}-{number}" for number in range(topics))))
+            body = registration(*(f"{name}-{number}" for number in range(topics))).encode()
             request = replace(registering(compressed=False), broker_name=name, broker_addr=f"{name}:10911")
             await client.call(str(address), request, body)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from skyrocket.config.sections import NameServerConfig
-from skyrocket.protocol.bodies.registration import REGISTRATION, body_crc, encode_compressed
-from skyrocket.protocol.bodies.route import CLUSTER_INFO, TOPIC_ROUTE, TopicRoute
+from skyrocket.protocol.bodies.registration import body_crc, encode_compressed
+from skyrocket.protocol.bodies.route import ClusterInfo, TopicRoute
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.codes import Version
 from skyrocket.protocol.command import RemotingCommand
@@ -36,7 +36,7 @@ def registering(
     *topics: str, name: str = "broker-a", compressed: bool = False, timeout_ms: int | None = None
 ) -> RemotingCommand:
     body = registration(*topics)
-    data = encode_compressed(body) if compressed else REGISTRATION.encode(body)
+    data = encode_compressed(body) if compressed else body.encode()
     return command_of(
         RegisterBroker(
             broker_name=name,
@@ -111,13 +111,13 @@ async def test_a_broker_is_known_while_its_connection_lives(tmp_path: Path, comp
         broker, client = await RawConnection.to(address), await RawConnection.to(address)
         assert (await client.ask(asking("T"))).code == 17
         assert (await broker.ask(registering("T", "U", compressed=compressed))).code == 0
-        route: TopicRoute = TOPIC_ROUTE.decode((await client.ask(asking("T"))).body)
+        route: TopicRoute = TopicRoute.decode((await client.ask(asking("T"))).body)
         assert [data.addresses for data in route.brokers] == [{0: "broker-a:10911"}]
         assert [(queues.broker_name, queues.read_queues) for queues in route.queues] == [("broker-a", 4)]
         broker.close()
         while (await client.ask(asking("T"))).code != 17:
             await asyncio.sleep(0.01)
-        info = CLUSTER_INFO.decode((await client.ask(command_of(GetBrokerClusterInfo()))).body)
+        info = ClusterInfo.decode((await client.ask(command_of(GetBrokerClusterInfo()))).body)
         assert (info.brokers, info.clusters) == ({}, {})
 
 
@@ -132,7 +132,7 @@ async def test_a_silent_broker_is_forgotten_and_its_connection_closed(tmp_path: 
         while not closing.done():
             await beating.ask(command_of(heartbeat))
             await asyncio.sleep(0.05)
-        route = TOPIC_ROUTE.decode((await client.ask(asking("T"))).body)
+        route = TopicRoute.decode((await client.ask(asking("T"))).body)
         assert [data.broker_name for data in route.brokers] == ["beating"]
         assert closing.result()
 
@@ -220,7 +220,7 @@ async def test_a_requester_may_be_kept_to_its_zone(tmp_path: Path, fields: dict[
             question = asking("T")
             assert question.ext_fields is not None
             question.ext_fields.update(fields)
-            return TOPIC_ROUTE.decode((await peer.ask(question)).body)
+            return TopicRoute.decode((await peer.ask(question)).body)
 
     assert [data.broker_name for data in (await scenario()).brokers] == names
 
@@ -266,7 +266,7 @@ async def test_kv_values_outlive_the_process_and_routes_do_not(tmp_path: Path) -
         peer = await RawConnection.to(address)
         assert (await peer.ask(asking("T"))).code == 17
         await peer.ask(registering("T", "U"))
-        route = TOPIC_ROUTE.decode((await peer.ask(asking("T"))).body)
+        route = TopicRoute.decode((await peer.ask(asking("T"))).body)
         assert route.order_topic_conf == "broker-a:4"
     assert (tmp_path / "kvConfig.json").read_bytes() == b'{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"broker-a:4"}}}'
 
@@ -277,10 +277,10 @@ async def test_settings_are_changed_while_it_runs(tmp_path: Path) -> None:
             peer = await RawConnection.to(address)
             await peer.ask(command_of(PutKvConfig(namespace="ORDER_TOPIC_CONFIG", key="T", value="x:1")))
             await peer.ask(registering("T", "U"))
-            assert TOPIC_ROUTE.decode((await peer.ask(asking("T"))).body).order_topic_conf is None
+            assert TopicRoute.decode((await peer.ask(asking("T"))).body).order_topic_conf is None
             update = command_of(UpdateNamesrvConfig(), b"orderMessageEnable=true\n")
             assert (await peer.ask(update)).code == 0
-            assert TOPIC_ROUTE.decode((await peer.ask(asking("T"))).body).order_topic_conf == "x:1"
+            assert TopicRoute.decode((await peer.ask(asking("T"))).body).order_topic_conf == "x:1"
             refused = await peer.ask(command_of(UpdateNamesrvConfig(), b"kvConfigPath=/tmp/x\n"))
             assert (refused.code, refused.remark) == (16, "Can not update config in black list.")
             return bytes((await peer.ask(command_of(GetNamesrvConfig()))).body)

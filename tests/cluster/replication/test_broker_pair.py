@@ -12,7 +12,7 @@ from skyrocket.config.sections import BrokerConfig, BrokerRole, FlushDiskType, S
 from skyrocket.errors import ConfigError
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.observability.exposition import render
-from skyrocket.protocol.bodies.replication import HA_STATUS
+from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import SystemBusy, SystemFailure
 from skyrocket.protocol.requests.admin_broker import ExchangeBrokerHaInfo, GetBrokerHaStatus, UpdateBrokerConfig
@@ -325,7 +325,7 @@ async def test_operators_see_both_sides(tmp_path: Path) -> None:
         await pair.master.send(b"x")
         await pair.follows()
         answers = [
-            HA_STATUS.decode(bytes((await each.client.call(each.address, GetBrokerHaStatus())).body))
+            HaStatus.decode(bytes((await each.client.call(each.address, GetBrokerHaStatus())).body))
             for each in (pair.master, pair.slave)
         ]
         master, slave = answers

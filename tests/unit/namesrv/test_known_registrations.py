@@ -2,7 +2,7 @@
 
 from skyrocket.namesrv.known_registrations import KnownRegistrations
 from skyrocket.namesrv.route_table import BrokerKey
-from skyrocket.protocol.bodies.registration import REGISTRATION, BrokerRegistration
+from skyrocket.protocol.bodies.registration import BrokerRegistration
 from tests.unit.namesrv.samples import broker, registration, topic
 
 KEY = broker().key
@@ -10,7 +10,7 @@ MANY = [f"Topic-{number}" for number in range(500)]
 
 
 def body(*topics: object, written_at: int = 1, counter: int = 1) -> bytes:
-    data = REGISTRATION.encode(registration(*topics, counter=counter))  # type: ignore[arg-type]
+    data = registration(*topics, counter=counter).encode()  # type: ignore[arg-type]
     version = b'"mappingDataVersion":{"counter":0,"stateVersion":0,"timestamp":%d},"topicConfigTable"' % written_at
     return data.replace(b'"topicConfigTable"', version, 1)
 
@@ -32,7 +32,7 @@ async def test_any_other_difference_is_read() -> None:
     for data in (body(*MANY, counter=2), body(*MANY, "New"), body(*MANY[1:], topic(MANY[0], queues=9))):
         read = await decoded(known, data)
         assert read is not first
-        assert read == REGISTRATION.decode(data)
+        assert read == BrokerRegistration.decode(data)
         first = read
 
 

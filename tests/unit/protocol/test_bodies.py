@@ -6,20 +6,14 @@ import pytest
 
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK, BatchAck, BatchAckEntry
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT
-from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE, CORRECTION_OFFSETS, RESET_OFFSETS
-from skyrocket.protocol.bodies.registration import (
-    REGISTRATION,
-    BrokerRegistration,
-    body_crc,
-    decode_registration,
-    encode_compressed,
-)
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE, BrokerData, QueueData, TopicRoute, encode_route
-from skyrocket.protocol.bodies.running_info import CONSUMER_RUNNING_INFO
-from skyrocket.protocol.bodies.statistics import BROKER_CONSUME_STATS, BROKER_STATS_DATA, CONSUME_TIME_SPANS
-from skyrocket.protocol.bodies.topics import DATA_VERSION, TOPIC_TABLE, TopicTable
+from skyrocket.protocol.bodies.batch_ack import BatchAck, BatchAckEntry
+from skyrocket.protocol.bodies.heartbeat import Heartbeat
+from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable, CorrectionOffsets, ResetOffsets
+from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc, decode_registration, encode_compressed
+from skyrocket.protocol.bodies.route import BrokerData, QueueData, TopicRoute, encode_route
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
+from skyrocket.protocol.bodies.statistics import BrokerConsumeStats, BrokerStatsData, ConsumeTimeSpans
+from skyrocket.protocol.bodies.topics import DATA_VERSION, TopicTable
 from skyrocket.protocol.codes import Version
 from skyrocket.protocol.errors import MalformedBody
 
@@ -38,7 +32,7 @@ def test_a_route_has_a_strict_and_an_old_form() -> None:
     old = b'{"brokerDatas":[{"brokerAddrs":{1:"192.168.0.2:10911",0:"192.168.0.1:10911"}' + REST
     assert encode_route(ROUTE, strict=True) == strict
     assert encode_route(ROUTE, strict=False) == old
-    assert TOPIC_ROUTE.decode(strict) == TOPIC_ROUTE.decode(old) == ROUTE
+    assert TopicRoute.decode(strict) == TopicRoute.decode(old) == ROUTE
     assert b'"orderTopicConf":"broker-a:4"' in encode_route(
         TopicRoute(order_topic_conf="broker-a:4", mappings_by_broker={}), strict=True
     )
@@ -46,33 +40,33 @@ def test_a_route_has_a_strict_and_an_old_form() -> None:
 
 EXACT = [
     (
-        RESET_OFFSETS,
+        ResetOffsets,
         b'{"offsetTable":{{"brokerName":"broker-a","queueId":1,"topic":"TopicA"}:6,'
         b'{"brokerName":"broker-a","queueId":0,"topic":"TopicA"}:5}}',
     ),
-    (CORRECTION_OFFSETS, b'{"correctionOffsets":{0:9223372036854775807}}'),
+    (CorrectionOffsets, b'{"correctionOffsets":{0:9223372036854775807}}'),
     (
-        CONSUMER_OFFSET_TABLE,
+        ConsumerOffsetTable,
         b'{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":1},"groupTopicMap":{"CG":["TopicA"]},'
         b'"offsetTable":{"TopicA@CG":{0:12,1:3}}}',
     ),
     (
-        BROKER_CONSUME_STATS,
+        BrokerConsumeStats,
         b'{"brokerAddr":"192.168.0.1:10911","consumeStatsList":[{"CG":[{"consumeTps":0.0,"offsetTable":{}}]}],'
         b'"totalDiff":0,"totalInflightDiff":0}',
     ),
     (
-        BROKER_STATS_DATA,
+        BrokerStatsData,
         b'{"statsDay":{"avgpt":0.0,"sum":0,"tps":0.0},"statsHour":{"avgpt":0.0,"sum":0,"tps":0.0},'
         b'"statsMinute":{"avgpt":0.0,"sum":0,"tps":0.0}}',
     ),
     (
-        CONSUME_TIME_SPANS,
+        ConsumeTimeSpans,
         b'{"consumeTimeSpanSet":[{"consumeTimeStamp":1,"consumeTimeStampStr":"x","delayTime":3,"maxTimeStamp":2,'
         b'"messageQueue":{"brokerName":"b","queueId":0,"topic":"t"},"minTimeStamp":1}]}',
     ),
     (
-        BATCH_ACK,
+        BatchAck,
         b'{"acks":[{"b":"AQI=","c":"CG","it":60000,"pt":1700000000000,"q":2,"r":"0","rq":3,"so":100,"t":"TopicA"}],'
         b'"brokerName":"broker-a"}',
     ),
@@ -86,20 +80,20 @@ def test_bodies_of_the_catalogue_are_written_again_byte_for_byte(kind: object, t
 
 def test_object_keys_in_quotes_are_read() -> None:
     text = rb'{"offsetTable":{"{\"brokerName\":\"b\",\"queueId\":1,\"topic\":\"t\"}":6}}'
-    assert RESET_OFFSETS.decode(text).offsets == {MessageQueue("t", "b", 1): 6}
+    assert ResetOffsets.decode(text).offsets == {MessageQueue("t", "b", 1): 6}
 
 
 def test_the_acked_bits_are_little_endian() -> None:
-    ack = BATCH_ACK.decode(EXACT[-1][1])
+    ack = BatchAck.decode(EXACT[-1][1])
     assert ack.entries[0].acked == {0, 9}
-    again = BATCH_ACK.decode(BATCH_ACK.encode(BatchAck("b", (BatchAckEntry(acked=frozenset({3, 64})),))))
+    again = BatchAck.decode(BatchAck("b", (BatchAckEntry(acked=frozenset({3, 64})),)).encode())
     assert again.entries[0].acked == {3, 64}
     long_names = b'{"acks":[{"consumerGroup":"CG","topic":"T","startOffset":5,"bitSet":"AQ=="}]}'
-    assert BATCH_ACK.decode(long_names).entries == (BatchAckEntry("CG", "T", start_offset=5, acked=frozenset({0})),)
+    assert BatchAck.decode(long_names).entries == (BatchAckEntry("CG", "T", start_offset=5, acked=frozenset({0})),)
     with pytest.raises(MalformedBody):
-        BATCH_ACK.decode(b'{"acks":[{"b":"!"}]}')
+        BatchAck.decode(b'{"acks":[{"b":"!"}]}')
     with pytest.raises(MalformedBody):
-        BATCH_ACK.decode(b'{"acks":[{"b":"' + b"/" * 100_000 + b'"}]}')
+        BatchAck.decode(b'{"acks":[{"b":"' + b"/" * 100_000 + b'"}]}')
 
 
 def test_a_heartbeat_of_another_language_is_understood() -> None:
@@ -107,7 +101,7 @@ def test_a_heartbeat_of_another_language_is_understood() -> None:
         b'{"clientID":"c","consumerDataSet":[{"consumeFromWhere":4,"consumeType":1,"groupName":"CG","messageModel":1,'
         b'"subscriptionDataSet":[{"subString":"*","topic":"T"}]},{"groupName":"X","consumeType":"nonsense"}]}'
     )
-    heartbeat = HEARTBEAT.decode(text)
+    heartbeat = Heartbeat.decode(text)
     first, second = heartbeat.consumers
     assert (first.consume_type, first.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
     assert first.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
@@ -118,15 +112,15 @@ def test_a_heartbeat_of_another_language_is_understood() -> None:
 
 def test_what_a_body_has_beyond_its_type_is_kept() -> None:
     text = b'{"mqTable":{},"properties":{},"statusTable":{},"subscriptionSet":[],"x":{"y":[1]}}'
-    info = CONSUMER_RUNNING_INFO.decode(text)
+    info = ConsumerRunningInfo.decode(text)
     assert info.unknown == {"x": {"y": [1]}}
-    assert CONSUMER_RUNNING_INFO.encode(info) == text
+    assert info.encode() == text
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"7", b'{"clientID":{}}', b'{"consumerDataSet":7}', b"\xff"])
 def test_a_malformed_body_is_refused_with_code_1(text: bytes) -> None:
     with pytest.raises(MalformedBody) as caught:
-        HEARTBEAT.decode(text)
+        Heartbeat.decode(text)
     assert caught.value.code == 1
 
 
@@ -158,9 +152,9 @@ def test_registrations_of_old_brokers_are_read() -> None:
         encode_compressed(REGISTERED, version=Version.V4_9_7), compressed=True, requester_version=Version.V4_9_7
     )
     assert old.table.topics == {"TopicA": TopicConfig("TopicA", 4, 4)}
-    oldest = decode_registration(TOPIC_TABLE.encode(REGISTERED.table), compressed=False, requester_version=30)
+    oldest = decode_registration(REGISTERED.table.encode(), compressed=False, requester_version=30)
     assert oldest.table.topics == {"TopicA": TOPIC}
-    plain = decode_registration(REGISTRATION.encode(REGISTERED), compressed=False, requester_version=493)
+    plain = decode_registration(REGISTERED.encode(), compressed=False, requester_version=493)
     assert plain.table.topics == {"TopicA": TOPIC}
     assert decode_registration(b"", compressed=False, requester_version=493) == BrokerRegistration()
 

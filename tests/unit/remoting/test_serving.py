@@ -8,9 +8,9 @@ import pytest
 
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.bodies.batch_ack import BatchAck
-from skyrocket.protocol.bodies.connections import CONSUMER_LIST, ConsumerList
-from skyrocket.protocol.bodies.groups import GROUP_LIST, GroupList
-from skyrocket.protocol.bodies.locks import QUEUE_LOCKS, QueueLocks
+from skyrocket.protocol.bodies.connections import ConsumerList
+from skyrocket.protocol.bodies.groups import GroupList
+from skyrocket.protocol.bodies.locks import QueueLocks
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RemotingCommand
@@ -73,7 +73,7 @@ def test_a_request_without_declared_body_gives_the_bytes_as_they_came() -> None:
 def test_a_declared_body_is_given_as_its_type() -> None:
     handler = Handler()
     locks = QueueLocks("g", "c", ())
-    answered(UnlockBatchMq(), QUEUE_LOCKS.encode(locks), handler.handle)
+    answered(UnlockBatchMq(), locks.encode(), handler.handle)
     assert handler.taken == [(UnlockBatchMq(), locks)]
 
 
@@ -122,14 +122,14 @@ def test_a_handler_sees_version_and_language_of_the_request() -> None:
         (UnlockBatchMq(), None, 0, None, None, b""),
         (QUEUE, OffsetAnswer(offset=7), 0, None, {"offset": "7"}, b""),
         (QUEUE, None, 0, None, {}, b""),  # a header is declared: sent, though it has no values
-        (QueryTopicConsumeByWho(topic="T"), GroupList(("a",)), 0, None, None, GROUP_LIST.encode(GroupList(("a",)))),
+        (QueryTopicConsumeByWho(topic="T"), GroupList(("a",)), 0, None, None, GroupList(("a",)).encode()),
         (
             GetConsumerListByGroup(consumer_group="g"),
             ConsumerList(()),
             0,
             None,
             {},
-            CONSUMER_LIST.encode(ConsumerList(())),
+            ConsumerList(()).encode(),
         ),
         (ViewMessageById(offset=1), b"record", 0, None, None, b"record"),
         (ViewMessageById(offset=1), memoryview(b"record"), 0, None, None, b"record"),

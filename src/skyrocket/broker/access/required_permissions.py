@@ -11,13 +11,13 @@ from typing import Final, NamedTuple, TypeAlias
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.model.topic import RETRY_PREFIX
-from skyrocket.protocol.bodies.assignment import ASSIGNMENT_QUERY, REQUEST_MODE_BODY
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK
-from skyrocket.protocol.bodies.groups import GROUP_CONFIG_LIST, SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT
-from skyrocket.protocol.bodies.locks import QUEUE_LOCKS
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG_LIST
+from skyrocket.protocol.bodies.assignment import AssignmentQuery, RequestMode
+from skyrocket.protocol.bodies.batch_ack import BatchAck
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList
+from skyrocket.protocol.bodies.heartbeat import Heartbeat
+from skyrocket.protocol.bodies.locks import QueueLocks
+from skyrocket.protocol.bodies.subscription import ClientConfigCheck
+from skyrocket.protocol.bodies.topics import TopicConfigList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 
@@ -130,7 +130,7 @@ def _unregister(fields: Fields, _: RemotingCommand) -> Iterator[Permission]:
 
 
 def _heartbeat(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    for consumer in HEARTBEAT.decode(request.body).consumers or ():
+    for consumer in Heartbeat.decode(request.body).consumers or ():
         group = consumer.group or ""
         yield Permission(GROUP, group, SUB)
         for subscription in consumer.subscriptions or ():
@@ -138,39 +138,39 @@ def _heartbeat(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
 
 
 def _locks(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    locks = QUEUE_LOCKS.decode(request.body)
+    locks = QueueLocks.decode(request.body)
     yield Permission(GROUP, locks.group or "", SUB)
     for queue in locks.queues:
         yield from topic_need(queue.topic, SUB, locks.group)
 
 
 def _client_config(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    check = CLIENT_CONFIG_CHECK.decode(request.body)
+    check = ClientConfigCheck.decode(request.body)
     yield Permission(GROUP, check.group, SUB)
     if check.subscription is not None:
         yield from topic_need(check.subscription.topic or "", SUB, check.group)
 
 
 def _batch_ack(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    for entry in BATCH_ACK.decode(request.body).entries:
+    for entry in BatchAck.decode(request.body).entries:
         yield Permission(GROUP, entry.group, SUB)
         yield from topic_need(entry.topic, SUB, entry.group)
 
 
 def _assignment(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    query = ASSIGNMENT_QUERY.decode(request.body)
+    query = AssignmentQuery.decode(request.body)
     yield from topic_need(query.topic or "", SUB, query.group)
     yield Permission(GROUP, query.group or "", SUB)
 
 
 def _request_mode(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    mode = REQUEST_MODE_BODY.decode(request.body)
+    mode = RequestMode.decode(request.body)
     yield from topic_need(mode.topic or "", UPDATE, mode.group)
     yield Permission(GROUP, mode.group or "", UPDATE)
 
 
 def _topics_of_body(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    for topic in TOPIC_CONFIG_LIST.decode(request.body).topics:
+    for topic in TopicConfigList.decode(request.body).topics:
         yield from topic_need(topic.name, CREATE)
 
 
@@ -179,7 +179,7 @@ def _group_of_body(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
 
 
 def _groups_of_body(_: Fields, request: RemotingCommand) -> Iterator[Permission]:
-    for group in GROUP_CONFIG_LIST.decode(request.body).groups:
+    for group in GroupConfigList.decode(request.body).groups:
         yield Permission(GROUP, group.name, CREATE | UPDATE)
 
 

@@ -12,8 +12,8 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
 from skyrocket.format.config_files.topics import Topics
-from skyrocket.protocol.bodies.groups import GROUP_TABLE
-from skyrocket.protocol.bodies.topics import TOPIC_TABLE
+from skyrocket.protocol.bodies.groups import GroupTable
+from skyrocket.protocol.bodies.topics import TopicTable
 from skyrocket.protocol.requests.admin_groups import GetAllSubscriptionGroupConfig
 from skyrocket.protocol.requests.admin_topics import GetAllTopicConfig
 from skyrocket.remoting.serving import Handlers
@@ -55,12 +55,12 @@ class AdminFeature(Feature):
         )
 
     def _take_topics(self, body: bytes) -> None:
-        table = TOPIC_TABLE.decode(body)
+        table = TopicTable.decode(body)
         if table.data_version != self._tables.topics.data_version:
             self._tables.topics.replace(Topics(table.data_version, dict(table.topics)))
 
     def _take_groups(self, body: bytes) -> None:
-        table = GROUP_TABLE.decode(body)
+        table = GroupTable.decode(body)
         if table.data_version != self._tables.groups.data_version:
             forbidden = {group: dict(topics) for group, topics in table.forbidden.items()}
             self._tables.groups.replace(SubscriptionGroups(table.data_version, dict(table.groups), forbidden))

@@ -15,7 +15,7 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import parse_offset_message_id
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS, ConsumerStatus
+from skyrocket.protocol.bodies.offsets import ConsumerStatus
 from skyrocket.protocol.codes import Version, version_name
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import ConsumeMessageTimeout, RequestError, SystemFailure
@@ -141,7 +141,7 @@ class ClientRelay:
     ) -> dict[MessageQueue, int] | None:
         try:
             reply = await client.connection.call(question, timeout_seconds=self.status_seconds)
-            return dict(CONSUMER_STATUS.decode(reply.body).by_queue) if reply.body else None
+            return dict(ConsumerStatus.decode(reply.body).by_queue) if reply.body else None
         except (RemotingError, RequestError) as error:
             _logger.warning("a consumer did not tell its offsets client=%s reason=%s", client.client_id, error)
             return None

@@ -11,7 +11,6 @@ from skyrocket.format.config_files import delay_offsets
 from skyrocket.format.config_files.delay_offsets import DelayOffsets
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic import SCHEDULE_TOPIC
-from skyrocket.protocol.bodies.offsets import DELAY_OFFSET_TABLE
 from skyrocket.protocol.bodies.offsets import DelayOffsetTable as CopiedDelayOffsets
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.offsets import GetAllDelayOffset
@@ -47,7 +46,7 @@ class DelayFeature(Feature):
         return (Copied(GetAllDelayOffset(), self._take, after_log=True),)
 
     def _take(self, body: bytes) -> None:
-        table = DELAY_OFFSET_TABLE.decode(body)
+        table = CopiedDelayOffsets.decode(body)
         if table.offsets != self.offsets.content().offsets:
             self.offsets.replace(DelayOffsets(table.data_version or DataVersion(), dict(table.offsets)))
 

@@ -8,7 +8,7 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.offsets.commits_apart import CommitsApart
 from skyrocket.broker.offsets.consumer_progress import OffsetProcessor
 from skyrocket.broker.offsets.reset import OffsetAdminProcessor
-from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE
+from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable as CopiedOffsets
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.offsets import GetAllConsumerOffset
@@ -39,7 +39,7 @@ class OffsetsFeature(Feature):
         return (Copied(GetAllConsumerOffset(), self._take, is_needed=True),)
 
     def _take(self, body: bytes) -> None:
-        table = CONSUMER_OFFSET_TABLE.decode(body)
+        table = ConsumerOffsetTable.decode(body)
         newer = self._apart.keep_newer(table.offsets)
         self._offsets.take_over(table.offsets, table.data_version)
         for (group, topic, queue_id), offset in newer.items():

@@ -12,14 +12,7 @@ from skyrocket.broker.state.connected_clients import too_old
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.tables import Tables
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.offsets import (
-    RESET_OFFSET_LIST,
-    RESET_OFFSETS,
-    CorrectionOffsets,
-    QueueOffset,
-    ResetOffsetList,
-    ResetOffsets,
-)
+from skyrocket.protocol.bodies.offsets import CorrectionOffsets, QueueOffset, ResetOffsetList, ResetOffsets
 from skyrocket.protocol.codes import LanguageCode, Version
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import ConsumerNotOnline, SystemFailure
@@ -107,7 +100,7 @@ class OffsetAdminProcessor:
         for client in members.clients:
             # RocketMQ takes the form that the operator's tool would understand; it is the consumer that must.
             is_cpp = client.language == LanguageCode.CPP.name
-            client.connection.send_oneway(told, _as_list(by_queue) if is_cpp else RESET_OFFSETS.encode(by_queue))
+            client.connection.send_oneway(told, _as_list(by_queue) if is_cpp else by_queue.encode())
         return offsets
 
     async def _of_each(self, queues: range, offset: Callable[[int], int]) -> dict[int, int]:
@@ -160,4 +153,4 @@ def _as_list(offsets: ResetOffsets) -> bytes:
     lines = (
         QueueOffset(queue.broker_name, queue.topic, queue.queue_id, offset) for queue, offset in offsets.offsets.items()
     )
-    return RESET_OFFSET_LIST.encode(ResetOffsetList(tuple(lines)))
+    return ResetOffsetList(tuple(lines)).encode()

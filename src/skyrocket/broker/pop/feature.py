@@ -25,7 +25,7 @@ from skyrocket.format.config_files.request_mode import PULL, RequestMode, Reques
 from skyrocket.format.record import pack_host
 from skyrocket.model.topic_config import PERM_READ
 from skyrocket.observability.exposition import Kind, Metric
-from skyrocket.protocol.bodies.assignment import REQUEST_MODE_TABLE
+from skyrocket.protocol.bodies.assignment import RequestModeTable as CopiedRequestModes
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.requests.pop import GetAllMessageRequestMode, PopMessage, PopRollback
 from skyrocket.remoting.peer import Peer
@@ -103,7 +103,7 @@ class PopFeature(Feature):
         return (Copied(GetAllMessageRequestMode(), self._take_modes),)
 
     def _take_modes(self, body: bytes) -> None:
-        told = REQUEST_MODE_TABLE.decode(body).modes
+        told = CopiedRequestModes.decode(body).modes
         modes = {
             topic: {
                 group: RequestMode(topic, group, mode.mode or PULL, mode.pop_share_queues)

@@ -8,7 +8,7 @@ from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic_config import PERM_READ
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE, TopicRoute
+from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.errors import RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
@@ -70,7 +70,7 @@ class QueueRoutes:
                 reply = await self._client.call(
                     name_server, GetRouteInfoByTopic(topic=topic), timeout_seconds=_TIMEOUT_SECONDS
                 )
-                return TOPIC_ROUTE.decode(reply.body)
+                return TopicRoute.decode(reply.body)
             except TopicNotExist:
                 raise
             except (RemotingError, RequestError) as error:

@@ -18,9 +18,9 @@ from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, TopicConfig
-from skyrocket.protocol.bodies.registration import REGISTRATION, BrokerRegistration, body_crc
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE, QueueData, TopicRoute
-from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc
+from skyrocket.protocol.bodies.route import QueueData, TopicRoute
+from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.bodies.topics import TopicTable as RegisteredTopics
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
@@ -98,7 +98,7 @@ class Registration:
         """Tell all name servers of all topics; returns how many have heard it."""
         began = time.thread_time()  # what the loop did not have for others, however busy the machine is
         chosen = self._allowed(self._topics.topics)
-        body = REGISTRATION.encode(BrokerRegistration(RegisteredTopics(self._topics.data_version, chosen)))
+        body = BrokerRegistration(RegisteredTopics(self._topics.data_version, chosen)).encode()
         worked = time.thread_time() - began
         rest = worked * _REST_PER_WORK if worked > _LITTLE_WORK_SECONDS else 0.0
         self._rests_until = asyncio.get_running_loop().time() + rest
@@ -122,7 +122,7 @@ class Registration:
         name = self._identity.broker_name
         queues = QueueData(name, topic.read_queues, topic.write_queues, topic.permission, topic.sys_flag)
         request = RegisterTopicInNamesrv(topic=topic.name)
-        body = TOPIC_ROUTE.encode(TopicRoute(queues=(queues,)))
+        body = TopicRoute(queues=(queues,)).encode()
         try:
             await self._client.call(name_server, request, body, timeout_seconds=self._timeout_seconds)
         except (RemotingError, RequestError) as error:
@@ -148,7 +148,7 @@ class Registration:
         )
         try:
             reply = await self._client.call(name_server, request, body, timeout_seconds=self._timeout_seconds)
-            ordered = KV_TABLE.decode(reply.body).table if reply.body else {}
+            ordered = KvTable.decode(reply.body).table if reply.body else {}
         except (RemotingError, RequestError) as error:
             _logger.warning("not registered name_server=%s reason=%s", name_server, error)
             return False

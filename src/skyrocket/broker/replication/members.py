@@ -14,7 +14,7 @@ from typing import Final
 
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.errors import DataError
-from skyrocket.protocol.bodies.route import BROKER_MEMBER_GROUP
+from skyrocket.protocol.bodies.route import BrokerMemberGroup
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.broker_registration import GetBrokerMemberGroup
 from skyrocket.remoting.addresses import Address
@@ -70,7 +70,7 @@ class Members:
         for name_server in self._name_servers:
             try:
                 reply = await self._client.call(name_server, request)
-                members = BROKER_MEMBER_GROUP.decode(bytes(reply.body)).members.addresses
+                members = BrokerMemberGroup.decode(bytes(reply.body)).members.addresses
                 for text in members.values():
                     found |= await _hosts_of(text)
             except (RemotingError, RequestError, DataError, OSError, ValueError) as error:

@@ -16,7 +16,7 @@ from skyrocket.broker.core.feature import Copied, Feature
 from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
-from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo
 from skyrocket.remoting.client import RemotingClient
@@ -128,7 +128,7 @@ class MetadataSync:
         self.master_end_offset = None
         try:
             reply = await self._client.call(address, GetBrokerRuntimeInfo())
-            self.master_end_offset = int(KV_TABLE.decode(bytes(reply.body)).table["commitLogMaxOffset"])
+            self.master_end_offset = int(KvTable.decode(bytes(reply.body)).table["commitLogMaxOffset"])
         except (RequestError, DataError, KeyError, ValueError) as error:
             _logger.info("the end of the master's log is not known reason=%s", error)
 

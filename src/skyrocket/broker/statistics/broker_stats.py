@@ -9,12 +9,8 @@ from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.statistics.lag import Lag
 from skyrocket.broker.statistics.runtime_info import RuntimeInfo
-from skyrocket.protocol.bodies.json_body import JsonBody
+from skyrocket.protocol.bodies.json_body import BodyBase
 from skyrocket.protocol.bodies.statistics import (
-    BROKER_CONSUME_STATS,
-    CONSUME_STATS,
-    CONSUME_TIME_SPANS,
-    TOPIC_STATS,
     BrokerConsumeStats,
     BrokerStatsData,
     ConsumeStats,
@@ -30,7 +26,7 @@ from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
 
-B = TypeVar("B")
+B = TypeVar("B", bound=BodyBase)
 
 _SHORT_QUEUES: Final = 256
 
@@ -76,14 +72,14 @@ class StatisticsProcessor:
     async def topic(self, _: Peer, header: GetTopicStatsInfo, __: Body) -> TopicStats | bytes:
         """Where the queues of a topic begin and end."""
         stats = await self._lag.topic(header.topic)
-        return await self._short(TOPIC_STATS, stats, len(stats.offsets))
+        return await self._short(stats, len(stats.offsets))
 
     async def group(self, _: Peer, header: GetConsumeStats, __: Body) -> ConsumeStats | bytes:
         """How far a group lags; one that nobody knows has an empty table."""
         named = [header.topic or "", *(header.topic_list or "").split(";")]
         topics = [name for name in dict.fromkeys(named) if name.strip()]
         stats = await self._lag.group(header.consumer_group, topics or self._offsets.topics_of(header.consumer_group))
-        return await self._short(CONSUME_STATS, stats, len(stats.offsets))
+        return await self._short(stats, len(stats.offsets))
 
     async def all_groups(self, _: Peer, header: GetBrokerConsumeStats, __: Body) -> BrokerConsumeStats | bytes:
         """How far all groups lag; others are served between one group and the next."""
@@ -98,15 +94,15 @@ class StatisticsProcessor:
                 inflight += (each.pull_offset or 0) - each.consumer_offset
             await asyncio.sleep(0)
         found = BrokerConsumeStats(tuple(by_group), str(self._identity.address), lag, inflight)
-        return await self._short(BROKER_CONSUME_STATS, found, queues)
+        return await self._short(found, queues)
 
     async def time_spans(self, _: Peer, header: QueryConsumeTimeSpan, __: Body) -> ConsumeTimeSpans | bytes:
         """How old the messages of a topic's queues are, and those that a group has reached."""
         found = await self._lag.time_spans(header.topic, header.group)
-        return await self._short(CONSUME_TIME_SPANS, found, len(found.spans))
+        return await self._short(found, len(found.spans))
 
-    async def _short(self, body: JsonBody[B], content: B, queues: int) -> B | bytes:
+    async def _short(self, content: B, queues: int) -> B | bytes:
         """The content itself, or its JSON if that is long work."""
         if queues <= _SHORT_QUEUES:
             return content
-        return await self._slices.in_thread(lambda: body.encode(content))
+        return await self._slices.in_thread(content.encode)

@@ -8,8 +8,8 @@ from typing import Final
 
 import typer
 
-from skyrocket.protocol.bodies.replication import HA_STATUS
-from skyrocket.protocol.bodies.route import CLUSTER_INFO
+from skyrocket.protocol.bodies.replication import HaStatus
+from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
@@ -66,7 +66,7 @@ async def _slaves_in_sync(client: RemotingClient, master: str) -> int:
         reply = await client.call(master, GetBrokerHaStatus(), timeout_seconds=_ASK_SECONDS)
     except (RemotingError, RequestError):
         return 0  # asked again
-    return HA_STATUS.decode(bytes(reply.body)).in_sync_slaves
+    return HaStatus.decode(bytes(reply.body)).in_sync_slaves
 
 
 async def _registered(client: RemotingClient, name_server: str) -> dict[str, set[str]]:
@@ -75,7 +75,7 @@ async def _registered(client: RemotingClient, name_server: str) -> dict[str, set
         reply = await client.call(name_server, GetBrokerClusterInfo(), timeout_seconds=_ASK_SECONDS)
     except (RemotingError, RequestError):
         return {}  # asked again; who stays away is reported as missing
-    return {name: set(data.addresses.values()) for name, data in CLUSTER_INFO.decode(reply.body).brokers.items()}
+    return {name: set(data.addresses.values()) for name, data in ClusterInfo.decode(reply.body).brokers.items()}
 
 
 async def _listens(bind_address: str, port: int) -> bool:

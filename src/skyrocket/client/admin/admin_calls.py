@@ -11,7 +11,7 @@ from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.client.core.routes import MASTER_ID, Route
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.route import CLUSTER_INFO, ClusterInfo
+from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
@@ -55,7 +55,7 @@ class AdminCalls(Startable):
 
     async def cluster(self) -> ClusterInfo:
         """All brokers with their addresses."""
-        return CLUSTER_INFO.decode((await self._names(GetBrokerClusterInfo())).body)
+        return ClusterInfo.decode((await self._names(GetBrokerClusterInfo())).body)
 
     async def route(self, topic: str) -> Route:
         """Where a topic is; raises NoRoute."""

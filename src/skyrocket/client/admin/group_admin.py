@@ -12,16 +12,11 @@ from skyrocket.client.core.errors import BrokerRefused
 from skyrocket.client.core.names import check_group, retry_topic, wrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.protocol.bodies.connections import (
-    CONSUMER_CONNECTIONS,
-    PRODUCER_CONNECTIONS,
-    ConsumerConnections,
-    ProducerConnections,
-)
-from skyrocket.protocol.bodies.groups import GROUP_TABLE, SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.offsets import RESET_OFFSETS
-from skyrocket.protocol.bodies.running_info import CONSUMER_RUNNING_INFO, ConsumerRunningInfo
-from skyrocket.protocol.bodies.statistics import CONSUME_STATS, OffsetLag
+from skyrocket.protocol.bodies.connections import ConsumerConnections, ProducerConnections
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupTable
+from skyrocket.protocol.bodies.offsets import ResetOffsets
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
+from skyrocket.protocol.bodies.statistics import ConsumeStats, OffsetLag
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.admin_groups import (
     DeleteSubscriptionGroup,
@@ -75,7 +70,7 @@ class GroupAdmin(TopicAdmin):
         found: dict[str, SubscriptionGroup] = {}
         for address in await self._masters(cluster):
             reply = await self._ask(address, GetAllSubscriptionGroupConfig(), doing="asking for groups")
-            found.update(GROUP_TABLE.decode(reply.body).groups)
+            found.update(GroupTable.decode(reply.body).groups)
         return found
 
     async def consumer_connections(self, group: str) -> ConsumerConnections:
@@ -84,14 +79,14 @@ class GroupAdmin(TopicAdmin):
         address = await self._instance_of().any_broker_of(retry_topic(full))
         request = GetConsumerConnectionList(consumer_group=full)
         reply = await self._ask(address, request, doing=f"asking who is in group {group}")
-        return CONSUMER_CONNECTIONS.decode(reply.body)
+        return ConsumerConnections.decode(reply.body)
 
     async def producer_connections(self, group: str, topic: str) -> ProducerConnections:
         """The producers of a group that a broker of the topic knows."""
         address = await self._instance_of().any_broker_of(self._full(topic))
         request = GetProducerConnectionList(producer_group=wrap(self._namespace, group))
         reply = await self._ask(address, request, doing=f"asking for producers of group {group}")
-        return PRODUCER_CONNECTIONS.decode(reply.body)
+        return ProducerConnections.decode(reply.body)
 
     async def running_info(self, group: str, client_id: str, *, with_stacks: bool = False) -> ConsumerRunningInfo:
         """What a member of a group tells about itself."""
@@ -99,7 +94,7 @@ class GroupAdmin(TopicAdmin):
         address = await self._instance_of().any_broker_of(retry_topic(full))
         request = GetConsumerRunningInfo(consumer_group=full, client_id=client_id, jstack_enable=with_stacks)
         reply = await self._ask(address, request, doing=f"asking {client_id} how it is")
-        return CONSUMER_RUNNING_INFO.decode(reply.body)
+        return ConsumerRunningInfo.decode(reply.body)
 
     # ── offsets of groups ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -111,7 +106,7 @@ class GroupAdmin(TopicAdmin):
         for address in await self._masters_of(route_topic):
             request = GetConsumeStats(consumer_group=full, topic=None if topic is None else self._full(topic))
             reply = await self._ask(address, request, doing=f"asking how far group {group} is")
-            lags.update(CONSUME_STATS.decode(reply.body).offsets)
+            lags.update(ConsumeStats.decode(reply.body).offsets)
         return [
             QueueLag(self._shown(queue), lag.broker_offset, lag.consumer_offset, lag.last_timestamp)
             for queue, lag in sorted(lags.items())
@@ -159,7 +154,7 @@ class GroupAdmin(TopicAdmin):
         try:
             for address in await self._masters_of(full):
                 reply = await self._ask(address, request, doing=f"resetting group {group}")
-                found.update(RESET_OFFSETS.decode(reply.body).offsets)
+                found.update(ResetOffsets.decode(reply.body).offsets)
         except BrokerRefused as error:
             if error.code not in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
                 raise

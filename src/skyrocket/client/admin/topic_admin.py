@@ -8,8 +8,8 @@ from skyrocket.client.consumer.start_position import max_offset, min_offset, off
 from skyrocket.client.core.names import TEMPLATE_TOPIC, check_creatable, unwrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, SINGLE_TAG, TopicConfig
-from skyrocket.protocol.bodies.statistics import TOPIC_STATS, TopicOffset
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TOPIC_LIST
+from skyrocket.protocol.bodies.statistics import TopicOffset, TopicStats
+from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicList
 from skyrocket.protocol.requests.admin_topics import (
     DeleteTopicInBroker,
     GetTopicConfig,
@@ -61,7 +61,7 @@ class TopicAdmin(AdminCalls):
 
     async def topics(self) -> list[str]:
         """All that the name servers know; those of the namespace, if there is one."""
-        names = TOPIC_LIST.decode((await self._names(GetAllTopicList())).body).topics
+        names = TopicList.decode((await self._names(GetAllTopicList())).body).topics
         if not self._namespace:
             return sorted(names)
         return sorted(unwrap(self._namespace, name) for name in names if unwrap(self._namespace, name) != name)
@@ -78,7 +78,7 @@ class TopicAdmin(AdminCalls):
         for address in await self._masters_of(self._full(topic)):
             request = GetTopicStatsInfo(topic=self._full(topic))
             reply = await self._ask(address, request, doing=f"asking for the offsets of topic {topic}")
-            found.update(TOPIC_STATS.decode(reply.body).offsets)
+            found.update(TopicStats.decode(reply.body).offsets)
         return {self._shown(queue): offset for queue, offset in found.items()}
 
     async def queues(self, topic: str) -> list[MessageQueue]:

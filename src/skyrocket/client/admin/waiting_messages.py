@@ -15,11 +15,11 @@ from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap, wrap
 from skyrocket.format.recall_handle import RecallHandle
 from skyrocket.model import property_names as names
 from skyrocket.model.topic import RETRY_PREFIX, TIMER_TOPIC, is_system_topic
-from skyrocket.protocol.bodies.statistics import TIMER_METRICS
+from skyrocket.protocol.bodies.statistics import TimerMetrics
 from skyrocket.protocol.bodies.waiting_messages import (
-    OPEN_TRANSACTIONS,
-    PENDING_TIMERS,
+    OpenTransactionList,
     OpenTransactionRow,
+    PendingTimerList,
     PendingTimerRow,
 )
 from skyrocket.protocol.codes import ResponseCode
@@ -92,7 +92,7 @@ class WaitingMessages:
                     transaction_id=transaction_id,
                 )
                 reply = await self._ours(address, request, "listing open transactions", "ask the producers")
-                page = OPEN_TRANSACTIONS.decode(reply.body)
+                page = OpenTransactionList.decode(reply.body)
                 for row in page.transactions:  # one that is checked meanwhile comes again, as a newer copy
                     of_broker[row.transaction_id or row.half_offset] = self._transaction(broker_name, row)
                 begin = page.next_offset
@@ -135,7 +135,7 @@ class WaitingMessages:
             while step_ms is not None and len(rows) < most:
                 request = ListPendingTimers(step_ms=step_ms, position=position, topic=self._full(topic))
                 reply = await self._ours(address, request, "listing pending timers", "timer_counts has their numbers")
-                page = PENDING_TIMERS.decode(reply.body)
+                page = PendingTimerList.decode(reply.body)
                 recalled |= {(row.topic, row.message_id) for row in page.timers if row.recalls}
                 rows += [row for row in page.timers if not row.recalls]
                 step_ms, position = page.next_step_ms, -1 if page.next_position is None else page.next_position
@@ -153,7 +153,7 @@ class WaitingMessages:
         counts: dict[str, int] = {}
         for address in self._brokers.values():
             reply = await self._ask(address, GetTimerMetrics(), "counting timers")
-            for topic, metric in TIMER_METRICS.decode(reply.body).counts.items():
+            for topic, metric in TimerMetrics.decode(reply.body).counts.items():
                 if metric.count > 0 and not is_system_topic(topic):  # what pops leave with the timer
                     counts[self._shown(topic)] = counts.get(self._shown(topic), 0) + metric.count
         return counts

@@ -10,9 +10,8 @@ from typing import Protocol
 from skyrocket.client.core.errors import BrokerRefused, ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.errors import DataError, SkyrocketError
-from skyrocket.fastjson import Dialect, dumps, loads
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.offsets import RESET_OFFSETS, ResetOffsets
+from skyrocket.protocol.bodies.offsets import ResetOffsets
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from skyrocket.remoting.errors import CallTimeout, RemotingError
@@ -174,10 +173,9 @@ class LocalOffsets(_Memory):
 
     def _write(self, offsets: dict[MessageQueue, int]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        text = dumps(RESET_OFFSETS.kind.write(ResetOffsets(offsets), Dialect.COMPACT))
         fresh = self._path.with_suffix(".json.tmp")
         with open(fresh, "wb") as file:
-            file.write(text)
+            file.write(ResetOffsets(offsets).encode())
             file.flush()
             os.fsync(file.fileno())
         if self._path.exists():
@@ -191,7 +189,7 @@ class LocalOffsets(_Memory):
             try:
                 data = path.read_bytes()
                 if data.strip():
-                    return dict(RESET_OFFSETS.kind.read(loads(data)).offsets)
+                    return dict(ResetOffsets.decode(data).offsets)
             except FileNotFoundError:
                 continue
             except (OSError, SkyrocketError) as error:

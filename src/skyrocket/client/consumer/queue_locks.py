@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.locks import LOCKED_QUEUES, QUEUE_LOCKS, QueueLocks
+from skyrocket.protocol.bodies.locks import LockedQueues, QueueLocks
 from skyrocket.protocol.requests.consumers import LockBatchMq, UnlockBatchMq
 from skyrocket.remoting.errors import RemotingError
 
@@ -38,7 +38,7 @@ class LockKeeper:
         except (ClientError, RemotingError) as error:
             _logger.info("queues were not locked broker=%s reason=%s", broker, error)
             return {}
-        held = set(LOCKED_QUEUES.decode(reply.body).queues)
+        held = set(LockedQueues.decode(reply.body).queues)
         return {queue: queue in held for queue in queues}
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
@@ -53,7 +53,7 @@ class LockKeeper:
                 _logger.warning("queues stay locked for a minute broker=%s reason=%s", broker, error)
 
     def _body(self, queues: list[MessageQueue]) -> bytes:
-        return QUEUE_LOCKS.encode(QueueLocks(self._group, self._instance.client_id, tuple(queues)))
+        return QueueLocks(self._group, self._instance.client_id, tuple(queues)).encode()
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
         table: dict[str, list[MessageQueue]] = {}

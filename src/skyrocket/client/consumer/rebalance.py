@@ -17,7 +17,7 @@ from skyrocket.client.core.errors import BrokerRefused, ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
-from skyrocket.protocol.bodies.connections import CONSUMER_LIST
+from skyrocket.protocol.bodies.connections import ConsumerList
 from skyrocket.protocol.requests.consumers import GetConsumerListByGroup
 from skyrocket.remoting.errors import RemotingError
 
@@ -109,6 +109,6 @@ class Rebalancer:
             except RemotingError as error:
                 failure = error
                 continue
-            return CONSUMER_LIST.decode(reply.body).client_ids
+            return ConsumerList.decode(reply.body).client_ids
         assert failure is not None
         raise failure

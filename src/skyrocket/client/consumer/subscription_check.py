@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from skyrocket.client.consumer.subscription import SQL92, differences
 from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
-from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, ConsumerConnections
-from skyrocket.protocol.bodies.subscription import CLIENT_CONFIG_CHECK, ClientConfigCheck, SubscriptionData
+from skyrocket.protocol.bodies.connections import ConsumerConnections
+from skyrocket.protocol.bodies.subscription import ClientConfigCheck, SubscriptionData
 from skyrocket.protocol.requests.admin_groups import GetConsumerConnectionList
 from skyrocket.protocol.requests.consumers import CheckClientConfig
 from skyrocket.remoting.errors import RemotingError
@@ -26,9 +26,7 @@ async def check_filters(instance: ClientInstance, group: str, subscriptions: Ite
     for subscription in subscriptions:
         if subscription.expression_type != SQL92 or subscription.topic not in instance.routes:
             continue
-        body = CLIENT_CONFIG_CHECK.encode(
-            ClientConfigCheck(instance.client_id, group, subscription, instance.namespace or None)
-        )
+        body = ClientConfigCheck(instance.client_id, group, subscription, instance.namespace or None).encode()
         address = await instance.any_broker_of(subscription.topic)
         await instance.ask(address, CheckClientConfig(), body, doing=f"the filter {subscription.expression!r}")
 
@@ -63,7 +61,7 @@ class SubscriptionCheck:
             reply = await self._instance.ask(address, request, doing=f"asking who is in group {self._group}")
         except (ClientError, RemotingError):
             return []  # an old or restricted broker
-        return contradictions(mine, CONSUMER_CONNECTIONS.decode(reply.body))
+        return contradictions(mine, ConsumerConnections.decode(reply.body))
 
 
 def contradictions(mine: Sequence[SubscriptionData], group: ConsumerConnections) -> list[str]:

@@ -33,8 +33,8 @@ from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, Heartbeat, ProducerData
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE
+from skyrocket.protocol.bodies.heartbeat import Heartbeat, ProducerData
+from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import RequestError, TopicNotExist
@@ -193,7 +193,7 @@ class ClientInstance:
         )
         try:
             await self.remoting.call(
-                address, HeartBeat(), HEARTBEAT.encode(heartbeat), timeout_seconds=self.settings.api_timeout
+                address, HeartBeat(), heartbeat.encode(), timeout_seconds=self.settings.api_timeout
             )
         except (RequestError, RemotingError) as error:
             _logger.info("heartbeat failed broker=%s reason=%s", address, error)
@@ -245,7 +245,7 @@ class ClientInstance:
             reply = await self.names.call(request, timeout=self.settings.api_timeout)
         except TopicNotExist as error:
             raise NoRoute(topic, str(self.names), error.remark) from None
-        route = route_of(topic, TOPIC_ROUTE.decode(reply.body))
+        route = route_of(topic, TopicRoute.decode(reply.body))
         self.brokers.learn(route.data)
         if route != self.routes.get(topic):
             self.routes[topic] = route

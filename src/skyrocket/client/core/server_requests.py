@@ -12,8 +12,7 @@ from skyrocket.client.core.names import wrap
 from skyrocket.errors import DataError
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS, RESET_OFFSET_LIST, RESET_OFFSETS, ConsumerStatus
-from skyrocket.protocol.bodies.running_info import CONSUMER_RUNNING_INFO, DIRECT_CONSUMPTION
+from skyrocket.protocol.bodies.offsets import ConsumerStatus, ResetOffsetList, ResetOffsets
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import RequestError, SystemFailure
@@ -91,13 +90,13 @@ class _ServerRequests:
         """GET_CONSUMER_STATUS_FROM_CLIENT."""
         header = GetConsumerStatusFromClient.from_fields(request.ext_fields)
         status = ConsumerStatus(by_queue=self._consumer(header.group).offsets_of(header.topic))
-        return request.answer(ResponseCode.SUCCESS, body=CONSUMER_STATUS.encode(status))
+        return request.answer(ResponseCode.SUCCESS, body=status.encode())
 
     def running_info(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """GET_CONSUMER_RUNNING_INFO."""
         header = GetConsumerRunningInfo.from_fields(request.ext_fields)
         info = self._consumer(header.consumer_group).running_info(header.jstack_enable)
-        return request.answer(ResponseCode.SUCCESS, body=CONSUMER_RUNNING_INFO.encode(info))
+        return request.answer(ResponseCode.SUCCESS, body=info.encode())
 
     async def consume_directly(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """CONSUME_MESSAGE_DIRECTLY."""
@@ -108,7 +107,7 @@ class _ServerRequests:
         except (DataError, ValueError) as error:
             raise SystemFailure(f"the body is not a message: {error}") from None
         result = await member.consume_directly(message)
-        return request.answer(ResponseCode.SUCCESS, body=DIRECT_CONSUMPTION.encode(result))
+        return request.answer(ResponseCode.SUCCESS, body=result.encode())
 
     def reply(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """PUSH_REPLY_MESSAGE_TO_CLIENT: one that nobody waits for any more is passed over."""
@@ -139,7 +138,7 @@ class _ServerRequests:
 def reset_table(body: Body) -> Mapping[MessageQueue, int]:
     """The offsets of a reset, in Java's or in C++'s form."""
     try:
-        return RESET_OFFSETS.decode(body).offsets
+        return ResetOffsets.decode(body).offsets
     except RequestError:
-        lines = RESET_OFFSET_LIST.decode(body).offsets
+        lines = ResetOffsetList.decode(body).offsets
         return {MessageQueue(line.topic, line.broker_name, line.queue_id): line.offset for line in lines}

@@ -13,7 +13,7 @@ from skyrocket.client.core.errors import ClientError, ReceiptExpired
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.pop.popped_message import PoppedMessage
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK, BatchAck, BatchAckEntry
+from skyrocket.protocol.bodies.batch_ack import BatchAck, BatchAckEntry
 from skyrocket.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeInvisibleTime
 from skyrocket.remoting.errors import RemotingError
 
@@ -51,7 +51,7 @@ class Acknowledgements:
         first, *others = messages
         address = await self._address(first)
         if others:
-            body = BATCH_ACK.encode(BatchAck(first.broker_name, tuple(batch_entries(self._group, messages))))
+            body = BatchAck(first.broker_name, tuple(batch_entries(self._group, messages))).encode()
             doing = f"the acknowledgement of {len(messages)} messages"
             await self._instance.ask(address, BatchAckMessage(), body, doing=doing)
             return

@@ -21,8 +21,8 @@ from skyrocket.pipeline.topic_source.connection import SourceClient, connected
 from skyrocket.pipeline.topic_source.loss import DataLost, Loss
 from skyrocket.pipeline.topic_source.offsets import Bounds, Offsets
 from skyrocket.pipeline.topic_source.settings import ANONYMOUS_GROUP, TopicSettings
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT, ConsumerData, Heartbeat
-from skyrocket.protocol.bodies.statistics import TOPIC_STATS
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
+from skyrocket.protocol.bodies.statistics import TopicStats
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.requests.admin_topics import GetTopicStatsInfo
 from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
@@ -228,7 +228,7 @@ class Queues:
         """Once per broker: a group that was never seen has no retry topic, and without it no tool shows its lag."""
         group, instance = self._settings.group, connection.instance
         data = ConsumerData(group, "CONSUME_ACTIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET")
-        body = HEARTBEAT.encode(Heartbeat(instance.client_id, (), (data,)))
+        body = Heartbeat(instance.client_id, (), (data,)).encode()
         for queue in sorted(offsets):
             if queue.broker_name in self._introduced:
                 continue
@@ -249,7 +249,7 @@ async def _bounds(
     reply = await instance.ask(
         found[0], GetTopicStatsInfo(topic=topic), doing=f"asking for the offsets of topic {topic}"
     )
-    told = TOPIC_STATS.decode(reply.body).offsets
+    told = TopicStats.decode(reply.body).offsets
     bounds = {}
     for queue in queues:
         if queue in told:

@@ -1,4 +1,4 @@
-"""The JSON that travels behind the header: a dataclass per body, and the table that reads and writes it.
+"""The JSON that travels behind the header: a dataclass per body, whose annotations say how it is read and written.
 
-A module per family. Constants such as `HEARTBEAT` are `JsonBody`s: `HEARTBEAT.decode(data)`, `HEARTBEAT.encode(body)`.
+A module per family: `Heartbeat.decode(data)`, `heartbeat.encode()`.
 """

@@ -1,4 +1,4 @@
-"""Users and their rights (ACL 2.0), and the accounts of ACL 1.0."""
+"""Users and their rights (AclInfo 2.0), and the accounts of AclInfo 1.0."""
 
 from typing import Annotated
 
@@ -16,7 +16,6 @@ class UserInfo(BodyBase):
     user_status: str | None = None
 
 
-USER = JsonBody(bean(UserInfo))
 USERS = JsonBody(tuple_of(bean(UserInfo)))
 
 
@@ -46,13 +45,12 @@ class AclInfo(BodyBase):
     policies: tuple[Policy, ...] | None = None
 
 
-ACL = JsonBody(bean(AclInfo))
 ACLS = JsonBody(tuple_of(bean(AclInfo)))
 
 
 @body
 class PlainAccessConfig(BodyBase):
-    """An account of ACL 1.0."""
+    """An account of AclInfo 1.0."""
 
     access_key: str | None = None
     secret_key: str | None = None
@@ -70,6 +68,3 @@ class AclConfig(BodyBase):
 
     global_white_addresses: Annotated[tuple[str, ...] | None, "globalWhiteAddrs"] = None
     accounts: Annotated[tuple[PlainAccessConfig, ...] | None, "plainAccessConfigs"] = None
-
-
-ACL_CONFIG = JsonBody(bean(AclConfig))

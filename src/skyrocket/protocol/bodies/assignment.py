@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated
 
-from skyrocket.fastjson.bean import bean
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.kinds import MessageModel, PullOrPop, Queue
 
 
@@ -19,9 +18,6 @@ class AssignmentQuery(BodyBase):
     client_id: str | None = None
     strategy: Annotated[str | None, "strategyName"] = None
     message_model: MessageModel = None
-
-
-ASSIGNMENT_QUERY = JsonBody(bean(AssignmentQuery))
 
 
 @body
@@ -40,9 +36,6 @@ class Assignment(BodyBase):
     queues: Annotated[tuple[QueueAssignment, ...] | None, "messageQueueAssignments"] = None
 
 
-ASSIGNMENT = JsonBody(bean(Assignment))
-
-
 @body
 class RequestMode(BodyBase):
     """SET_MESSAGE_REQUEST_MODE: how a group consumes a topic."""
@@ -53,14 +46,8 @@ class RequestMode(BodyBase):
     pop_share_queues: Annotated[int, "popShareQueueNum"] = 0
 
 
-REQUEST_MODE_BODY = JsonBody(bean(RequestMode))
-
-
 @body
 class RequestModeTable(BodyBase):
     """GET_ALL_MESSAGE_REQUEST_MODE: topic → group → mode."""
 
     modes: Annotated[Mapping[str, Mapping[str, RequestMode]], "messageRequestModeMap"] = field(default_factory=dict)
-
-
-REQUEST_MODE_TABLE = JsonBody(bean(RequestModeTable))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from skyrocket.fastjson import Json
 from skyrocket.fastjson.bean import TEXT, Kind, WrongShape, bean, tuple_of
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 
 _LONG_NAMES = {
     "consumerGroup": "c",
@@ -75,6 +75,3 @@ class BatchAck(BodyBase):
 
     broker_name: str | None = None
     entries: Annotated[tuple[BatchAckEntry, ...], "acks", tuple_of(Kind(_entry, _ENTRY.write))] = ()
-
-
-BATCH_ACK = JsonBody(bean(BatchAck))

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated
 
-from skyrocket.fastjson.bean import bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.kinds import ConsumeFromWhere, ConsumeType, Language, MessageModel
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 
@@ -31,17 +30,11 @@ class ConsumerConnections(BodyBase):
     consume_from_where: ConsumeFromWhere = None
 
 
-CONSUMER_CONNECTIONS = JsonBody(bean(ConsumerConnections))
-
-
 @body
 class ProducerConnections(BodyBase):
     """GET_PRODUCER_CONNECTION_LIST."""
 
     connections: Annotated[tuple[ClientConnection, ...], "connectionSet"] = ()
-
-
-PRODUCER_CONNECTIONS = JsonBody(bean(ProducerConnections))
 
 
 @body
@@ -62,14 +55,8 @@ class ProducerTable(BodyBase):
     groups: Annotated[Mapping[str, list[ProducerInfo]], "data"] = field(default_factory=dict)
 
 
-PRODUCER_TABLE = JsonBody(bean(ProducerTable))
-
-
 @body
 class ConsumerList(BodyBase):
     """GET_CONSUMER_LIST_BY_GROUP: client ids of a group."""
 
     client_ids: Annotated[tuple[str, ...], "consumerIdList"] = ()
-
-
-CONSUMER_LIST = JsonBody(bean(ConsumerList))

@@ -21,17 +21,11 @@ class GroupTable(BodyBase):
     forbidden: Annotated[Mapping[str, Mapping[str, int]], "forbiddenTable", SINCE_5] = field(default_factory=dict)
 
 
-GROUP_TABLE = JsonBody(bean(GroupTable))
-
-
 @body
 class GroupConfigList(BodyBase):
     """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
 
     groups: Annotated[tuple[SubscriptionGroup, ...], "groupConfigList"] = ()
-
-
-GROUP_CONFIG_LIST = JsonBody(bean(GroupConfigList))
 
 
 @body
@@ -41,9 +35,6 @@ class GroupList(BodyBase):
     groups: Annotated[tuple[str, ...], "groupList"] = ()
 
 
-GROUP_LIST = JsonBody(bean(GroupList))
-
-
 @body
 class GroupForbidden(BodyBase):
     """UPDATE_AND_GET_GROUP_FORBIDDEN: may the group read the topic?"""
@@ -51,6 +42,3 @@ class GroupForbidden(BodyBase):
     group: str = ""
     topic: str = ""
     readable: bool | None = None
-
-
-GROUP_FORBIDDEN = JsonBody(bean(GroupForbidden))

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from skyrocket.fastjson.bean import SINCE_5, bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.fastjson.bean import SINCE_5
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.kinds import ConsumeFromWhere, ConsumeType, MessageModel
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 
@@ -36,6 +36,3 @@ class Heartbeat(BodyBase):
     consumers: Annotated[tuple[ConsumerData, ...], "consumerDataSet"] = ()
     fingerprint: Annotated[int, "heartbeatFingerprint", SINCE_5] = 0
     without_subscriptions: Annotated[bool, "withoutSub", SINCE_5] = False
-
-
-HEARTBEAT = JsonBody(bean(Heartbeat))

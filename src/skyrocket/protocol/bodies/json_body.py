@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, TypeVar, dataclass_transform
+from typing import Any, Generic, Self, TypeAlias, TypeVar, dataclass_transform
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import Kind
+from skyrocket.fastjson.bean import Kind, bean_of
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import MalformedBody
 from skyrocket.protocol.late_init import late_init_dataclass
@@ -25,6 +25,24 @@ def body(cls: C) -> C:
     of seventy classes, at every start.
     """
     return late_init_dataclass()(cls)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBody(Generic[T]):
+    """A body that is no BodyBase, in the dialect of Java peers: a noun of `model`, a list."""
+
+    kind: Kind[T]
+
+    def decode(self, data: Body) -> T:
+        """The body; raises MalformedBody, which a server answers with code 1."""
+        try:
+            return self.kind.read(loads(bytes(data)))
+        except DataError as error:
+            raise MalformedBody(f"the body is not what belongs there: {error}") from None
+
+    def encode(self, body: T) -> bytes:
+        """The bytes as RocketMQ 5.4.0 writes them."""
+        return dumps(self.kind.write(body, Dialect.COMPACT))
 
 
 @body
@@ -48,24 +66,15 @@ class BodyBase:
         shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
         return f"{self.__class__.__qualname__}({shown})"
 
-
-@dataclass(frozen=True, slots=True)
-class JsonBody(Generic[T]):
-    """One kind of body, in the dialect of Java peers."""
-
-    kind: Kind[T]
-
-    def decode(self, data: Body) -> T:
+    @classmethod
+    def decode(cls, data: Body) -> Self:
         """The body; raises MalformedBody, which a server answers with code 1."""
-        try:
-            return self.kind.read(loads(bytes(data)))
-        except DataError as error:
-            raise MalformedBody(f"the body is not what belongs there: {error}") from None
+        return JsonBody(bean_of(cls)).decode(data)
 
-    def encode(self, body: T) -> bytes:
+    def encode(self) -> bytes:
         """The bytes as RocketMQ 5.4.0 writes them."""
-        return dumps(self.kind.write(body, Dialect.COMPACT))
+        return dumps(bean_of(type(self)).write(self, Dialect.COMPACT))
 
-    def encode_4_9(self, body: T) -> bytes:
-        """The bytes without members that 4.9 does not know, where they say nothing."""
-        return dumps(self.kind.write(body, Dialect.V4_9))
+
+# What a request or an answer may have for a body: both read and write it alike.
+BodyKind: TypeAlias = type[BodyBase] | JsonBody[Any]

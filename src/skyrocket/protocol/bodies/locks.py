@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from skyrocket.fastjson.bean import SINCE_5, bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.fastjson.bean import SINCE_5
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.kinds import Queue
 
 
@@ -17,14 +17,8 @@ class QueueLocks(BodyBase):
     only_this_broker: Annotated[bool, SINCE_5] = False
 
 
-QUEUE_LOCKS = JsonBody(bean(QueueLocks))
-
-
 @body
 class LockedQueues(BodyBase):
     """The queues that the client now holds."""
 
     queues: Annotated[tuple[Queue, ...], "lockOKMQSet"] = ()
-
-
-LOCKED_QUEUES = JsonBody(bean(LockedQueues))

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated
 
-from skyrocket.fastjson.bean import bean
 from skyrocket.model.data_version import DataVersion
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.kinds import Queue
 
 
@@ -19,9 +18,6 @@ class ConsumerOffsetTable(BodyBase):
     topics_of_group: Annotated[Mapping[str, list[str]] | None, "groupTopicMap"] = None
 
 
-CONSUMER_OFFSET_TABLE = JsonBody(bean(ConsumerOffsetTable))
-
-
 @body
 class DelayOffsetTable(BodyBase):
     """Delay level → next offset of its queue."""
@@ -30,17 +26,11 @@ class DelayOffsetTable(BodyBase):
     data_version: DataVersion | None = None
 
 
-DELAY_OFFSET_TABLE = JsonBody(bean(DelayOffsetTable))
-
-
 @body
 class ResetOffsets(BodyBase):
     """Queue → offset; the answer to a reset and what is pushed to clients."""
 
     offsets: Annotated[Mapping[Queue, int], "offsetTable"] = field(default_factory=dict)
-
-
-RESET_OFFSETS = JsonBody(bean(ResetOffsets))
 
 
 @body
@@ -60,9 +50,6 @@ class ResetOffsetList(BodyBase):
     offsets: Annotated[tuple[QueueOffset, ...], "offsetTable"] = ()
 
 
-RESET_OFFSET_LIST = JsonBody(bean(ResetOffsetList))
-
-
 @body
 class ConsumerStatus(BodyBase):
     """Offsets as clients see them: of one client by queue, or of all by client id and queue."""
@@ -71,14 +58,8 @@ class ConsumerStatus(BodyBase):
     by_client: Annotated[Mapping[str, Mapping[Queue, int]], "consumerTable"] = field(default_factory=dict)
 
 
-CONSUMER_STATUS = JsonBody(bean(ConsumerStatus))
-
-
 @body
 class CorrectionOffsets(BodyBase):
     """QUERY_CORRECTION_OFFSET: queue id → smallest offset of the other groups."""
 
     offsets: Annotated[Mapping[int, int], "correctionOffsets"] = field(default_factory=dict)
-
-
-CORRECTION_OFFSETS = JsonBody(bean(CorrectionOffsets))

@@ -15,11 +15,11 @@ from typing import Annotated
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, bean, list_of, map_of
+from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, list_of, map_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
-from skyrocket.protocol.bodies.topics import DATA_VERSION, TOPIC_TABLE, TopicTable
+from skyrocket.protocol.bodies.json_body import BodyBase, body
+from skyrocket.protocol.bodies.topics import DATA_VERSION, TopicTable
 from skyrocket.protocol.codes import Version
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import MalformedBody
@@ -38,9 +38,6 @@ class BrokerRegistration(BodyBase):
 
     table: Annotated[TopicTable, "topicConfigSerializeWrapper"] = field(default_factory=TopicTable)
     filter_servers: Annotated[tuple[str, ...] | None, "filterServerList"] = ()
-
-
-REGISTRATION = JsonBody(bean(BrokerRegistration))
 
 
 def body_crc(body: Body) -> int:
@@ -62,9 +59,9 @@ def decode_registration(
     if is_packed(body, compressed=compressed):
         return _unpacked(body, requester_version, max_topics)
     if requester_version < Version.V3_0_11:
-        registration = BrokerRegistration(TOPIC_TABLE.decode(body))
+        registration = BrokerRegistration(TopicTable.decode(body))
     else:
-        registration = REGISTRATION.decode(body)
+        registration = BrokerRegistration.decode(body)
     _check_count(len(registration.table.topics), max_topics)
     return registration
 

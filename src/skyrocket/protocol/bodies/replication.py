@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from skyrocket.fastjson.bean import bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 
 
 @body
@@ -40,6 +39,3 @@ class HaStatus(BodyBase):
     in_sync_slaves: Annotated[int, "inSyncSlaveNums"] = 0
     connections: Annotated[tuple[HaConnection, ...], "haConnectionInfo"] = ()
     client: Annotated[HaClient | None, "haClientRuntimeInfo"] = None
-
-
-HA_STATUS = JsonBody(bean(HaStatus))

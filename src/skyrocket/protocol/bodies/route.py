@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import orjson
 
 from skyrocket.fastjson import Dialect, Json
-from skyrocket.fastjson.bean import SINCE_5, bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.fastjson.bean import SINCE_5, bean_of
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.codes import Version
 
 
@@ -73,11 +73,6 @@ class BrokerMemberGroup(BodyBase):
     members: Annotated[BrokerMembers, "brokerMemberGroup"] = field(default_factory=BrokerMembers)
 
 
-TOPIC_ROUTE = JsonBody(bean(TopicRoute))
-CLUSTER_INFO = JsonBody(bean(ClusterInfo))
-BROKER_MEMBER_GROUP = JsonBody(bean(BrokerMemberGroup))
-
-
 def wants_strict_route(requester_version: int, accept_standard_json_only: bool | None) -> bool:
     """Which of the two forms a requester gets."""
     return requester_version >= Version.V4_9_4 or bool(accept_standard_json_only)
@@ -86,8 +81,8 @@ def wants_strict_route(requester_version: int, accept_standard_json_only: bool |
 def encode_route(route: TopicRoute, *, strict: bool) -> bytes:
     """The body of a route answer."""
     if not strict:
-        return TOPIC_ROUTE.encode(route)
-    return orjson.dumps(_sorted(TOPIC_ROUTE.kind.write(route, Dialect.COMPACT)), option=orjson.OPT_NON_STR_KEYS)
+        return route.encode()
+    return orjson.dumps(_sorted(bean_of(TopicRoute).write(route, Dialect.COMPACT)), option=orjson.OPT_NON_STR_KEYS)
 
 
 def _sorted(value: Json) -> Json:

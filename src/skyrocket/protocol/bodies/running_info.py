@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any
 
-from skyrocket.fastjson.bean import bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.kinds import Queue, enum_of
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 
@@ -64,9 +63,6 @@ class ConsumerRunningInfo(BodyBase):
     jstack: str | None = None
 
 
-CONSUMER_RUNNING_INFO = JsonBody(bean(ConsumerRunningInfo))
-
-
 @body
 class DirectConsumption(BodyBase):
     """CONSUME_MESSAGE_DIRECTLY: what the listener made of the message."""
@@ -80,6 +76,3 @@ class DirectConsumption(BodyBase):
     auto_commit: bool = True
     spent_ms: Annotated[int, "spentTimeMills"] = 0
     remark: str | None = None
-
-
-DIRECT_CONSUMPTION = JsonBody(bean(DirectConsumption))

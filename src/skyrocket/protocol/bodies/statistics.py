@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated
 
-from skyrocket.fastjson.bean import bean
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.kinds import Queue
 
 
@@ -28,9 +27,6 @@ class TopicStats(BodyBase):
     put_tps: Annotated[float | None, "topicPutTps"] = None
 
 
-TOPIC_STATS = JsonBody(bean(TopicStats))
-
-
 @body
 class OffsetLag(BodyBase):
     """One queue of a group; 4.9 does not tell the pull offset."""
@@ -49,9 +45,6 @@ class ConsumeStats(BodyBase):
     consume_tps: float = 0.0
 
 
-CONSUME_STATS = JsonBody(bean(ConsumeStats))
-
-
 @body
 class BrokerConsumeStats(BodyBase):
     """GET_BROKER_CONSUME_STATS: one map per group, each with the group's topics."""
@@ -60,9 +53,6 @@ class BrokerConsumeStats(BodyBase):
     broker_address: Annotated[str | None, "brokerAddr"] = None
     total_lag: Annotated[int, "totalDiff"] = 0
     total_inflight_lag: Annotated[int, "totalInflightDiff"] = 0
-
-
-BROKER_CONSUME_STATS = JsonBody(bean(BrokerConsumeStats))
 
 
 @body
@@ -83,9 +73,6 @@ class BrokerStatsData(BodyBase):
     day: Annotated[StatsItem, "statsDay"] = field(default_factory=StatsItem)
 
 
-BROKER_STATS_DATA = JsonBody(bean(BrokerStatsData))
-
-
 @body
 class QueueTimeSpan(BodyBase):
     """Times in ms of one queue: its first and last message, and the one consumed next; texts are for people."""
@@ -104,9 +91,6 @@ class ConsumeTimeSpans(BodyBase):
     spans: Annotated[tuple[QueueTimeSpan, ...], "consumeTimeSpanSet"] = ()
 
 
-CONSUME_TIME_SPANS = JsonBody(bean(ConsumeTimeSpans))
-
-
 @body
 class TimerCount(BodyBase):
     """Messages of a topic that wait in the timer."""
@@ -121,6 +105,3 @@ class TimerMetrics(BodyBase):
 
     data_version: DataVersion = field(default_factory=DataVersion)
     counts: Annotated[Mapping[str, TimerCount], "timingCount"] = field(default_factory=dict)
-
-
-TIMER_METRICS = JsonBody(bean(TimerMetrics))

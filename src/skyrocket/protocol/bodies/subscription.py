@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from skyrocket.fastjson.bean import bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 
 ALL_TAGS = "*"
 
@@ -31,9 +30,6 @@ class ClientConfigCheck(BodyBase):
     namespace: str | None = None
 
 
-CLIENT_CONFIG_CHECK = JsonBody(bean(ClientConfigCheck))
-
-
 @body
 class GroupSubscription(BodyBase):
     """QUERY_SUBSCRIPTION_BY_CONSUMER: what a group has subscribed to."""
@@ -41,6 +37,3 @@ class GroupSubscription(BodyBase):
     group: str = ""
     topic: str = ""
     subscription: Annotated[SubscriptionData | None, "subscriptionData"] = None
-
-
-GROUP_SUBSCRIPTION = JsonBody(bean(GroupSubscription))

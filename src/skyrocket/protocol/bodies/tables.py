@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated
 
-from skyrocket.fastjson.bean import bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 
 
@@ -14,9 +13,6 @@ class KvTable(BodyBase):
     """Runtime info of a broker, a namespace of a name server."""
 
     table: Mapping[str, str] = field(default_factory=dict)
-
-
-KV_TABLE = JsonBody(bean(KvTable))
 
 
 @body
@@ -43,9 +39,6 @@ class QueueEntries(BodyBase):
     filter_data: str | None = None
 
 
-QUEUE_ENTRIES = JsonBody(bean(QueueEntries))
-
-
 @body
 class QueueCheck(BodyBase):
     """CHECK_ROCKSDB_CQ_WRITE_PROGRESS; 0: files and KV store are equal, 1: they differ, 2: it runs, 3: failed."""
@@ -55,5 +48,3 @@ class QueueCheck(BodyBase):
 
 
 QUEUE_CHECK_RUNS = 2
-
-QUEUE_CHECK = JsonBody(bean(QueueCheck))

@@ -24,17 +24,11 @@ class TopicTable(BodyBase):
     mapping_infos: Annotated[Mapping[str, Any] | None, "topicQueueMappingInfoMap"] = None
 
 
-TOPIC_TABLE = JsonBody(bean(TopicTable))
-
-
 @body
 class TopicConfigList(BodyBase):
     """UPDATE_AND_CREATE_TOPIC_LIST."""
 
     topics: Annotated[tuple[TopicConfig, ...], "topicConfigList"] = ()
-
-
-TOPIC_CONFIG_LIST = JsonBody(bean(TopicConfigList))
 
 
 @body
@@ -43,6 +37,3 @@ class TopicList(BodyBase):
 
     topics: Annotated[tuple[str, ...], "topicList"] = ()
     broker_address: Annotated[str | None, "brokerAddr"] = None
-
-
-TOPIC_LIST = JsonBody(bean(TopicList))

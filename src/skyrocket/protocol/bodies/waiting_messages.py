@@ -1,7 +1,6 @@
 """What operators see of messages that wait: open transactions, pending timers. Both are ours, RocketMQ has neither."""
 
-from skyrocket.fastjson.bean import bean
-from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
+from skyrocket.protocol.bodies.json_body import BodyBase, body
 
 
 @body
@@ -26,9 +25,6 @@ class OpenTransactionList(BodyBase):
     next_offset: int | None = None
 
 
-OPEN_TRANSACTIONS = JsonBody(bean(OpenTransactionList))
-
-
 @body
 class PendingTimerRow(BodyBase):
     """A message that waits for its time; `recalls`: the word that another one is not to be delivered."""
@@ -48,6 +44,3 @@ class PendingTimerList(BodyBase):
     timers: tuple[PendingTimerRow, ...] = ()
     next_step_ms: int | None = None
     next_position: int | None = None
-
-
-PENDING_TIMERS = JsonBody(bean(PendingTimerList))

@@ -1,12 +1,12 @@
-"""Users and rights: ACL 2.0 (5.3 on), and ACL 1.0 up to 5.3.2."""
+"""Users and rights: AclInfo 2.0 (5.3 on), and AclInfo 1.0 up to 5.3.2."""
 
-from skyrocket.protocol.bodies.access import ACL, ACL_CONFIG, ACLS, USER, USERS
+from skyrocket.protocol.bodies.access import ACLS, USERS, AclConfig, AclInfo, UserInfo
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Request, answer, request, wire
 from skyrocket.protocol.signing import ACCESS_KEY
 
 
-@request(RequestCode.AUTH_CREATE_USER, body=USER, optional_body=True)
+@request(RequestCode.AUTH_CREATE_USER, body=UserInfo, optional_body=True)
 class CreateUser(Request[Header]):
     """A new user."""
 
@@ -14,7 +14,7 @@ class CreateUser(Request[Header]):
     access_key: str | None = wire(ACCESS_KEY, default=None)  # who asks: the signer writes it
 
 
-@request(RequestCode.AUTH_UPDATE_USER, body=USER, optional_body=True)
+@request(RequestCode.AUTH_UPDATE_USER, body=UserInfo, optional_body=True)
 class UpdateUser(Request[Header]):
     """Another password, type or status."""
 
@@ -30,7 +30,7 @@ class DeleteUser(Request[Header]):
     access_key: str | None = wire(ACCESS_KEY, default=None)  # who asks: the signer writes it
 
 
-@request(RequestCode.AUTH_GET_USER, answer_body=USER)
+@request(RequestCode.AUTH_GET_USER, answer_body=UserInfo)
 class GetUser(Request[Header]):
     """One user."""
 
@@ -46,14 +46,14 @@ class ListUser(Request[Header]):
     access_key: str | None = wire(ACCESS_KEY, default=None)
 
 
-@request(RequestCode.AUTH_CREATE_ACL, body=ACL, optional_body=True)
+@request(RequestCode.AUTH_CREATE_ACL, body=AclInfo, optional_body=True)
 class CreateAcl(Request[Header]):
     """Rights of a subject."""
 
     subject: str | None = None
 
 
-@request(RequestCode.AUTH_UPDATE_ACL, body=ACL, optional_body=True)
+@request(RequestCode.AUTH_UPDATE_ACL, body=AclInfo, optional_body=True)
 class UpdateAcl(Request[Header]):
     """Other rights of a subject."""
 
@@ -69,7 +69,7 @@ class DeleteAcl(Request[Header]):
     resource: str | None = None
 
 
-@request(RequestCode.AUTH_GET_ACL, answer_body=ACL)
+@request(RequestCode.AUTH_GET_ACL, answer_body=AclInfo)
 class GetAcl(Request[Header]):
     """Rights of one subject."""
 
@@ -86,7 +86,7 @@ class ListAcl(Request[Header]):
 
 @request(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG)
 class UpdateAndCreateAclConfig(Request[Header]):
-    """ACL 1.0: an account."""
+    """AclInfo 1.0: an account."""
 
     access_key: str
     secret_key: str
@@ -100,7 +100,7 @@ class UpdateAndCreateAclConfig(Request[Header]):
 
 @request(RequestCode.DELETE_ACL_CONFIG)
 class DeleteAclConfig(Request[Header]):
-    """ACL 1.0: remove an account."""
+    """AclInfo 1.0: remove an account."""
 
     access_key: str
 
@@ -118,17 +118,17 @@ class ClusterAclInfoAnswer(Header):
 
 @request(RequestCode.GET_BROKER_CLUSTER_ACL_INFO, answer=ClusterAclInfoAnswer)
 class GetBrokerClusterAclInfo(Request[ClusterAclInfoAnswer]):
-    """ACL 1.0: versions of the account files."""
+    """AclInfo 1.0: versions of the account files."""
 
 
 @request(RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG)
 class UpdateGlobalWhiteAddrsConfig(Request[Header]):
-    """ACL 1.0: addresses that need no signature."""
+    """AclInfo 1.0: addresses that need no signature."""
 
     global_white_addrs: str
     acl_file_full_path: str | None = None
 
 
-@request(RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG, answer_body=ACL_CONFIG)
+@request(RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG, answer_body=AclConfig)
 class GetBrokerClusterAclConfig(Request[Header]):
-    """ACL 1.0: all accounts."""
+    """AclInfo 1.0: all accounts."""

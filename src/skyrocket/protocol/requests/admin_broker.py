@@ -1,8 +1,8 @@
 """Administration of a broker itself: settings, state, cleaning, replication."""
 
-from skyrocket.protocol.bodies.replication import HA_STATUS
-from skyrocket.protocol.bodies.statistics import BROKER_STATS_DATA, TIMER_METRICS
-from skyrocket.protocol.bodies.tables import KV_TABLE, QUEUE_CHECK
+from skyrocket.protocol.bodies.replication import HaStatus
+from skyrocket.protocol.bodies.statistics import BrokerStatsData, TimerMetrics
+from skyrocket.protocol.bodies.tables import KvTable, QueueCheck
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Long, Request, answer, request, wire
 
@@ -24,12 +24,12 @@ class GetBrokerConfig(Request[GetBrokerConfigAnswer]):
     """All settings as Java properties text."""
 
 
-@request(RequestCode.GET_BROKER_RUNTIME_INFO, answer_body=KV_TABLE)
+@request(RequestCode.GET_BROKER_RUNTIME_INFO, answer_body=KvTable)
 class GetBrokerRuntimeInfo(Request[Header]):
     """Everything that is counted."""
 
 
-@request(RequestCode.VIEW_BROKER_STATS_DATA, answer_body=BROKER_STATS_DATA)
+@request(RequestCode.VIEW_BROKER_STATS_DATA, answer_body=BrokerStatsData)
 class ViewBrokerStatsData(Request[Header]):
     """One statistic over a minute, an hour and a day."""
 
@@ -69,7 +69,7 @@ class SetCommitLogReadMode(Request[Header]):
     read_ahead_mode: str | None = wire("READ_AHEAD_MODE", default=None)
 
 
-@request(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, answer_body=QUEUE_CHECK)
+@request(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, answer_body=QueueCheck)
 class CheckRocksDbCqWriteProgress(Request[Header]):
     """Compare queues in files with queues in the KV store."""
 
@@ -96,7 +96,7 @@ class GetTimerCheckPoint(Request[Header]):
     """The timer's check point, 56 bytes."""
 
 
-@request(RequestCode.GET_TIMER_METRICS, answer_body=TIMER_METRICS)
+@request(RequestCode.GET_TIMER_METRICS, answer_body=TimerMetrics)
 class GetTimerMetrics(Request[Header]):
     """How many messages wait for their time."""
 
@@ -119,7 +119,7 @@ class ExchangeBrokerHaInfo(Request[HaInfoAnswer]):
     master_address: str | None = None
 
 
-@request(RequestCode.GET_BROKER_HA_STATUS, answer_body=HA_STATUS)
+@request(RequestCode.GET_BROKER_HA_STATUS, answer_body=HaStatus)
 class GetBrokerHaStatus(Request[Header]):
     """How replication stands."""
 

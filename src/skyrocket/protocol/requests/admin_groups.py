@@ -1,8 +1,8 @@
 """Administration of consumer groups, and who is connected."""
 
-from skyrocket.protocol.bodies.connections import CONSUMER_CONNECTIONS, PRODUCER_CONNECTIONS, PRODUCER_TABLE
-from skyrocket.protocol.bodies.groups import GROUP_CONFIG_LIST, GROUP_FORBIDDEN, GROUP_TABLE, SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.statistics import BROKER_CONSUME_STATS, CONSUME_STATS
+from skyrocket.protocol.bodies.connections import ConsumerConnections, ProducerConnections, ProducerTable
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList, GroupForbidden, GroupTable
+from skyrocket.protocol.bodies.statistics import BrokerConsumeStats, ConsumeStats
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Request, answer, request
 
@@ -12,7 +12,7 @@ class UpdateAndCreateSubscriptionGroup(Request[Header]):
     """A group to create or change."""
 
 
-@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=GROUP_CONFIG_LIST)
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=GroupConfigList)
 class UpdateAndCreateSubscriptionGroupList(Request[Header]):
     """Many groups at once."""
 
@@ -24,7 +24,7 @@ class GetAllSubscriptionGroupAnswer(Header):
     total_group_num: Int | None = None
 
 
-@request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, answer=GetAllSubscriptionGroupAnswer, answer_body=GROUP_TABLE)
+@request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, answer=GetAllSubscriptionGroupAnswer, answer_body=GroupTable)
 class GetAllSubscriptionGroupConfig(Request[GetAllSubscriptionGroupAnswer]):
     """All groups, in pages if the caller says so; `data_version` is JSON text or empty."""
 
@@ -53,7 +53,7 @@ class DeleteSubscriptionGroup(Request[Header]):
         return self.clean_offset or bool(self.remove_offset)
 
 
-@request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, answer_body=GROUP_FORBIDDEN)
+@request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, answer_body=GroupForbidden)
 class UpdateAndGetGroupForbidden(Request[Header]):
     """May a group read a topic? Change it, if `readable` is given."""
 
@@ -62,7 +62,7 @@ class UpdateAndGetGroupForbidden(Request[Header]):
     readable: bool | None = None
 
 
-@request(RequestCode.GET_CONSUME_STATS, answer_body=CONSUME_STATS)
+@request(RequestCode.GET_CONSUME_STATS, answer_body=ConsumeStats)
 class GetConsumeStats(Request[Header]):
     """How far a group lags behind."""
 
@@ -71,27 +71,27 @@ class GetConsumeStats(Request[Header]):
     topic_list: str | None = None
 
 
-@request(RequestCode.GET_BROKER_CONSUME_STATS, answer_body=BROKER_CONSUME_STATS)
+@request(RequestCode.GET_BROKER_CONSUME_STATS, answer_body=BrokerConsumeStats)
 class GetBrokerConsumeStats(Request[Header]):
     """How far all groups lag behind."""
 
     is_order: bool = False
 
 
-@request(RequestCode.GET_CONSUMER_CONNECTION_LIST, answer_body=CONSUMER_CONNECTIONS)
+@request(RequestCode.GET_CONSUMER_CONNECTION_LIST, answer_body=ConsumerConnections)
 class GetConsumerConnectionList(Request[Header]):
     """Members of a consumer group."""
 
     consumer_group: str
 
 
-@request(RequestCode.GET_PRODUCER_CONNECTION_LIST, answer_body=PRODUCER_CONNECTIONS)
+@request(RequestCode.GET_PRODUCER_CONNECTION_LIST, answer_body=ProducerConnections)
 class GetProducerConnectionList(Request[Header]):
     """Members of a producer group."""
 
     producer_group: str
 
 
-@request(RequestCode.GET_ALL_PRODUCER_INFO, answer_body=PRODUCER_TABLE, empty_header=True)
+@request(RequestCode.GET_ALL_PRODUCER_INFO, answer_body=ProducerTable, empty_header=True)
 class GetAllProducerInfo(Request[Header]):
     """All producers."""

@@ -1,8 +1,8 @@
 """Administration of topics on a broker."""
 
 from skyrocket.model.topic_config import MULTI_TAG, SINGLE_TAG
-from skyrocket.protocol.bodies.statistics import TOPIC_STATS
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TOPIC_CONFIG_LIST, TOPIC_LIST, TOPIC_TABLE
+from skyrocket.protocol.bodies.statistics import TopicStats
+from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicConfigList, TopicList, TopicTable
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.header import Header, Int, Request, answer, request, wire
@@ -36,7 +36,7 @@ class UpdateAndCreateStaticTopic(UpdateAndCreateTopic):
     """A topic whose queues are mapped to brokers; the body is the mapping."""
 
 
-@request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=TOPIC_CONFIG_LIST, empty_header=True)
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=TopicConfigList, empty_header=True)
 class UpdateAndCreateTopicList(Request[Header]):
     """Many topics at once."""
 
@@ -63,7 +63,7 @@ class GetAllTopicConfigAnswer(Header):
     total_topic_num: Int | None = None
 
 
-@request(RequestCode.GET_ALL_TOPIC_CONFIG, answer=GetAllTopicConfigAnswer, answer_body=TOPIC_TABLE)
+@request(RequestCode.GET_ALL_TOPIC_CONFIG, answer=GetAllTopicConfigAnswer, answer_body=TopicTable)
 class GetAllTopicConfig(Request[GetAllTopicConfigAnswer]):
     """All topics, in pages if the caller says so; `data_version` is JSON text or empty."""
 
@@ -72,14 +72,14 @@ class GetAllTopicConfig(Request[GetAllTopicConfigAnswer]):
     data_version: str | None = None
 
 
-@request(RequestCode.GET_TOPIC_STATS_INFO, answer_body=TOPIC_STATS)
+@request(RequestCode.GET_TOPIC_STATS_INFO, answer_body=TopicStats)
 class GetTopicStatsInfo(Request[Header]):
     """First and last offset of every queue."""
 
     topic: str
 
 
-@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, answer_body=TOPIC_LIST)
+@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, answer_body=TopicList)
 class GetSystemTopicListFromBroker(Request[Header]):
     """The topics that belong to the system."""
 

@@ -1,7 +1,7 @@
 """Brokers make themselves known to a name server."""
 
-from skyrocket.protocol.bodies.route import BROKER_MEMBER_GROUP
-from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.route import BrokerMemberGroup
+from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Long, Request, answer, request, wire
@@ -15,7 +15,7 @@ class RegisterBrokerAnswer(Header):
     master_addr: str | None = None
 
 
-@request(RequestCode.REGISTER_BROKER, answer=RegisterBrokerAnswer, answer_body=KV_TABLE)
+@request(RequestCode.REGISTER_BROKER, answer=RegisterBrokerAnswer, answer_body=KvTable)
 class RegisterBroker(Request[RegisterBrokerAnswer]):
     """A broker and all its topics; the body is a `bodies.registration`, compressed or not."""
 
@@ -73,7 +73,7 @@ class BrokerHeartbeat(Request[Header]):
     election_priority: Int | None = None
 
 
-@request(RequestCode.GET_BROKER_MEMBER_GROUP, answer_body=BROKER_MEMBER_GROUP)
+@request(RequestCode.GET_BROKER_MEMBER_GROUP, answer_body=BrokerMemberGroup)
 class GetBrokerMemberGroup(Request[Header]):
     """Who has my broker name?"""
 

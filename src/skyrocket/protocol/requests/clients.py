@@ -1,6 +1,6 @@
 """Clients make themselves known to a broker."""
 
-from skyrocket.protocol.bodies.heartbeat import HEARTBEAT
+from skyrocket.protocol.bodies.heartbeat import Heartbeat
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.java_order import FROM_SINGLE_FIELD
 from skyrocket.protocol.requests.header import EmptyAnswer, Header, Request, answer_with, request, wire
@@ -14,7 +14,7 @@ class HeartBeatAnswer(Header):
     subscription_changed: bool | None = wire("IS_SUB_CHANGE", default=None)
 
 
-@request(RequestCode.HEART_BEAT, answer=HeartBeatAnswer, body=HEARTBEAT, empty_header=True)
+@request(RequestCode.HEART_BEAT, answer=HeartBeatAnswer, body=Heartbeat, empty_header=True)
 class HeartBeat(Request[HeartBeatAnswer]):
     """The groups of a client."""
 

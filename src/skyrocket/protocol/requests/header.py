@@ -23,7 +23,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
 from skyrocket.fastjson.bean import camel_case
-from skyrocket.protocol.bodies.json_body import JsonBody
+from skyrocket.protocol.bodies.json_body import BodyKind
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import MissingField
 from skyrocket.protocol.java_order import FROM_HEADER, bucket_order, fill_limit, java_map_order
@@ -89,9 +89,9 @@ class Request(Header, Generic[A]):
     __slots__ = ()
     code: ClassVar[RequestCode]
     answer: ClassVar[type[Header]]
-    body: ClassVar[JsonBody[Any] | None] = None  # None: no body, or one that is not JSON
+    body: ClassVar[BodyKind | None] = None  # None: no body, or one that is not JSON
     optional_body: ClassVar[bool] = False  # whether a request without a body is served, with None for it
-    answer_body: ClassVar[JsonBody[Any] | None] = None
+    answer_body: ClassVar[BodyKind | None] = None
 
 
 REQUESTS: Final[dict[int, type[Request[Any]]]] = {}  # every request by its code; filled by the decorator
@@ -118,9 +118,9 @@ def request(
     code: RequestCode,
     *,
     answer: type[Header] | None = None,
-    body: JsonBody[Any] | None = None,
+    body: BodyKind | None = None,
     optional_body: bool = False,
-    answer_body: JsonBody[Any] | None = None,
+    answer_body: BodyKind | None = None,
     names: Mapping[str, str] | None = None,
     strict_numbers: bool = False,
     empty_header: bool = False,

@@ -1,6 +1,6 @@
 """Name server: small values by namespace and key, and its own settings."""
 
-from skyrocket.protocol.bodies.tables import KV_TABLE
+from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Request, answer, request
 
@@ -37,7 +37,7 @@ class DeleteKvConfig(Request[Header]):
     key: str
 
 
-@request(RequestCode.GET_KVLIST_BY_NAMESPACE, answer_body=KV_TABLE)
+@request(RequestCode.GET_KVLIST_BY_NAMESPACE, answer_body=KvTable)
 class GetKvListByNamespace(Request[Header]):
     """All values of a namespace."""
 

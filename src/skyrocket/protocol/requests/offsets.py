@@ -1,6 +1,6 @@
 """Offsets of groups and queues."""
 
-from skyrocket.protocol.bodies.offsets import CONSUMER_OFFSET_TABLE, CONSUMER_STATUS, DELAY_OFFSET_TABLE, RESET_OFFSETS
+from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable, ConsumerStatus, DelayOffsetTable, ResetOffsets
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import (
     BoundaryType,
@@ -90,7 +90,7 @@ class GetEarliestMsgStoreTime(Request[TimestampAnswer]):
     broker_name: str | None = wire("bname", default=None)
 
 
-@request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, answer_body=RESET_OFFSETS)
+@request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, answer_body=ResetOffsets)
 class ResetOffset(Request[Header]):
     """Move a group to a time (-1: to the end) or to an offset, in one queue or (-1) all."""
 
@@ -102,7 +102,7 @@ class ResetOffset(Request[Header]):
     offset: Long | None = None
 
 
-@request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, answer_body=CONSUMER_STATUS)
+@request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, answer_body=ConsumerStatus)
 class GetConsumerStatus(Request[Header]):
     """Offsets as the members of a group see them."""
 
@@ -121,11 +121,11 @@ class CloneGroupOffset(Request[Header]):
     offline: bool = False
 
 
-@request(RequestCode.GET_ALL_CONSUMER_OFFSET, answer_body=CONSUMER_OFFSET_TABLE)
+@request(RequestCode.GET_ALL_CONSUMER_OFFSET, answer_body=ConsumerOffsetTable)
 class GetAllConsumerOffset(Request[Header]):
     """All offsets, for a slave."""
 
 
-@request(RequestCode.GET_ALL_DELAY_OFFSET, answer_body=DELAY_OFFSET_TABLE)
+@request(RequestCode.GET_ALL_DELAY_OFFSET, answer_body=DelayOffsetTable)
 class GetAllDelayOffset(Request[Header]):
     """All offsets of delay levels, for a slave."""

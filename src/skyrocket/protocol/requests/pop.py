@@ -1,7 +1,7 @@
 """Popping: messages without a queue of one's own, acknowledged one by one."""
 
-from skyrocket.protocol.bodies.assignment import ASSIGNMENT, ASSIGNMENT_QUERY, REQUEST_MODE_BODY, REQUEST_MODE_TABLE
-from skyrocket.protocol.bodies.batch_ack import BATCH_ACK
+from skyrocket.protocol.bodies.assignment import Assignment, AssignmentQuery, RequestMode, RequestModeTable
+from skyrocket.protocol.bodies.batch_ack import BatchAck
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Long, Request, answer, request, wire
 
@@ -50,7 +50,7 @@ class AckMessage(Request[Header]):
     broker_name: str | None = wire("bname", default=None)
 
 
-@request(RequestCode.BATCH_ACK_MESSAGE, body=BATCH_ACK, optional_body=True)
+@request(RequestCode.BATCH_ACK_MESSAGE, body=BatchAck, optional_body=True)
 class BatchAckMessage(Request[Header]):
     """Many are done."""
 
@@ -130,16 +130,16 @@ class PopRollback(Request[Header]):
     """Move pop records from the KV store to files."""
 
 
-@request(RequestCode.QUERY_ASSIGNMENT, body=ASSIGNMENT_QUERY, answer_body=ASSIGNMENT)
+@request(RequestCode.QUERY_ASSIGNMENT, body=AssignmentQuery, answer_body=Assignment)
 class QueryAssignment(Request[Header]):
     """Which queues are mine, when the broker shares them out?"""
 
 
-@request(RequestCode.SET_MESSAGE_REQUEST_MODE, body=REQUEST_MODE_BODY)
+@request(RequestCode.SET_MESSAGE_REQUEST_MODE, body=RequestMode)
 class SetMessageRequestMode(Request[Header]):
     """Let a group pull or pop a topic."""
 
 
-@request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, answer_body=REQUEST_MODE_TABLE)
+@request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, answer_body=RequestModeTable)
 class GetAllMessageRequestMode(Request[Header]):
     """All such settings, for a slave."""

@@ -1,11 +1,11 @@
 """Looking for messages, and for who consumes them."""
 
-from skyrocket.protocol.bodies.groups import GROUP_LIST
-from skyrocket.protocol.bodies.offsets import CORRECTION_OFFSETS
-from skyrocket.protocol.bodies.statistics import CONSUME_TIME_SPANS
-from skyrocket.protocol.bodies.subscription import GROUP_SUBSCRIPTION
-from skyrocket.protocol.bodies.tables import QUEUE_ENTRIES
-from skyrocket.protocol.bodies.topics import TOPIC_LIST
+from skyrocket.protocol.bodies.groups import GroupList
+from skyrocket.protocol.bodies.offsets import CorrectionOffsets
+from skyrocket.protocol.bodies.statistics import ConsumeTimeSpans
+from skyrocket.protocol.bodies.subscription import GroupSubscription
+from skyrocket.protocol.bodies.tables import QueueEntries
+from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Long, Request, answer, request, wire
 
@@ -40,7 +40,7 @@ class ViewMessageById(Request[Header]):
     topic: str | None = None
 
 
-@request(RequestCode.QUERY_CONSUME_QUEUE, answer_body=QUEUE_ENTRIES)
+@request(RequestCode.QUERY_CONSUME_QUEUE, answer_body=QueueEntries)
 class QueryConsumeQueue(Request[Header]):
     """Entries of a consume queue."""
 
@@ -51,21 +51,21 @@ class QueryConsumeQueue(Request[Header]):
     consumer_group: str | None = None
 
 
-@request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, answer_body=GROUP_LIST)
+@request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, answer_body=GroupList)
 class QueryTopicConsumeByWho(Request[Header]):
     """The groups that consume a topic."""
 
     topic: str
 
 
-@request(RequestCode.QUERY_TOPICS_BY_CONSUMER, answer_body=TOPIC_LIST)
+@request(RequestCode.QUERY_TOPICS_BY_CONSUMER, answer_body=TopicList)
 class QueryTopicsByConsumer(Request[Header]):
     """The topics that a group consumes."""
 
     group: str
 
 
-@request(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, answer_body=GROUP_SUBSCRIPTION)
+@request(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, answer_body=GroupSubscription)
 class QuerySubscriptionByConsumer(Request[Header]):
     """What a group wants of a topic."""
 
@@ -73,7 +73,7 @@ class QuerySubscriptionByConsumer(Request[Header]):
     topic: str | None = None
 
 
-@request(RequestCode.QUERY_CONSUME_TIME_SPAN, answer_body=CONSUME_TIME_SPANS)
+@request(RequestCode.QUERY_CONSUME_TIME_SPAN, answer_body=ConsumeTimeSpans)
 class QueryConsumeTimeSpan(Request[Header]):
     """How old the messages are that a group consumes."""
 
@@ -81,7 +81,7 @@ class QueryConsumeTimeSpan(Request[Header]):
     group: str
 
 
-@request(RequestCode.QUERY_CORRECTION_OFFSET, answer_body=CORRECTION_OFFSETS)
+@request(RequestCode.QUERY_CORRECTION_OFFSET, answer_body=CorrectionOffsets)
 class QueryCorrectionOffset(Request[Header]):
     """Offsets of other groups, to compare with."""
 

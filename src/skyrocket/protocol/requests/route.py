@@ -1,11 +1,11 @@
 """Name server: where topics are."""
 
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE
+from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Request, request, wire
 
 
-@request(RequestCode.GET_ROUTEINFO_BY_TOPIC, answer_body=TOPIC_ROUTE)
+@request(RequestCode.GET_ROUTEINFO_BY_TOPIC, answer_body=TopicRoute)
 class GetRouteInfoByTopic(Request[Header]):
     """The queues of a topic and the brokers that have them; without a topic the answer is 17, not 1."""
 

@@ -1,7 +1,7 @@
 """What a broker asks of its clients, on the connections that they opened."""
 
-from skyrocket.protocol.bodies.offsets import CONSUMER_STATUS, RESET_OFFSETS
-from skyrocket.protocol.bodies.running_info import CONSUMER_RUNNING_INFO, DIRECT_CONSUMPTION
+from skyrocket.protocol.bodies.offsets import ConsumerStatus, ResetOffsets
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Long, Request, request, wire
 
@@ -27,7 +27,7 @@ class NotifyConsumerIdsChanged(Request[Header]):
     topic: str | None = None
 
 
-@request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, body=RESET_OFFSETS)
+@request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, body=ResetOffsets)
 class ResetConsumerClientOffset(Request[Header]):
     """Oneway: go on at these offsets; C++ clients get the list form of the body."""
 
@@ -39,7 +39,7 @@ class ResetConsumerClientOffset(Request[Header]):
     offset: Long | None = None
 
 
-@request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, answer_body=CONSUMER_STATUS)
+@request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, answer_body=ConsumerStatus)
 class GetConsumerStatusFromClient(Request[Header]):
     """Your offsets of a topic?"""
 
@@ -48,7 +48,7 @@ class GetConsumerStatusFromClient(Request[Header]):
     client_address: str | None = wire("clientAddr", default=None)
 
 
-@request(RequestCode.GET_CONSUMER_RUNNING_INFO, answer_body=CONSUMER_RUNNING_INFO)
+@request(RequestCode.GET_CONSUMER_RUNNING_INFO, answer_body=ConsumerRunningInfo)
 class GetConsumerRunningInfo(Request[Header]):
     """How are you? Asked by tools of the broker, which passes it on."""
 
@@ -57,7 +57,7 @@ class GetConsumerRunningInfo(Request[Header]):
     jstack_enable: bool = False
 
 
-@request(RequestCode.CONSUME_MESSAGE_DIRECTLY, answer_body=DIRECT_CONSUMPTION)
+@request(RequestCode.CONSUME_MESSAGE_DIRECTLY, answer_body=DirectConsumption)
 class ConsumeMessageDirectly(Request[Header]):
     """Consume this message now; tools name it, the broker adds it as body and the last three fields."""
 

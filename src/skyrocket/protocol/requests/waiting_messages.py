@@ -1,11 +1,11 @@
 """What operators ask Skyrocket's brokers beyond RocketMQ; Apache's answer that they do not know these codes."""
 
-from skyrocket.protocol.bodies.waiting_messages import OPEN_TRANSACTIONS, PENDING_TIMERS
+from skyrocket.protocol.bodies.waiting_messages import OpenTransactionList, PendingTimerList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Int, Long, Request, request
 
 
-@request(RequestCode.LIST_OPEN_TRANSACTIONS, answer_body=OPEN_TRANSACTIONS)
+@request(RequestCode.LIST_OPEN_TRANSACTIONS, answer_body=OpenTransactionList)
 class ListOpenTransactions(Request[Header]):
     """A page of the transactions that wait for their end, from an offset of the half queue on."""
 
@@ -24,7 +24,7 @@ class EndOpenTransaction(Request[Header]):
     commit_or_rollback: Int
 
 
-@request(RequestCode.LIST_PENDING_TIMERS, answer_body=PENDING_TIMERS)
+@request(RequestCode.LIST_PENDING_TIMERS, answer_body=PendingTimerList)
 class ListPendingTimers(Request[Header]):
     """A page of the messages that wait for a time from `step_ms` on; `position` is that of the page before."""
 
