@@ -60,6 +60,7 @@ ROCKETMQ_DEFAULTS = {
     "haSendHeartbeatInterval": 5000,
     "haHousekeepingInterval": 20_000,
     "haMaxGapNotInSync": 256 << 20,
+    "haMaxTimeSlaveNotCatchup": 15_000,
     "slaveTimeout": 3000,
     "minInSyncReplicas": 1,
 }

@@ -27,6 +27,7 @@ _WAIT_KEYS: Final = (
     "allAckInSyncStateSet",
     "slaveTimeout",
     "haMaxGapNotInSync",
+    "haMaxTimeSlaveNotCatchup",
 )
 
 

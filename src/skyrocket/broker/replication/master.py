@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 from skyrocket.broker.core.parts import Parts
@@ -50,8 +50,9 @@ class Master:
         self._tls = _server_tls(parts) if config.ha_tls else None
         self._bind_address = parts.config.bind_address
         self._set = parts.broker_set
-        self._gap = config.ha_max_gap_bytes
-        self.replicas = Replicas()
+        self._clock = parts.peer_clock
+        self._config = config
+        self.replicas = Replicas(self._is_heard)
         self.members = Members(parts.client, parts.name_servers, parts.identity, config.ha_networks)
         self.server = HaServer(self._log, self.replicas, parts.peer_clock, self.members.refusal, transfer_rules(config))
         self.is_listening = False
@@ -62,7 +63,7 @@ class Master:
 
     def use(self, config: StoreConfig) -> None:
         """Go by these settings from now on, as far as they say whom senders wait for."""
-        self._gap = config.ha_max_gap_bytes
+        self._config = config
         self._waits.use(config)
 
     def handlers(self) -> Handlers:
@@ -118,7 +119,13 @@ class Master:
         return max(self._commit_log.written_offset - max(slave.stream.acknowledged_offset, 0), 0)
 
     def is_in_sync(self, slave: SlaveLink) -> bool:
-        return self.lag_bytes(slave) < self._gap
+        return self.lag_bytes(slave) < self._config.ha_max_gap_bytes and self._is_heard(slave)
+
+    def _is_heard(self, slave: Hashable) -> bool:
+        """Whether a slave is there, as far as can be told: a machine without power closes no connection."""
+        assert isinstance(slave, SlaveLink)
+        answer_ms, idle_ms = self._config.slave_timeout_ms, self._config.ha_unheard_ms
+        return slave.stream.is_heard(self._clock.monotonic(), answer_ms / 1000, idle_ms / 1000)
 
     def status(self) -> HaStatus:
         """As GET_BROKER_HA_STATUS shows it."""

@@ -67,6 +67,7 @@ class MasterStream:
         self.next_offset = -1  # of the first byte that was not sent yet; -1 before the first report
         self.acknowledged_offset = -1  # what the slave has, as far as it said so; -1 before the first report
         self.sent_bytes = 0
+        self._owes_since = now  # when bytes were sent to a slave that had acknowledged all before them
 
     def receive(self, data: bytes, now: float) -> None:
         """Take the slave's reports; after ReplicaRefused or ProtocolError the connection must be closed."""
@@ -98,6 +99,16 @@ class MasterStream:
             )
         self.acknowledged_offset = reported
 
+    def is_heard(self, now: float, answer_seconds: float, idle_seconds: float) -> bool:
+        """Whether the slave was heard of lately: who was sent bytes must answer soon, who was not at least sometimes.
+
+        A machine that is gone without a word leaves a connection behind, for haHousekeepingInterval.
+        """
+        if now - self.last_heard > idle_seconds:
+            return False
+        owes = self.sent_bytes and self.acknowledged_offset < self.next_offset
+        return not owes or now - max(self.last_heard, self._owes_since) <= answer_seconds
+
     def send(self, now: float) -> Sequence[bytes | memoryview]:
         """What to send now: one transfer, a heartbeat, or nothing; raises ReplicaRefused after a long silence."""
         if now - self.last_heard > self._rules.silence_seconds:
@@ -108,6 +119,8 @@ class MasterStream:
         body = self._log.raw(self.next_offset, room) if room > 0 else None
         if body:
             head = TRANSFER.pack(self.next_offset, len(body))
+            if self.acknowledged_offset >= self.next_offset:
+                self._owes_since = now
             self.next_offset += len(body)
             self._budget -= len(body)
             self.sent_bytes += len(body)

@@ -1,5 +1,8 @@
 """Which slaves have how much of the log, and who waits for them. Pure: no sockets, no clock.
 
+A slave that was not heard of lately counts for nobody: its machine may be gone without a word, and the same slave may
+have come back by another connection.
+
 One wait covers a whole turn of the loop: senders wait for the end of the last record of their turn, not for their own.
 """
 
@@ -25,7 +28,9 @@ class ReplicaWait:
 class Replicas:
     """What each connected slave has acknowledged. The master itself counts as one machine that has everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_heard: Callable[[Hashable], bool] = lambda slave: True) -> None:
+        """`is_heard` says whether a slave was heard of lately."""
+        self._is_heard = is_heard
         self._acknowledged: dict[Hashable, int] = {}
         self._waits: list[ReplicaWait] = []  # in the order of their offsets
 
@@ -35,11 +40,14 @@ class Replicas:
 
     def held_by(self, end_offset: int) -> int:
         """How many machines have everything before an offset, the master among them."""
-        return 1 + sum(offset >= end_offset for offset in self._acknowledged.values())
+        return 1 + sum(offset >= end_offset and self._is_heard(slave) for slave, offset in self._acknowledged.items())
 
     def in_sync(self, end_offset: int, max_gap_bytes: int) -> int:
         """How many machines are close to the log's end, the master among them."""
-        return 1 + sum(end_offset - offset < max_gap_bytes for offset in self._acknowledged.values())
+        return 1 + sum(
+            end_offset - offset < max_gap_bytes and self._is_heard(slave)
+            for slave, offset in self._acknowledged.items()
+        )
 
     def best_gap(self, end_offset: int) -> int | None:
         """How many bytes the slave that is furthest ahead still lacks; None without a slave."""

@@ -313,6 +313,12 @@ class StoreConfig:
     ha_max_gap_bytes: int = setting(
         256 * MIB, key="haMaxGapNotInSync", min=1, help="a slave that lacks less than this is in sync"
     )
+    ha_unheard_ms: int = setting(
+        15_000,
+        key="haMaxTimeSlaveNotCatchup",
+        min=1,
+        help="a slave that is silent for so long is not in sync; one that was sent bytes must answer in slaveTimeout",
+    )
     slave_timeout_ms: int = setting(
         3000, key="slaveTimeout", min=1, help="longest wait of a put for slaves (FLUSH_SLAVE_TIMEOUT after it)"
     )

@@ -1,6 +1,6 @@
 """A master and slaves around the real state machines; each can be killed, lose its power, and come back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from skyrocket.broker.replication.joining import check_tail, tail_of
@@ -13,6 +13,7 @@ from skyrocket.testing.simulation.network import Connection, Network
 from skyrocket.testing.simulation.world import World
 
 _REPLICA_TIMEOUT_SECONDS = 3.0
+_IDLE_SECONDS = 15.0
 
 
 class Watcher(Protocol):
@@ -66,12 +67,12 @@ class Master(Node):
         self._watcher = watcher
         self._required = required
         self._rules = rules
-        self.replicas = Replicas()
+        self.replicas = Replicas(self._is_heard)
         self._streams: dict[Connection, MasterStream] = {}
 
     def start(self) -> None:
         super().start()
-        self.replicas = Replicas()
+        self.replicas = Replicas(self._is_heard)
         self.flush_now_and_then()
 
     def stop(self, *, power: bool) -> None:
@@ -94,6 +95,11 @@ class Master(Node):
         self.later(_REPLICA_TIMEOUT_SECONDS, wait.cancel)
         for connection in list(self._streams):
             self._ship(connection)
+
+    def _is_heard(self, slave: Hashable) -> bool:
+        assert isinstance(slave, Connection)
+        stream = self._streams.get(slave)
+        return stream is not None and stream.is_heard(self.world.now, _REPLICA_TIMEOUT_SECONDS, _IDLE_SECONDS)
 
     def accept(self, connection: Connection) -> None:
         self._streams[connection] = MasterStream(self.log, self._rules, self.world.now)

@@ -164,6 +164,35 @@ def test_who_waits_is_told_when_enough_machines_have_it() -> None:
     assert (replicas.connected, replicas.best_gap(40), replicas.in_sync(40, 11)) == (1, 10, 2)
 
 
+def test_a_slave_that_was_sent_bytes_is_heard_while_it_answers_soon() -> None:
+    stream = MasterStream(log_of(b"abcdef"), TransferRules(batch_bytes=3), now=0)
+    stream.receive(REPORT.pack(3), now=0)
+    assert stream.is_heard(15, answer_seconds=3, idle_seconds=15)
+    assert not stream.is_heard(15.1, answer_seconds=3, idle_seconds=15)
+    sent(stream, now=10)
+    assert stream.is_heard(13, answer_seconds=3, idle_seconds=15)
+    assert not stream.is_heard(13.1, answer_seconds=3, idle_seconds=15)
+    stream.receive(REPORT.pack(5), now=14)  # it is there, and has not written all yet
+    assert stream.is_heard(17, answer_seconds=3, idle_seconds=15)
+    assert not stream.is_heard(17.1, answer_seconds=3, idle_seconds=15)
+    stream.receive(REPORT.pack(6), now=18)
+    assert stream.is_heard(33, answer_seconds=3, idle_seconds=15)
+
+
+def test_a_slave_that_is_not_heard_counts_for_nobody() -> None:
+    """As one whose machine came back by another connection while the old one looks alive: it is one slave, not two."""
+    heard, told = {"before"}, []
+    replicas = Replicas(heard.__contains__)
+    replicas.acknowledge("before", 10)
+    assert (replicas.held_by(10), replicas.in_sync(10, 1)) == (2, 2)
+    heard.clear()
+    assert (replicas.held_by(10), replicas.in_sync(10, 1)) == (1, 1)
+    replicas.wait(10, 3, lambda: told.append("three machines"))
+    heard.add("again")
+    replicas.acknowledge("again", 10)
+    assert (replicas.held_by(10), told) == (2, [])
+
+
 def test_who_waits_for_fewer_machines_is_not_held_up_by_who_waits_for_more() -> None:
     replicas, told = Replicas(), []
     replicas.acknowledge("a", 0)
