@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-pipeline docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-pipeline docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,9 +76,10 @@ faults-client: ## part: clients whose broker dies, exactly-once effects with man
 faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes
 faults-formats: ## part: many more random examples for bytes, headers and JSON
 interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs Java, Maven, Go, Node)
+interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)
 interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a table (needs Java, Maven)
 pipelines: ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
-$(FAULTS) interop interop-client pipelines: $(STAMP)
+$(FAULTS) interop interop-pairs interop-client pipelines: $(STAMP)
 	$(SUITES) $@
 
 long: $(STAMP) ## every suite that has not passed at this commit, one after the other, and one table: hours

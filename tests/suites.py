@@ -95,8 +95,15 @@ SUITES = (
         "interop",
         "RocketMQ's clients, tools, brokers and stores with ours",
         ("tests/interop",),
-        ("-n", JOBS, "--dist", "loadfile"),  # a file's tests share one server of Java's
+        # A file's tests share one server of Java's.
+        ("-n", JOBS, "--dist", "loadfile", "--ignore", "tests/interop/pairs"),
         report="tests.interop.matrix",
+    ),
+    Suite(
+        "interop-pairs",
+        "masters and slaves of both makers: 200,000 messages of all kinds, each side killed and restarted, equal logs",
+        ("tests/interop/pairs",),
+        (),
     ),
     Suite(
         "interop-client",
