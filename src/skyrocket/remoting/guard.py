@@ -7,6 +7,7 @@ shown out while enough are left for files.
 
 import logging
 import resource
+from collections import Counter
 from collections.abc import Hashable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
@@ -104,26 +105,36 @@ class Door:
 class UnfinishedFrames:
     """How many bytes of frames that are not complete all connections of a server have left with it.
 
-    Beyond the bound the frame that has been unfinished for longest, of those that are not small, is given up.
+    Beyond the bound the address that has left most loses a frame: of those that are not small the one that has been
+    unfinished for longest. So whoever has left less than others is not the one to pay for them.
     """
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
-        self._sizes: dict[Hashable, int] = {}  # in the order in which the frames were begun
+        self._held: dict[Hashable, tuple[int, str]] = {}  # size and host, in the order in which the frames were begun
         self.size = 0
 
-    def holds(self, holder: Hashable, size: int, *, is_new: bool) -> None:
+    def holds(self, holder: Hashable, host: str, size: int, *, is_new: bool) -> None:
         """Somebody has so many bytes of a frame now; `is_new`: of another one than before."""
-        before = self._sizes.pop(holder, 0) if is_new or not size else self._sizes.get(holder, 0)
+        before, _ = self._held.pop(holder, (0, "")) if is_new else self._held.get(holder, (0, ""))
         self.size += size - before
-        if size:
-            self._sizes[holder] = size
+        self._held[holder] = (size, host)
+
+    def released(self, holder: Hashable) -> None:
+        """Somebody has no unfinished frame any more."""
+        size, _ = self._held.pop(holder, (0, ""))
+        self.size -= size
 
     def to_give_up(self) -> Hashable | None:
         """Whose frame is one too many."""
         if self.size <= self._max_size:
             return None
-        return next(holder for holder, size in self._sizes.items() if 2 * size * len(self._sizes) >= self.size)
+        by_host: Counter[str] = Counter()
+        for size, host in self._held.values():
+            by_host[host] += size
+        ((most, held_size),) = by_host.most_common(1)
+        of_host = [(holder, size) for holder, (size, host) in self._held.items() if host == most]
+        return next(holder for holder, size in of_host if 2 * size * len(of_host) >= held_size)
 
 
 def is_in(host: str, allowed: tuple[Network, ...]) -> bool:

@@ -235,17 +235,20 @@ class RemotingServer:
         return True
 
     def holds(self, connection: Connection, size: int, *, is_new: bool) -> None:
-        self._unfinished.holds(connection, size, is_new=is_new)
+        if not size:
+            self._unfinished.released(connection)
+            return
+        self._unfinished.holds(connection, self._connections[connection].host, size, is_new=is_new)
         while (holder := self._unfinished.to_give_up()) is not None:
             assert isinstance(holder, Connection)
             if self.seldom.may_say("unfinished"):
                 _logger.warning(
-                    "too much of unfinished frames, the oldest is given up peer=%s size=%d in_all=%d",
+                    "too much of unfinished frames, the oldest of who has most is given up peer=%s size=%d in_all=%d",
                     holder.remote_address,
                     holder.incomplete_size,
                     self._unfinished.size,
                 )
-            self._unfinished.holds(holder, 0, is_new=True)
+            self._unfinished.released(holder)
             holder.abort(CloseReason.SLOW)
 
     def opened(self, connection: Connection) -> None:
@@ -256,7 +259,7 @@ class RemotingServer:
         self.counters.closed[reason] += 1
         progress = self._connections.pop(connection)
         self.door.left(progress.host)
-        self._unfinished.holds(connection, 0, is_new=True)
+        self._unfinished.released(connection)
         if progress.is_open:
             for callback in self._close_callbacks:
                 self._notify(connection, partial(callback, connection, reason))

@@ -100,7 +100,7 @@ class NameServerConfig:
         ours=True,
         key="maxUnfinishedFrameBytes",
         min=16 << 20,
-        help="bytes of incomplete requests that all connections together may leave here; the oldest is given up",
+        help="bytes of incomplete requests of all connections together; who has left most loses the oldest",
     )
     proxy_networks: str = setting(
         "",
