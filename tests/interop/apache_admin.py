@@ -1,15 +1,13 @@
 """Apache's mqadmin, and Apache's broker alone: for tests in which the name server is ours."""
 
 import contextlib
-import random
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.interop.apache import JAVA_SOURCES, Apache
-from tests.interop.rocketmq_broker import await_port, place_log_settings, process_of
+from tests.interop.rocketmq_broker import await_port, free_broker_port, place_log_settings, process_of
 from tests.interop.rocketmq_store import complaints_in, settings_for
 from tests.interop.samples import SMALL_FILES
 
@@ -43,7 +41,7 @@ def running_apache_broker(apache: Apache, store: Path, name_servers: str) -> Ite
     with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as scratch:
         home = Path(scratch)
         place_log_settings(home)
-        port = _free_port()
+        port = free_broker_port()
         settings = {
             "brokerClusterName": "DefaultCluster",
             "brokerName": BROKER_NAME,
@@ -59,13 +57,3 @@ def running_apache_broker(apache: Apache, store: Path, name_servers: str) -> Ite
         with process_of(apache, home, "broker", "org.apache.rocketmq.broker.BrokerStartup", settings) as process:
             await_port(process, port, home / "broker.log")
             yield f"127.0.0.1:{port}"
-
-
-def _free_port() -> int:
-    """One whose neighbours are free too: a broker also takes listenPort - 2 and + 1. Below those given to clients."""
-    while True:
-        port = random.randrange(12_000, 30_000)
-        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
-            for neighbour in (port - 2, port, port + 1):
-                held.enter_context(socket.create_server(("127.0.0.1", neighbour)))
-            return port

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -47,7 +48,7 @@ def running_broker(
     with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as scratch:
         home = Path(scratch)
         place_log_settings(home)
-        name_server_port, broker_port = _free_ports()
+        name_server_port, broker_port = free_broker_port(), free_broker_port()
         settings = {
             "brokerClusterName": "DefaultCluster",
             "brokerName": "broker-a",
@@ -114,7 +115,11 @@ def place_log_settings(home: Path) -> None:
         shutil.copy(JAVA_SOURCES / "logback.xml", home / "conf" / name)
 
 
-def _free_ports() -> tuple[int, int]:
-    """Two ports; the broker also takes the ones beside its own (listenPort - 2 and + 1)."""
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
-        return first.getsockname()[1], second.getsockname()[1]
+def free_broker_port() -> int:
+    """One whose neighbours are free too: a broker also takes listenPort - 2 and + 1. Below those given to clients."""
+    while True:
+        port = random.randrange(12_000, 30_000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            for neighbour in (port - 2, port, port + 1):
+                held.enter_context(socket.create_server(("127.0.0.1", neighbour)))
+            return port

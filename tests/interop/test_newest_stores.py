@@ -1,5 +1,6 @@
-"""Stores of RocketMQ's newer kinds: accelerated recovery on a store of ours, and RocksDB directories that RocketMQ wrote."""
+"""RocketMQ's newer kinds of stores: accelerated recovery on one of ours, RocksDB directories that RocketMQ wrote."""
 
+import asyncio
 import shutil
 import struct
 from collections.abc import Callable
@@ -69,6 +70,8 @@ async def test_what_rocketmq_kept_in_rocksdb_is_there_after_the_conversion(
     apache = apache_of_version(version)
     with running_broker(apache, tmp_path, SMALL_FILES, KINDS[kind]) as broker:
         async with Admin(broker.name_server) as admin, Producer("Shop", broker.name_server) as producer:
+            while not (await admin.cluster()).brokers:  # it listens before it registers
+                await asyncio.sleep(0.1)
             await admin.create_topic(TOPIC, 2)
             await admin.create_group(GROUP)
             queues = await admin.queues(TOPIC)
