@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from skyrocket.broker.registration import registration
+from skyrocket.broker.registration import feature, registration
 from skyrocket.config.sections import BrokerConfig, NameServerConfig
 from skyrocket.errors import ConfigError
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.namesrv.route_table import RouteTable
+from skyrocket.protocol.bodies.topics import TopicConfigList
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
+from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic, UpdateAndCreateTopicList
 from skyrocket.testing.broker_host import configs
 from tests.cluster.broker.broker_fixture import running_broker
 from tests.cluster.namesrv import name_server_fixture
@@ -137,3 +140,64 @@ async def test_changes_one_after_the_other_are_told_at_once_unless_telling_costs
             given.broker.tables.topics.ensure("fourth", 1)
             await until(lambda: "fourth" in routes(server))
             assert max(pauses) > 0
+
+
+def creation(topic: str) -> UpdateAndCreateTopic:
+    return UpdateAndCreateTopic(
+        topic=topic,
+        default_topic="TBW102",
+        read_queue_nums=3,
+        write_queue_nums=3,
+        perm=6,
+        topic_filter_type="SINGLE_TAG",
+        order=False,
+    )
+
+
+@pytest.mark.parametrize("kind", ["one", "list"])
+async def test_whoever_hears_that_a_topic_was_created_finds_it_at_the_name_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    may_register = asyncio.Event()
+    register = registration.Registration.register
+
+    async def register_when_allowed(self: registration.Registration) -> int:
+        await may_register.wait()
+        return await register(self)
+
+    async with (
+        name_server_fixture.running(tmp_path) as (server, names),
+        running_broker(tmp_path, BrokerConfig(name_servers=str(names))) as given,
+    ):
+        monkeypatch.setattr(registration.Registration, "register", register_when_allowed)
+        body = TopicConfigList((TopicConfig("Made", 3, 3),)).encode()
+        creating: asyncio.Task[object] = asyncio.create_task(
+            given.client.call(given.address, creation("Made"))
+            if kind == "one"
+            else given.client.call(given.address, UpdateAndCreateTopicList(), body)
+        )
+        await until(lambda: any("Made" in file.read_text() for file in tmp_path.rglob("topics.json")))
+        for _ in range(20):  # others are served meanwhile, and the answer would have time to come
+            await given.send(topic="TBW102")
+        assert not creating.done()
+        may_register.set()
+        await creating
+        assert "Made" in routes(server)
+
+
+async def test_a_topic_is_created_while_one_name_server_is_down_and_another_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in (
+        (registration, "_TOLD_SECONDS"),
+        (registration, "_UNREGISTER_SECONDS"),
+        (feature, "_FIRST_REGISTRATION_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, 0.01)
+    async with name_server_fixture.running(tmp_path) as (_, gone):
+        pass
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        async with running_broker(tmp_path, BrokerConfig(name_servers=f"{gone};127.0.0.1:{port}")) as given:
+            await given.client.call(given.address, creation("Made"))
+            assert given.broker.tables.topics.find("Made") is not None

@@ -73,14 +73,21 @@ class TopicAdminProcessor:
             parse_changes(header.attributes),
         )
         self._topics.update(config)
-        await saved(self._save, self._topics)
+        await self._saved_and_told()
         return Answered(remark=UNSET_REMARK)
 
     async def update_list(self, _: Peer, __: UpdateAndCreateTopicList, body: TopicConfigList) -> Answered:
         """Create or change all of these topics or none."""
         self._topics.update_all(body.topics)
-        await saved(self._save, self._topics)
+        await self._saved_and_told()
         return Answered(remark=UNSET_REMARK)
+
+    async def _saved_and_told(self) -> None:
+        """Whoever hears the answer may send at once: before, he would be given the queues of the default topic."""
+        told = self._topics.until_told()
+        await saved(self._save, self._topics)
+        if told is not None:
+            await told
 
     async def delete(self, _: Peer, header: DeleteTopicInBroker, __: Body) -> None:
         """Delete a topic; one that is not there is no error."""

@@ -29,6 +29,8 @@ class RegistrationFeature(Feature):
         )
         self.registration.permission = parts.config.broker_permission
         self.registration.tells_single_topics = parts.config.registers_single_topics
+        if self._name_servers:
+            parts.tables.topics.telling = self.registration.telling
 
     def services(self) -> tuple[Work, ...]:
         return (self.registration.run,) if self._name_servers else ()

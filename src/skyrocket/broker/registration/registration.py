@@ -31,6 +31,7 @@ from skyrocket.remoting.errors import RemotingError
 _logger = logging.getLogger(__name__)
 
 _UNREGISTER_SECONDS: Final = 3.0
+_TOLD_SECONDS: Final = 2.0  # that whoever changes a topic waits at most; operators' tools give up after 3 s and more
 _LOOKING_SECONDS: Final = 3.0  # between two registrations of a slave that does not know where its master is
 _MOST_SINGLE: Final = 100  # topics that are told one by one
 _REST_PER_WORK: Final = 10  # so much longer than it took to write a registration the next change waits
@@ -66,12 +67,22 @@ class Registration:
         self._wake = asyncio.Event()
         self._rests_until = 0.0  # of the loop's clock
         self._all_changed = False
+        self._waiting: list[asyncio.Future[None]] = []  # who wants to know when the changes up to now are told
         topics.on_change(self._topics_changed)
         broker_set.on_ask(self._wake.set)  # the answer to a registration names the master
 
     def _topics_changed(self, configs: Sequence[TopicConfig]) -> None:
         self._changed.update((config.name, config) for config in configs)
         self._wake.set()
+
+    def telling(self) -> "asyncio.Future[None]":
+        """Done when the name servers have heard of what has changed up to now, or could not; it is not for long."""
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(told)
+        self._wake.set()
+        loop.call_later(_TOLD_SECONDS, _end_wait, told)
+        return told
 
     def permission_changed(self, permission: int) -> None:
         """Tell of all topics, at once: what the broker does not allow is missing from each."""
@@ -88,8 +99,13 @@ class Registration:
             changed = {} if self._all_changed or not self.tells_single_topics else self._changed
             self._wake.clear()
             self._changed, self._all_changed = {}, False
-            if not 0 < len(changed) <= _MOST_SINGLE or not await self._tell(changed):
-                await self.register()
+            waiting, self._waiting = self._waiting, []
+            try:
+                if not 0 < len(changed) <= _MOST_SINGLE or not await self._tell(changed):
+                    await self.register()
+            finally:
+                for told in waiting:
+                    _end_wait(told)
 
     def _pause(self) -> float:
         return min(self.period_seconds, _LOOKING_SECONDS) if self._set.is_looking else self.period_seconds
@@ -172,3 +188,8 @@ class Registration:
             await self._client.call(name_server, request, timeout_seconds=_UNREGISTER_SECONDS)
         except (RemotingError, RequestError) as error:
             _logger.warning("not unregistered name_server=%s reason=%s", name_server, error)
+
+
+def _end_wait(told: "asyncio.Future[None]") -> None:
+    if not told.done():
+        told.set_result(None)

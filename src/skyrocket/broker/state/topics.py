@@ -5,7 +5,7 @@ are made by the broker itself; all others come from an operator. Lookups raise t
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -81,6 +81,7 @@ class TopicTable(SavedTable[Topics]):
         self._listeners: list[Listener] = []
         self._announcement_listeners: list[Listener] = []
         self._unknown: Mapping[str, object] = {}
+        self.telling: Callable[[], Awaitable[None]] | None = None  # set by who tells the name servers of changes
 
     @property
     def topics(self) -> Mapping[str, TopicConfig]:
@@ -99,6 +100,10 @@ class TopicTable(SavedTable[Topics]):
     def on_announced(self, listener: Listener) -> None:
         """Have a function called with topics that a name server has heard of: clients that ask now see them."""
         self._announcement_listeners.append(listener)
+
+    def until_told(self) -> Awaitable[None] | None:
+        """To be awaited, at any time: that the name servers know the changes up to now. None: nobody tells them."""
+        return None if self.telling is None else self.telling()
 
     def announced(self, configs: Sequence[TopicConfig]) -> None:
         """A name server has taken the registration of these topics."""
