@@ -50,6 +50,9 @@ QUESTIONS = {
         ("peeks", 3.0),
         ("notifications", 3.0),
         pytest.param("statistics", 15.0, marks=pytest.mark.slow),
+        pytest.param("pops", 15.0, marks=pytest.mark.slow),
+        pytest.param("peeks", 15.0, marks=pytest.mark.slow),
+        pytest.param("notifications", 15.0, marks=pytest.mark.slow),
     ],
 )
 def test_questions_about_the_widest_topic_do_not_hold_others_up(tmp_path: Path, kind: str, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What a handler may return — an answer, an answer that comes later, or none — and the turn with which answers leave.
+"""What a handler may return: an answer, an answer that comes later, or none.
 
     return request.answer(SUCCESS)          an immediate answer; bytes or pieces of an encoded frame will do as well
     return LaterAnswer(request)             keep it and `fill` it: at the turn's end, from a timer, from a callback
@@ -9,27 +9,20 @@ Answers that are filled before the turn ends leave with the turn's single write 
 is filled after that leaves with the turn in which it is filled.
 """
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
-from time import perf_counter  # how long work takes, whatever clock the program was given
+from collections.abc import Awaitable, Iterable
 from typing import Protocol, TypeAlias
 
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
 from skyrocket.protocol.errors import CommandTooLarge, RequestError
 from skyrocket.protocol.frames import encode, encode_head
-from skyrocket.remoting.limits import TurnLimits
-
-_logger = logging.getLogger(__name__)
+from skyrocket.protocol.send_shapes import SendShapes
+from skyrocket.remoting.peer import Peer
 
 Frame: TypeAlias = bytes | list[Body]  # an encoded command, whole or in pieces
 Answer: TypeAlias = RemotingCommand | Frame
 
 _APART_FROM = 32 << 10  # bodies from this size on are not copied behind their header
-
-
-_SLICE = 64
 
 _ABANDONED: list[Body] = []  # known by identity
 
@@ -124,100 +117,33 @@ def refusal(request: RemotingCommand, error: RequestError) -> RemotingCommand:
     return request.answer(error.code, error.remark, fields)
 
 
-class Speaker(Protocol):
-    """Who has something to write when the turn ends."""
+def settled(out: Iterable[Body | LaterAnswer]) -> tuple[list[Body | LaterAnswer], int, list[LaterAnswer]]:
+    """What can be written, with answers that have come in their places; its size; and answers that have not come."""
+    size = 0
+    pieces: list[Body | LaterAnswer] = []
+    waiting: list[LaterAnswer] = []
+    for piece in out:
+        if not isinstance(piece, LaterAnswer):
+            pieces.append(piece)
+            size += len(piece)
+            continue
+        frame = piece.frame
+        if frame is None:
+            waiting.append(piece)
+        elif isinstance(frame, bytes):
+            pieces.append(frame)
+            size += len(frame)
+        else:
+            pieces += frame
+            size += sum(map(len, frame))
+    return pieces, size, waiting
 
-    def flush(self) -> None: ...
 
-
-class LeftWaiting(Protocol):
-    """Who has requests that were read and could not be begun."""
-
-    def refuse_backlog(
-        self, overdue: Callable[[RemotingCommand, int, int], RequestError | None], not_before_ms: int
-    ) -> bool: ...
-
-
-class Turn:
-    """A turn of the event loop: all that one look at the sockets brought, from all connections.
-
-    data of A ─▶ handlers ┐
-    data of B ─▶ handlers ├─▶ callbacks of the turn's end (the broker stores all sends as one group) ─▶ one write each
-    data of C ─▶ handlers ┘
-
-    The end is scheduled with `call_soon` by the first connection that has something to say. Both uvloop and asyncio run
-    it after every socket that was ready has been read, and before the sockets are asked again.
-
-    With limits a turn is short whatever comes: each connection has a share of it, the rest waits in the connection.
-    """
-
-    def __init__(self, limits: TurnLimits | None = None) -> None:
-        self.limits = limits
-        self.number = 0
-        self.until = 0.0  # when it has lasted long enough; 0: it has not begun
-        self._speakers_before = 0
-        self._speakers: list[Speaker] = []
-        self._callbacks: list[Callable[[], None]] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_scheduled = False
-        self.on_left_waiting: Callable[[LeftWaiting], None] | None = None
-
-    def shares(self, limits: TurnLimits) -> tuple[int, int]:
-        """How many requests and bytes a connection may bring in this turn: all that others do not need."""
-        if not self.until:
-            self.begin(limits)
-        others = max(len(self._speakers), self._speakers_before, 1)
-        return (
-            max(limits.requests // others, limits.requests_each_at_least),
-            max(limits.read_size // others, limits.read_size_each_at_least),
-        )
-
-    def begin(self, limits: TurnLimits) -> None:
-        """The first of its requests is there."""
-        self.until = perf_counter() + limits.seconds
+class Handles(Protocol):
+    """Who gives the answers: a Router, or something before it."""
 
     @property
-    def is_long(self) -> bool:
-        """Whether it has lasted long enough."""
-        return perf_counter() > self.until > 0
+    def shapes(self) -> SendShapes | None:
+        """Where headers of sends that look alike are known; None when sends do not come here."""
 
-    @property
-    def slice_size(self) -> int:
-        """How many requests of a connection are handled before the clock is looked at again."""
-        return _SLICE if self.limits is None or not self.is_long else self.limits.requests_each_at_least
-
-    def left_waiting(self, waiting: LeftWaiting) -> None:
-        """Somebody begins to have such requests."""
-        if self.on_left_waiting is not None:
-            self.on_left_waiting(waiting)
-
-    def on_end(self, callback: Callable[[], None]) -> None:
-        """Call at the end of every turn, before anything is written; what it raises is a bug and is logged."""
-        self._callbacks.append(callback)
-
-    def will_speak(self, speaker: Speaker) -> None:
-        """Flush this one when the turn ends; to be said once per turn."""
-        self._speakers.append(speaker)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            if self._loop is None:
-                self._loop = asyncio.get_running_loop()
-            self._loop.call_soon(self.end)
-
-    def end(self) -> None:
-        """Complete and write."""
-        for callback in self._callbacks:
-            try:
-                callback()
-            except Exception:
-                _logger.exception("a callback of the turn's end failed callback=%r", callback)
-        self._is_scheduled = False
-        self.number += 1
-        self.until = 0.0
-        speakers, self._speakers = self._speakers, []
-        self._speakers_before = len(speakers)
-        for speaker in speakers:
-            try:
-                speaker.flush()
-            except Exception:
-                _logger.exception("a connection could not be written speaker=%r", speaker)
+    def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None: ...

@@ -21,7 +21,6 @@ from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import Address, AddressList
-from skyrocket.remoting.answers import Turn
 from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.errors import (
     CallTimeout,
@@ -37,6 +36,7 @@ from skyrocket.remoting.peer import CloseReason
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.tasks import TaskSet
 from skyrocket.remoting.tls_transport import TlsTransport
+from skyrocket.remoting.turn import Turn
 
 A = TypeVar("A", bound=Header)
 

@@ -1,10 +1,11 @@
 """One connection: frames in, answers out, and calls in the other direction.
 
     data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ `_out` ─▶ one write when the turn ends
-                  └▶ answers  ─▶ calls
+              │   └▶ answers  ─▶ calls
+              └─ more than little ─▶ the turn's ring ─▶ a slice at a time
 
 Everything is bounded:
-    requests of one turn             beyond the connection's share they wait here, and the socket is not read
+    requests of one turn             beyond what is little they wait here for their time, and the socket is not read
     requests that wait for answers   beyond the limit the socket is not read
     answers that are not sent yet    beyond the high-water mark no request is taken up and the socket is not read
     bytes that the peer never takes  beyond the last mark the connection is cut off
@@ -23,15 +24,15 @@ from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
 from skyrocket.protocol.errors import ProtocolError, RequestError
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.protocol.requests.header import Header, Request
-from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.answers import Frame, LaterAnswer, Turn, answer_frame, refusal
+from skyrocket.remoting.answers import Frame, Handles, LaterAnswer, answer_frame, refusal, settled
 from skyrocket.remoting.calls import Calls, next_opaque
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
 from skyrocket.remoting.inbox import Inbox
 from skyrocket.remoting.limits import ConnectionLimits
 from skyrocket.remoting.peer import CloseReason, Peer
+from skyrocket.remoting.turn import Turn
 
 _logger = logging.getLogger(__name__)
 
@@ -39,16 +40,6 @@ A = TypeVar("A", bound=Header)
 
 _JOIN_BELOW = 64 << 10  # pieces of less than this in all are joined: one copy is cheaper than many pieces
 _SIZE_OF_LATER = 256  # what an answer that is not there yet counts towards the high-water mark
-
-
-class Handles(Protocol):
-    """Who gives the answers: a Router, or something before it."""
-
-    @property
-    def shapes(self) -> SendShapes | None:
-        """Where headers of sends that look alike are known; None when sends do not come here."""
-
-    def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None: ...
 
 
 class Owner(Protocol):
@@ -96,6 +87,8 @@ class Connection(asyncio.Protocol):
         self._will_flush = False
         self._unanswered: set[LaterAnswer] = set()
         self._holds_incomplete = False
+        self._is_in_ring = False
+        self._has_heard_all = False
         self._write_is_full = False
         self._takes_requests = True
         self._is_reading = True
@@ -249,18 +242,22 @@ class Connection(asyncio.Protocol):
         try:
             commands = self._inbox.at_once(data)
             if commands is None:
-                self._take_up()
-            elif commands and (left := self._handle(commands)):
-                self._leave(left)
-                self._rest()
+                self._adjust_reading()
+                self._go_on()
+            elif commands:
+                if left := self._handle(commands):
+                    self._leave(left)
+                self._inbox.handled()
         except ProtocolError as error:
             self._no_frames(error)
         if reader.pending or self._holds_incomplete:
-            self._holds_incomplete = bool(reader.pending)
-            self._owner.holds(self, len(reader.pending), is_new=reader.frames_received != before)
+            self._tell_incomplete(before)
 
     def eof_received(self) -> bool:
-        self.close(CloseReason.PEER)
+        if self._inbox.has_left:
+            self._has_heard_all = True
+        else:
+            self.close(CloseReason.PEER)
         return True  # keep open what can be: answers of this turn are still to be sent
 
     def pause_writing(self) -> None:
@@ -295,26 +292,45 @@ class Connection(asyncio.Protocol):
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_up(self) -> None:
-        """Handle what came, as far as the share of this turn and the room for answers go. Raises ProtocolError."""
-        inbox = self._inbox
-        while commands := inbox.take():
-            if left := self._handle(commands):
-                self._leave(left)
-                break
-        if inbox.has_left or inbox.read_size_left <= 0:
-            self._rest()
+    def take_slice(self, most: int) -> tuple[int, bool]:
+        """Its time in the ring: handle the next few requests; how many, and whether more can be handled."""
+        inbox, reader = self._inbox, self._reader
+        before = reader.frames_received
+        self._is_in_ring = False
+        if not self._has_room:
+            return 0, False
+        try:
+            commands = inbox.take(most)
+        except ProtocolError as error:
+            self._no_frames(error)
+            return len(error.commands), False
+        if reader.pending or self._holds_incomplete:
+            self._tell_incomplete(before)
+        left = self._handle(commands) if commands else None
+        inbox.handled()
+        if left:
+            self._leave(left)
+            return len(commands) - len(left), False
+        if inbox.has_left:
+            self._is_in_ring = True
+            return len(commands), True
+        if self._has_heard_all:
+            self.close(CloseReason.PEER)
+        self._go_on()
+        return len(commands), False
 
     def _leave(self, commands: list[RemotingCommand]) -> None:
         """There is no room for the answers to these."""
         self._inbox.put_back(commands)
         if self._inbox.begins_to_wait():
             self._turn.left_waiting(self)
-
-    def _rest(self) -> None:
-        """Read no more, and go on when the turn is over."""
         self._adjust_reading()
-        self._speak()
+        self._speak()  # when what is there has been written, there may be room
+
+    def _tell_incomplete(self, frames_before: int) -> None:
+        reader = self._reader
+        self._holds_incomplete = bool(reader.pending)
+        self._owner.holds(self, len(reader.pending), is_new=reader.frames_received != frames_before)
 
     def _no_frames(self, error: ProtocolError) -> None:
         self._handle(error.commands)
@@ -353,17 +369,18 @@ class Connection(asyncio.Protocol):
             self._speak()  # also with nothing to say: others may wait for the turn's end
         return left
 
+    @property
+    def _has_room(self) -> bool:
+        return not self._write_is_full and len(self._unanswered) < self._limits.max_unanswered
+
     def _go_on(self) -> None:
-        """Take up what was left lying, as far as there is room again."""
-        self._inbox.new_turn()
-        if self._inbox.has_left and not self._write_is_full:
-            try:
-                self._take_up()
-            except ProtocolError as error:
-                self._no_frames(error)
-        elif self._inbox.read_size_left <= 0:
-            self._speak()
-        self._adjust_reading()
+        """Let what was left lying be taken up, if there is room; read when nothing is left."""
+        if not self._inbox.has_left:
+            self._inbox.waiting_since = None
+            self._adjust_reading()
+        elif self._has_room and not self._is_in_ring:
+            self._is_in_ring = True
+            self._turn.enter_ring(self)
 
     def refuse_backlog(
         self, overdue: Callable[[RemotingCommand, int, int], RequestError | None], not_before_ms: int
@@ -397,7 +414,6 @@ class Connection(asyncio.Protocol):
             and self.closing_since is None
             and not self._write_is_full
             and not self._inbox.has_left
-            and self._inbox.read_size_left > 0
             and len(self._unanswered) < self._limits.max_unanswered
         )
         if wanted is self._is_reading or self._transport is None or self._is_lost:
@@ -439,24 +455,11 @@ class Connection(asyncio.Protocol):
 
     def _settle(self) -> None:
         """Put answers that have come in their places; those that have not go to the unanswered."""
-        size = 0
-        pieces: list[bytes | memoryview | LaterAnswer] = []
-        for piece in self._out:
-            if not isinstance(piece, LaterAnswer):
-                pieces.append(piece)
-                size += len(piece)
-                continue
-            frame = piece.frame
-            if frame is None:
-                piece.wait_in(self)
-                self._unanswered.add(piece)
-            elif isinstance(frame, bytes):
-                pieces.append(frame)
-                size += len(frame)
-            else:
-                pieces += frame
-                size += sum(map(len, frame))
-        self._out, self._out_size, self._out_laters = pieces, size, 0
+        self._out, self._out_size, waiting = settled(self._out)
+        for later in waiting:
+            later.wait_in(self)
+        self._unanswered.update(waiting)
+        self._out_laters = 0
 
     def _write(self, pieces: list[bytes | memoryview], size: int) -> None:
         transport = self._transport

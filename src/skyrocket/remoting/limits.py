@@ -22,10 +22,16 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """What all connections of a server together may bring into one turn, and what each may bring in any case."""
+    """What connections of a server may bring into one turn.
 
-    requests: int = 1024
-    requests_each_at_least: int = 16
-    read_size: int = 4 << 20
-    read_size_each_at_least: int = 64 << 10
+    `…_at_once`: one connection, without waiting for its time. `…_for_ring`: what those who bring more have together in
+    any case, however much the others brought.
+    """
+
     seconds: float = 0.02
+    seconds_for_ring: float = 0.005
+    requests: int = 1024  # of those who bring more
+    requests_at_once: int = 16
+    read_size: int = 4 << 20
+    read_size_for_ring: int = 1 << 20
+    read_size_at_once: int = 64 << 10

@@ -23,7 +23,6 @@ from skyrocket.clock import Clock, Seldom, SystemClock
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting import proxy_protocol
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.answers import Turn
 from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.guard import Door, Network, UnfinishedFrames, is_in, networks
 from skyrocket.remoting.limits import ConnectionLimits, TurnLimits
@@ -31,6 +30,7 @@ from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import GoingAway, Router
 from skyrocket.remoting.tls import ServerTls, TlsMode
 from skyrocket.remoting.tls_transport import TlsTransport
+from skyrocket.remoting.turn import Turn
 
 _logger = logging.getLogger(__name__)
 

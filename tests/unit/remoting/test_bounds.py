@@ -7,12 +7,12 @@ import pytest
 
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.frames import MAX_FRAME_SIZE
-from skyrocket.remoting.answers import LaterAnswer, Outcome, Turn
+from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.connection import Connection
-from skyrocket.remoting.limits import ConnectionLimits, TurnLimits
+from skyrocket.remoting.limits import ConnectionLimits
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
-from skyrocket.remoting.server import RemotingServer, ServerSettings
+from skyrocket.remoting.server import ServerSettings
 from skyrocket.testing.clock import FakeClock
 from tests.unit.remoting.peers import ECHO, LOCALHOST, RawPeer, echo_router, request, serving
 from tests.waiting import until
@@ -238,23 +238,3 @@ async def test_upper_layers_know_connections() -> None:
         late: list[CloseReason] = []
         peer.on_close(lambda _, reason: late.append(reason))
         assert len(late) == 1, "who asks too late is told at once"
-
-
-async def test_a_turn_takes_a_share_of_a_flood_and_the_rest_of_it_later() -> None:
-    limits = TurnLimits(requests=32, requests_each_at_least=4)
-    handled: list[int] = [0]
-
-    def count(_: Peer, command: RemotingCommand) -> Outcome:
-        handled[-1] += 1
-        return command.answer(0)
-
-    router = Router()
-    router.register(HELD, count)
-    async with RemotingServer(router, turn=Turn(limits)) as server:
-        address = await server.listen(LOCALHOST, 0)
-        server.on_turn_end(lambda: handled.append(0))
-        async with RawPeer.connected(address) as flood:
-            flood.send(b"".join(request(HELD, n) for n in range(1000)))
-            assert [answer.opaque for answer in await flood.commands(1000)] == list(range(1000))
-    assert sum(handled) == 1000
-    assert max(handled) <= limits.requests

@@ -22,7 +22,7 @@ from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import RequestError
 from skyrocket.remoting.admission import REJECTED, page_cache_busy
-from skyrocket.remoting.answers import LeftWaiting, Turn
+from skyrocket.remoting.turn import LeftWaiting, Turn
 from skyrocket.remoting.workers import Workers
 from skyrocket.store.message_store import MessageStore
 
