@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of
 from skyrocket.pipeline.jobs import rebuild
-from skyrocket.pipeline.schema import spark_ddl
+from skyrocket.pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +26,10 @@ def source(spark: "SparkSession", store: Path, shape: LogShape, log_bytes: int, 
 
     def count() -> None:
         names = ["topic", "queueId", "queueOffset"]
-        assert reader.schema(spark_ddl(names)).load(str(store)).count() == shape.messages
+        assert reader.schema(spark_schema(names)).load(str(store)).count() == shape.messages
 
     fresh = spark.read.format("rocketmq-commitlog").option("splitBytes", str(log_bytes // 4))
-    assert fresh.schema(spark_ddl(["queueId"])).load(str(store)).count() == shape.messages  # warm
+    assert fresh.schema(spark_schema(["queueId"])).load(str(store)).count() == shape.messages  # warm
     rates = [
         Rate(
             "source → noop, all columns",

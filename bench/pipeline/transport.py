@@ -18,7 +18,7 @@ from skyrocket.format.column_walk import ColumnWalk
 from skyrocket.format.record_columns import Parts
 from skyrocket.pipeline.columns import decode_parts
 from skyrocket.pipeline.commit_log.log_files import mapped
-from skyrocket.pipeline.schema import arrow_schema, spark_ddl, wanted_schema
+from skyrocket.pipeline.schema import arrow_schema, spark_schema, wanted_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,8 +54,8 @@ class ReadySource(DataSource):
     def name(cls) -> str:
         return "bench-ready"
 
-    def schema(self) -> str:
-        return spark_ddl()
+    def schema(self) -> StructType:
+        return spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return ReadyBatches(self.options["path"], int(self.options["rows"]), wanted_schema(schema))
@@ -69,7 +69,7 @@ def transport(spark: "SparkSession", store: Path, shape: LogShape, log_bytes: in
     log_file = sorted((store / "commitlog").iterdir())[0]
 
     def to_nowhere(names: list[str]) -> None:
-        reader = spark.read.format("bench-ready").option("rows", str(rows)).schema(spark_ddl(names))
+        reader = spark.read.format("bench-ready").option("rows", str(rows)).schema(spark_schema(names))
         reader.load(str(log_file)).write.format("noop").mode("overwrite").save()
 
     def rate(what: str, names: list[str], log_bytes: int, design: float | None) -> Rate:

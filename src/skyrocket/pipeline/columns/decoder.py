@@ -146,7 +146,7 @@ def _rows(
 
 
 def _numbers(parts: Parts, name: str) -> pa.Array:
-    kind = COLUMNS[name].arrow
+    kind = COLUMNS[name]
     column = parts.heads.native(_NUMBERS[name], np.dtype(kind.to_pandas_dtype()))
     return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(column)])
 

@@ -11,16 +11,16 @@ from skyrocket.errors import CorruptFile
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.durable_files import replaced_file
 
-_COLUMNS = {
-    "path": ("string", pa.string()),
-    "file": ("string", pa.string()),
-    "position": ("bigint", pa.int64()),
-    "length": ("bigint", pa.int64()),
-    "physicalOffset": ("bigint", pa.int64()),
-    "cause": ("string", pa.string()),
-}
-DAMAGE_DDL = ", ".join(f"{name} {spark}" for name, (spark, _) in _COLUMNS.items())
-DAMAGE_SCHEMA = pa.schema([(name, arrow) for name, (_, arrow) in _COLUMNS.items()])
+DAMAGE_SCHEMA = pa.schema(
+    {
+        "path": pa.string(),
+        "file": pa.string(),
+        "position": pa.int64(),
+        "length": pa.int64(),
+        "physicalOffset": pa.int64(),
+        "cause": pa.string(),
+    }
+)
 REMEDY = (
     'To read on behind it, set .option("onDamage", "report"); the regions are then the rows of '
     '.option("view", "damage"), and "damageLocation" keeps them beside a run'

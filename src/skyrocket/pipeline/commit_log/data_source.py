@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.commit_log.damage import DAMAGE_DDL, DAMAGE_SCHEMA
+from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA
 from skyrocket.pipeline.commit_log.log_files import find_log_files, first_store_timestamp, gaps
 from skyrocket.pipeline.commit_log.reading import SplitReader
 from skyrocket.pipeline.commit_log.settings import FORMAT, CommitLogSettings, read_settings
 from skyrocket.pipeline.commit_log.splits import Split, plan, within_times
-from skyrocket.pipeline.schema import spark_schema, wanted_schema
+from skyrocket.pipeline.schema import arrow_schema, wanted_schema
 
 
 class SplitPartition(InputPartition):
@@ -56,10 +57,10 @@ class CommitLogDataSource(DataSource):
         """What stands in format(…)."""
         return FORMAT
 
-    def schema(self) -> StructType | str:
+    def schema(self) -> StructType:
         """The row schema of messages, or of damaged regions."""
         settings = read_settings(self.options)
-        return DAMAGE_DDL if settings.damage_view else spark_schema(properties=settings.properties)
+        return from_arrow_schema(DAMAGE_SCHEMA if settings.damage_view else arrow_schema(None, settings.properties))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For spark.read; a schema with fewer columns is read faster."""

@@ -28,7 +28,7 @@ from skyrocket.pipeline.commit_log.splits import Bounds, plan
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
 from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
 from skyrocket.pipeline.report import Plot, Report
-from skyrocket.pipeline.schema import spark_ddl
+from skyrocket.pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,7 +137,7 @@ def repeated(messages: "DataFrame", spec: str) -> "DataFrame":
 def _messages(spark: "SparkSession", store: Path, spec: str) -> "DataFrame":
     """Messages that consumers see for the first time: transactions and retries keep the id through several records."""
     columns = list(dict.fromkeys(["topic", "commitLogOffset", "sysFlag", *columns_for(spec)]))
-    reader = spark.read.format("rocketmq-commitlog").option("onDamage", "report").schema(spark_ddl(columns))
+    reader = spark.read.format("rocketmq-commitlog").option("onDamage", "report").schema(spark_schema(columns))
     internal = fn.col("topic").rlike("^(?i:rmq_sys_|%RETRY%|SCHEDULE_TOPIC_XXXX$|TRANS_CHECK_MAX_TIME_TOPIC$)")
     return reader.load(str(store)).where((fn.col("sysFlag").bitwiseAND(4) == 0) & ~internal)
 

@@ -14,7 +14,7 @@ from skyrocket.pipeline.jobs.business_key import columns_for, key_column
 from skyrocket.pipeline.jobs.dedupe import NEEDED_COLUMNS, PLACE, Keep, clean, first_within, keyed, ranked, run
 from skyrocket.pipeline.jobs.inputs import Input, Topics, Window, messages
 from skyrocket.pipeline.report import Report
-from skyrocket.pipeline.schema import COLUMNS, spark_ddl
+from skyrocket.pipeline.schema import COLUMNS, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +103,7 @@ def run_stream(spark: "SparkSession", source: Input, topics: Sequence[str], by: 
     assert flow.checkpoint is not None
     key_column(by)
     _check_target(topics, goal)
-    reader = spark.readStream.format("rocketmq").schema(spark_ddl()).options(**source.options)
+    reader = spark.readStream.format("rocketmq").schema(spark_schema()).options(**source.options)
     arriving = reader.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest").load()
     records = first_within(arriving, by, flow.within)
     if goal.topic is not None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.lake import Lake, LakeFile
-from skyrocket.pipeline.schema import spark_ddl
+from skyrocket.pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -108,7 +108,7 @@ def named(topics: Sequence[str] | str) -> "Column":
 def _of_topics(
     spark: "SparkSession", source: Topics, topics: Sequence[str] | str, columns: Sequence[str], window: Window
 ) -> "DataFrame":
-    reader = spark.read.format("rocketmq").options(**source.options).schema(spark_ddl(columns))
+    reader = spark.read.format("rocketmq").options(**source.options).schema(spark_schema(columns))
     if isinstance(topics, str):
         reader = reader.option("subscribePattern", topics)
     else:
@@ -127,7 +127,7 @@ def _of_store(
 ) -> "DataFrame":
     if not (source.directory / "commitlog").is_dir():
         raise ConfigError(f"{source.directory} is not a store: it has no folder `commitlog`; give its parent directory")
-    reader = spark.read.format("rocketmq-commitlog").schema(spark_ddl(columns)).option("brokerName", source.name)
+    reader = spark.read.format("rocketmq-commitlog").schema(spark_schema(columns)).option("brokerName", source.name)
     # Records that nobody asked for are left in the file. The rows are compared once more, by whoever called.
     if not isinstance(topics, str):
         reader = reader.option("topics", ",".join(topics))
@@ -147,7 +147,7 @@ def _of_archive(
     if lake.books.is_dir():
         held = [str(lake.root / each.path) for each in lake.state().files.values() if _may_hold(each, topics, window)]
         if not held:
-            return spark.createDataFrame([], spark_ddl(columns))
+            return spark.createDataFrame([], spark_schema(columns))
         rows = spark.read.parquet(*held)
     elif any(source.directory.rglob("*.parquet")):
         rows = spark.read.parquet(str(source.directory))

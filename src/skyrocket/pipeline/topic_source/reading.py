@@ -101,7 +101,7 @@ def decoded(group: list[Piece], settings: TopicSettings, schema: pa.Schema) -> I
     buffer = b"".join(piece.body for piece in group)
     broker_name = group[0].offsets.queue.broker_name
     needed = [name for name in _compared(settings.wanted) if name not in schema.names]
-    full = pa.schema([*schema, *(pa.field(name, COLUMNS[name].arrow) for name in needed)])
+    full = pa.schema([*schema, *(pa.field(name, COLUMNS[name]) for name in needed)])
     walk = ColumnWalk(buffer, 0, len(buffer), None)
     for parts in walk:
         if isinstance(parts, Damage):

@@ -11,7 +11,7 @@ from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs.inputs import Store, messages
 from skyrocket.pipeline.jobs.lag.job import MESSAGE_COLUMNS, offsets_to_read, store_samples
 from skyrocket.pipeline.jobs.lag.samples import committed_in, ordered_groups, samples_table, watch
-from skyrocket.pipeline.schema import spark_ddl
+from skyrocket.pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,9 +43,9 @@ def of_cluster(spark: "SparkSession", options: Mapping[str, str], samples: pa.Ta
     starts, ends = offsets_to_read(samples)
     frame = spark.createDataFrame(samples)
     if not starts:
-        return frame, spark.createDataFrame([], spark_ddl(MESSAGE_COLUMNS))
+        return frame, spark.createDataFrame([], spark_schema(MESSAGE_COLUMNS))
     queues = {topic: {name: sorted(map(int, of)) for name, of in brokers.items()} for topic, brokers in starts.items()}
-    reader = spark.read.format("rocketmq").schema(spark_ddl(MESSAGE_COLUMNS)).options(**options)
+    reader = spark.read.format("rocketmq").schema(spark_schema(MESSAGE_COLUMNS)).options(**options)
     reader = reader.option("assign", json.dumps(queues)).option("startingOffsets", json.dumps(starts))
     # What retention took from under a slow consumer is what this job is there to show.
     return frame, reader.option("endingOffsets", json.dumps(ends)).option("failOnDataLoss", "false").load()
