@@ -310,7 +310,7 @@ def test_what_a_second_look_finds_whole_was_only_being_written(tmp_path: Path, m
         with path.open("r+b") as file:
             file.write(whole)
 
-    monkeypatch.setattr("skyrocket.pipeline.commit_log.tail.time.sleep", finish_the_write)
+    monkeypatch.setattr("skyrocket.pipeline.commit_log.walk.time.sleep", finish_the_write)
     assert offsets(read(tmp_path)) == places[:-1]
 
 

@@ -12,10 +12,10 @@ from pyspark.sql.types import StructType
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA
-from skyrocket.pipeline.commit_log.log_files import find_log_files, first_store_timestamp, gaps
+from skyrocket.pipeline.commit_log.log_files import find_log_files, first_store_timestamp
 from skyrocket.pipeline.commit_log.reading import SplitReader
 from skyrocket.pipeline.commit_log.settings import FORMAT, CommitLogSettings, read_settings
-from skyrocket.pipeline.commit_log.splits import Split, plan, within_times
+from skyrocket.pipeline.commit_log.splits import Split, gaps, plan, within_times
 from skyrocket.pipeline.schema import arrow_schema, wanted_schema
 
 
@@ -76,7 +76,7 @@ def plan_splits(settings: CommitLogSettings) -> list[Split]:
     for path, broker_name in zip(settings.paths, settings.broker_names, strict=True):
         files = find_log_files(path)
         chosen = within_times(files, settings.bounds, first_store_timestamp)
-        splits += plan(chosen, gaps(files), settings.bounds, settings.split_bytes, broker_name)
+        splits += plan(chosen, gaps(files, broker_name), settings.bounds, settings.split_bytes, broker_name)
     return splits
 
 

@@ -2,10 +2,9 @@
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -29,16 +28,6 @@ class LogFile:
         return self.base_offset + self.size
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Physical offsets between two files for which there is no file."""
-
-    path: str  # of the file that ends too early
-    base_offset: int
-    begin: int
-    end: int
-
-
 def find_log_files(place: str) -> list[LogFile]:
     """The log files of a store root or of its directory `commitlog`; raises NotAStore with what to try instead."""
     directory = log_directory(local_path(place))
@@ -49,15 +38,6 @@ def find_log_files(place: str) -> list[LogFile]:
     return [
         LogFile(str(file.path), file.offset, file.size, newest=number >= last_written)
         for number, file in enumerate(found)
-    ]
-
-
-def gaps(files: Sequence[LogFile]) -> list[Gap]:
-    """Where a file is missing or too short."""
-    return [
-        Gap(file.path, file.base_offset, file.end_offset, following.base_offset)
-        for file, following in pairwise(files)
-        if file.end_offset < following.base_offset
     ]
 
 

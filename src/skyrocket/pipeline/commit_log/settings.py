@@ -12,24 +12,9 @@ from skyrocket.pipeline.options import Options
 from skyrocket.pipeline.schema import PROPERTIES_FORMS, PropertiesForm
 
 FORMAT = "rocketmq-commitlog"
-OPTIONS = (
-    "path",
-    "paths",
-    "splitBytes",
-    "topics",
-    "tags",
-    "keys",
-    "startingTimestamp",
-    "endingTimestamp",
-    "startingOffset",
-    "endingOffset",
-    "brokerName",
-    "properties",
-    "decompress",
-    "verifyCrc",
-    "onDamage",
-    "damageLocation",
-    "view",
+OPTIONS = tuple(
+    """path paths splitBytes topics tags keys startingTimestamp endingTimestamp startingOffset endingOffset brokerName
+    properties decompress verifyCrc onDamage damageLocation view""".split()
 )
 SPLIT_BYTES = 256 << 20
 

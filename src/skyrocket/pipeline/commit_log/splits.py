@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from skyrocket.pipeline.commit_log.log_files import Gap, LogFile
+from skyrocket.pipeline.commit_log.log_files import LogFile
 
 # Store times follow the broker's clock, which may have been set back: files this near to a bound are read all the same.
 CLOCK_SLACK_MS = 600_000
@@ -40,25 +40,26 @@ class Bounds:
 
 
 def plan(
-    files: Sequence[LogFile], holes: Sequence[Gap], bounds: Bounds, split_bytes: int, broker_name: str | None
+    files: Sequence[LogFile], holes: Sequence[Split], bounds: Bounds, split_bytes: int, broker_name: str | None
 ) -> list[Split]:
     """The splits of one log, in the order of the log."""
     splits = [split for file in files for split in _splits_of(file, bounds, split_bytes, broker_name)]
-    splits += [
-        Split(
-            gap.path,
-            gap.base_offset,
-            gap.begin - gap.base_offset,
-            gap.end - gap.base_offset,
-            False,
-            True,
-            broker_name,
-            True,
-        )
-        for gap in holes
-        if gap.end > bounds.first_offset and (bounds.end_offset is None or gap.begin < bounds.end_offset)
-    ]
+    for gap in holes:
+        begin, end = gap.base_offset + gap.begin, gap.base_offset + gap.end
+        if end > bounds.first_offset and (bounds.end_offset is None or begin < bounds.end_offset):
+            splits.append(gap)
     return sorted(splits, key=lambda split: split.base_offset + split.begin)
+
+
+def gaps(files: Sequence[LogFile], broker_name: str | None = None) -> list[Split]:
+    """Splits for the bytes between two files: one is missing, or too short."""
+    return [
+        Split(
+            file.path, file.base_offset, file.size, after.base_offset - file.base_offset, False, True, broker_name, True
+        )
+        for file, after in pairwise(files)
+        if file.end_offset < after.base_offset
+    ]
 
 
 def within_times(

@@ -2,21 +2,37 @@
 
 Each region is reported by exactly one split: the one in which the chain of records breaks, even when it reaches over
 the split's end. A split that begins inside a record, or inside damage, starts at the first record that it finds.
+
+At the end of the newest file a broken record may be torn, damaged, or being written right now. A broker copies a
+record into its mapped file from front to back, and behind it the file is zero. So what stands there and is not a whole
+record is *unfinished*, and not damage, when
+
+- no record follows it anywhere in the file,
+- everything behind the size that it claims is zero, and
+- its last byte is zero, or its head is not complete: the copy has not come that far.
+
+A crash in the middle of a write leaves the same picture; recovery cuts it off, and it was never acknowledged as
+flushed. A record whose end is there and whose middle is wrong is damage. To be sure that it was not seen half-written,
+it is looked at a second time a moment later: an append takes microseconds.
 """
 
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from skyrocket.errors import CorruptRecord
+from skyrocket.format import record
 from skyrocket.format.column_walk import ColumnWalk, Damage
 from skyrocket.format.crc import checksum
-from skyrocket.format.record import Buffer, WalkEnd
+from skyrocket.format.record import BLANK, Buffer, WalkEnd, read_head
 from skyrocket.format.record_columns import Parts, checksum_problems, examine
 from skyrocket.format.record_search import find_record
 from skyrocket.pipeline.commit_log.damage import DamagedRegion, region
 from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
-from skyrocket.pipeline.commit_log.tail import became_whole, is_unfinished
+
+SECOND_LOOK_S = 0.2
 
 
 def split_records(
@@ -71,7 +87,33 @@ def _is_live_end(buffer: Buffer, split: Split, damage: Damage) -> bool:
 
 
 def _is_being_written(buffer: Buffer, split: Split, position: int) -> bool:
-    return is_unfinished(buffer, position) or became_whole(buffer, position, split.base_offset)
+    return is_unfinished(buffer, position) or _became_whole(buffer, position, split.base_offset)
+
+
+def is_unfinished(buffer: Buffer, position: int) -> bool:
+    """Whether the bytes at the end of the newest file look like a record whose copy has not come to its end."""
+    data = np.frombuffer(buffer, dtype=np.uint8)
+    rest = data[position:]
+    if len(rest) < BLANK.size:
+        return True
+    if not rest[BLANK.size :].any():
+        return True  # size and magic have come at most, and perhaps not whole
+    size, magic = BLANK.unpack_from(buffer, position)
+    if size < record.SMALLEST_RECORD or size > len(rest):
+        return False
+    if magic not in (record.MAGIC_V1, record.MAGIC_V2):
+        return False
+    return not rest[size - 1 :].any()
+
+
+def _became_whole(buffer: Buffer, position: int, base_offset: int) -> bool:
+    """Whether a second look finds an intact record where the first did not; it is then behind this read's end."""
+    time.sleep(SECOND_LOOK_S)
+    try:
+        read_head(buffer, position, base_offset + position, check_crc=True)
+    except CorruptRecord:
+        return False
+    return True
 
 
 def _without_torn_end(buffer: Buffer, parts: Parts) -> tuple[Parts, int | None]:

@@ -23,8 +23,8 @@ from skyrocket.pipeline.audit.index_files import find_index_files
 from skyrocket.pipeline.audit.log_task import LogOutcome, LogTask, audit_split, step
 from skyrocket.pipeline.audit.offsets import QueueRange, compare_offsets
 from skyrocket.pipeline.audit.queue_task import QueueOutcome, audit_queue_file, queue_tasks
-from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, gaps
-from skyrocket.pipeline.commit_log.splits import Bounds, plan
+from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files
+from skyrocket.pipeline.commit_log.splits import Bounds, gaps, plan
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
 from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
 from skyrocket.pipeline.report import Plot, Report
@@ -61,7 +61,7 @@ def run(spark: "SparkSession", store: Path, rules: AuditRules = USUAL, split_byt
         findings.merge(found)
     for gap in gaps(log):
         detail = f"{gap.end - gap.begin} bytes of the log are missing: there is no file for them"
-        findings.add(Finding("damaged", physical_offset=gap.begin, detail=detail))
+        findings.add(Finding("damaged", physical_offset=gap.base_offset + gap.begin, detail=detail))
     _add_all(findings, steps_between(splits))
     _add_all(findings, compare_offsets(_consumer_offsets(store), queue_ranges(queues)))
     for kind, spec in (("same-id", UNIQUE_ID), ("same-key", rules.business_key)):

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from skyrocket.format.dispatch_claims import KEY_DTYPE, QueueName
 from skyrocket.offline.config_files import removed_queues
 from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA, damage_batch
-from skyrocket.pipeline.commit_log.log_files import find_log_files, gaps
+from skyrocket.pipeline.commit_log.log_files import find_log_files
 from skyrocket.pipeline.commit_log.settings import SPLIT_BYTES
-from skyrocket.pipeline.commit_log.splits import Bounds, plan
+from skyrocket.pipeline.commit_log.splits import Bounds, gaps, plan
 from skyrocket.pipeline.rebuild.claims import BatchClaim
 from skyrocket.pipeline.rebuild.index_file import KeyRange, ranges_of_files, write_index_file
 from skyrocket.pipeline.rebuild.publish import (
