@@ -12,8 +12,7 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import ConfigError
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import WalkEnd
-from skyrocket.pipeline.archive.coverage import Coverage, coverage
-from skyrocket.pipeline.archive.plan import LogBehindLake, plan_archive, waves
+from skyrocket.pipeline.archive.plan import Coverage, LogBehindLake, coverage, plan_archive, waves
 from skyrocket.pipeline.archive.split_task import LostRange, SplitOutcome
 from skyrocket.pipeline.commit_log.log_files import LogFile
 from skyrocket.pipeline.jobs import archive, compact

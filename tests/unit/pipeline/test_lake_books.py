@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_bookkeeping_that_contradicts_itself_is_refused_with_the_cause(tmp_path:
         ),
         (Change("archive", "broker-a", 10, 12, added=(a_file("broker-a-0", 0, 10),)), "a second time"),
     ]:
-        second.write_text(json.dumps(change.to_json()))
+        second.write_text(json.dumps(asdict(change)))
         with pytest.raises(LakeDamaged, match=cause):
             lake.state()
     second.write_text('{"kind": "archive", "broker": "broker-a", "colour": 1}')

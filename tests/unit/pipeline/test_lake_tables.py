@@ -10,8 +10,7 @@ import pytest
 from skyrocket.errors import DataError
 from skyrocket.pipeline.lake import Change, Lake, LakeFile, lake_writer
 from skyrocket.pipeline.lake.compaction import files_to_join, joined
-from skyrocket.pipeline.lake.delta import mirror_to_delta
-from skyrocket.pipeline.lake.iceberg import TABLE, iceberg_catalog, mirror_to_iceberg
+from skyrocket.pipeline.lake.mirrors import ICEBERG_TABLE, iceberg_catalog, mirror_to_delta, mirror_to_iceberg
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
 from skyrocket.pipeline.schema import arrow_schema
 
@@ -118,7 +117,7 @@ def test_an_iceberg_table_lists_exactly_the_files_of_the_lake(tmp_path: Path) ->
     archive(lake, "Orders", 6)
     compact(lake)
     assert mirror_to_iceberg(lake) == (1, 1)
-    table = iceberg_catalog(lake).load_table(TABLE).scan().to_arrow()
+    table = iceberg_catalog(lake).load_table(ICEBERG_TABLE).scan().to_arrow()
     assert sorted(zip(table["topic"].to_pylist(), table["queueOffset"].to_pylist(), strict=True)) == [
         *((RETRY, each) for each in (0, 1, 2)),
         *(("Orders", each) for each in (3, 4, 5, 6, 7, 8)),

@@ -8,10 +8,10 @@ as often as you like: what matters is to stay ahead of the broker's retention, a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import pyarrow as pa
@@ -20,14 +20,12 @@ from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 from skyrocket.format.column_walk import why
 from skyrocket.format.record import WalkEnd
-from skyrocket.pipeline.archive.coverage import coverage
-from skyrocket.pipeline.archive.plan import FilePlan, LogBehindLake, Plan, plan_archive, waves
+from skyrocket.pipeline.archive.plan import FilePlan, LogBehindLake, Plan, coverage, plan_archive, waves
 from skyrocket.pipeline.archive.split_task import SplitTask, archive_split
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, mapped
 from skyrocket.pipeline.jobs.tables import floats
 from skyrocket.pipeline.lake import Change, Gap, Lake, LakeState, LakeWriter, lake_writer
-from skyrocket.pipeline.lake.delta import mirror_to_delta
-from skyrocket.pipeline.lake.iceberg import mirror_to_iceberg
+from skyrocket.pipeline.lake.mirrors import TableFormat, mirrored
 from skyrocket.pipeline.report import Plot, Report
 
 if TYPE_CHECKING:
@@ -38,8 +36,6 @@ WAVE_BYTES: Final = 4 << 30
 RETENTION_HOURS: Final = 72  # RocketMQ's fileReservedTime
 ALARM_HOURS: Final = 24  # less than this before deletion is a finding
 _HOUR_MS: Final = 3_600_000
-
-TableFormat = Literal["parquet", "delta", "iceberg"]
 
 
 @dataclass(frozen=True)
@@ -81,9 +77,7 @@ def run(
                 notes.append(f"behind the last record: {unfinished}; left for the next run")
             if change.end > change.begin:
                 books.publish(change)
-    if table != "parquet":
-        added, removed = (mirror_to_delta if table == "delta" else mirror_to_iceberg)(lake)
-        notes.append(f"{table} table: {added} files added, {removed} removed")
+    notes += mirrored(lake, table)
     return _report(source, lake, find_log_files(str(source.store)), before, lake.state(), plan, notes)
 
 
@@ -184,13 +178,7 @@ def _report(
         {
             "archive": pa.Table.from_pylist([summary]),
             "topics": topics,
-            "gaps": pa.Table.from_pylist(
-                [
-                    {"broker": each.broker, "begin": each.begin, "end": each.end, "cause": each.cause}
-                    for each in new_gaps
-                ],
-                schema=_GAPS,
-            ),
+            "gaps": pa.Table.from_pylist([asdict(each) for each in new_gaps], schema=_GAPS),
         },
         plots=[
             Plot(

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.jobs.archive import TableFormat
 from skyrocket.pipeline.lake import Change, Lake, LakeFile, lake_writer
 from skyrocket.pipeline.lake.compaction import files_to_join, joined
-from skyrocket.pipeline.lake.delta import mirror_to_delta
-from skyrocket.pipeline.lake.iceberg import mirror_to_iceberg
+from skyrocket.pipeline.lake.mirrors import TableFormat, mirrored
 from skyrocket.pipeline.report import Report
 
 if TYPE_CHECKING:
@@ -43,7 +41,6 @@ def run(
     lake = Lake(lake_root)
     if not lake.books.is_dir():
         raise ConfigError(f"{lake_root} is not a lake: `skyrocket pipeline archive --lake {lake_root}` makes one")
-    notes: list[str] = []
     groups = files_to_join(lake.state().files.values(), target_bytes)
     if not dry_run and groups:
         with lake_writer(lake, _WRITER) as books:
@@ -53,9 +50,7 @@ def run(
             if new:
                 removed = tuple(each.path for group in groups for each in group)
                 books.publish(Change("compact", "", added=tuple(new), removed=removed))
-    if table != "parquet":
-        added, gone = (mirror_to_delta if table == "delta" else mirror_to_iceberg)(lake)
-        notes.append(f"{table} table: {added} files added, {gone} removed")
+    notes = mirrored(lake, table)
     before = sum(len(group) for group in groups)
     verb = "would become" if dry_run else "became"
     rows = [

@@ -1,6 +1,7 @@
 """Small files of a lake become large ones: which go together, and how they are joined."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -43,14 +44,11 @@ def joined(root: Path, staging: Path, files: list[LakeFile]) -> LakeFile:
     if rows != expected:
         raise DataError(f"the files to be joined into {path} hold {rows} rows, the lake's books say {expected}")
     flush_file(target)
-    return LakeFile(
+    return replace(
+        first,
         path=path,
-        topic=first.topic,
-        date=first.date,
-        broker=first.broker,
         rows=rows,
         size=target.stat().st_size,
-        first_offset=first.first_offset,
         last_offset=last.last_offset,
         first_store_ms=min(each.first_store_ms for each in files),
         last_store_ms=max(each.last_store_ms for each in files),

@@ -51,9 +51,6 @@ class Change:
     topics: str | None = None  # the lake's choice of topics, said by the first change
     last_record: tuple[int, int] | None = None  # physical offset and CRC-32 of the last record covered
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         known = {each.name for each in fields(cls)}
@@ -121,24 +118,15 @@ class LakeState:
         return [self.files[path] for path in sorted(self.files) if wanted is None or self.files[path].topic in wanted]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "version": self.version,
-            "files": [asdict(each) for each in self.files.values()],
-            "begins_at": self.begins_at,
-            "archived_to": self.archived_to,
-            "gaps": [asdict(each) for each in self.gaps],
-            "topics": self.topics,
-            "last_records": self.last_records,
-        }
+        return asdict(self) | {"files": [asdict(each) for each in self.files.values()]}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         return cls(
-            version=given["version"],
-            files={each["path"]: LakeFile(**each) for each in given["files"]},
-            begins_at=dict(given["begins_at"]),
-            archived_to=dict(given["archived_to"]),
-            gaps=[Gap(**each) for each in given["gaps"]],
-            topics=given["topics"],
-            last_records={broker: (offset, crc) for broker, (offset, crc) in given["last_records"].items()},
+            **{
+                **given,
+                "files": {each["path"]: LakeFile(**each) for each in given["files"]},
+                "gaps": [Gap(**each) for each in given["gaps"]],
+                "last_records": {broker: (offset, crc) for broker, (offset, crc) in given["last_records"].items()},
+            }
         )

@@ -1,7 +1,7 @@
 """The lake on disk: its versions in order, and what they add up to."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Lake:
     def publish(self, change: Change, state: LakeState) -> bool:
         """Make a change the next version after `state`; False when another writer was faster (look again)."""
         state.apply(change)
-        if not create_file(self._version(state.version), _dumped(change.to_json())):
+        if not create_file(self._version(state.version), _dumped(asdict(change))):
             return False
         if state.version % SNAPSHOT_EVERY == 0:
             replace_file(self.books / "snapshots" / f"{state.version:020d}.json", _dumped(state.to_json()))

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from skyrocket.errors import SkyrocketError
@@ -42,7 +42,7 @@ class LakeWriter:
 
     def publish(self, change: Change) -> LakeState:
         """Publish what was staged under the same relative paths as `change.added` names."""
-        replace_file(self._pending, json.dumps(change.to_json()).encode())
+        replace_file(self._pending, json.dumps(asdict(change)).encode())
         return self._roll_forward(change)
 
     def finish_pending(self) -> bool:
