@@ -13,11 +13,10 @@ from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE
 from skyrocket.pipeline.audit.findings import MOST_ROWS, Finding, Findings, table
-from skyrocket.pipeline.audit.index_files import missing_from, sorted_pairs
+from skyrocket.pipeline.audit.index_files import missing_from
 from skyrocket.pipeline.audit.log_task import LogOutcome, QueuePart
-from skyrocket.pipeline.audit.offsets import QueueRange, compare_offsets
 from skyrocket.pipeline.jobs import audit
-from skyrocket.pipeline.jobs.audit import AuditRules, steps_between
+from skyrocket.pipeline.jobs.audit import AuditRules, QueueRange, compare_offsets, steps_between
 from skyrocket.pipeline.rebuild.rules import RebuildRules
 from skyrocket.pipeline.report import Report
 from skyrocket.store.commit_log import PutMessage
@@ -61,7 +60,7 @@ def test_queue_offsets_are_followed_from_split_to_split() -> None:
 
 def test_pairs_are_compared_as_often_as_they_occur() -> None:
     def pairs(*rows: tuple[int, int]) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
-        return sorted_pairs(np.array(rows, np.int64).reshape(-1, 2))
+        return np.array(rows, np.int64).reshape(-1, 2)
 
     assert missing_from(pairs((5, 1), (5, 1), (7, 2)), pairs((5, 1), (7, 2))).tolist() == [[5, 1]]
     assert missing_from(pairs((5, 1)), pairs()).tolist() == [[5, 1]]

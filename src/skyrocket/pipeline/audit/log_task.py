@@ -16,7 +16,7 @@ from skyrocket.format.store_names import BATCH_QUEUES, QUEUES
 from skyrocket.offline.offset_files import OffsetFiles
 from skyrocket.offline.queue_files import BatchQueue, SimpleQueue, read_entries
 from skyrocket.pipeline.audit.findings import Finding, Findings
-from skyrocket.pipeline.audit.index_files import IndexRange, indexed_pairs, missing_from, sorted_pairs
+from skyrocket.pipeline.audit.index_files import IndexRange, indexed_pairs, missing_from
 from skyrocket.pipeline.columns import property_blocks, topic_numbers
 from skyrocket.pipeline.commit_log.damage import DamagedRegion
 from skyrocket.pipeline.commit_log.splits import Split
@@ -127,7 +127,7 @@ def _check_entries(task: LogTask, queue: QueueName, records: Claims, findings: F
     entries = SimpleQueue(_queue_files(task, QUEUES, queue)).entries_at(records["queue_offset"])
     missing = entries["size"] == 0
     differs = np.zeros(len(records), np.bool_)
-    for name in ("physical_offset", "size", "tags_code"):
+    for name in _FIELDS:
         differs |= entries[name] != records[name]
     for row in np.flatnonzero(missing | differs).tolist():
         place = (*queue, int(records["queue_offset"][row]), int(records["physical_offset"][row]))
@@ -172,7 +172,7 @@ def _check_index(task: LogTask, needed: Int64s, allowed: Int64s, findings: Findi
     begin = max(task.split.base_offset + task.split.begin, task.index[0].begin)
     end = min(task.split.base_offset + task.split.end, task.index[-1].end + 1)
     held = indexed_pairs(list(task.index), begin, end)
-    needed, allowed = (sorted_pairs(each[(each[:, 0] >= begin) & (each[:, 0] < end)]) for each in (needed, allowed))
+    needed, allowed = (each[(each[:, 0] >= begin) & (each[:, 0] < end)] for each in (needed, allowed))
     for kind, pairs in (("not-in-index", missing_from(needed, held)), ("orphaned-index", missing_from(held, allowed))):
         for offset, key_hash in pairs.tolist():
             findings.add(Finding(kind, physical_offset=offset, detail=f"hash of the key: {key_hash}"))

@@ -23,6 +23,7 @@ from skyrocket.format.record import WalkEnd
 from skyrocket.pipeline.archive.plan import FilePlan, LogBehindLake, Plan, coverage, plan_archive, waves
 from skyrocket.pipeline.archive.split_task import SplitTask, archive_split
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, mapped
+from skyrocket.pipeline.jobs.launch import in_tasks
 from skyrocket.pipeline.jobs.tables import floats
 from skyrocket.pipeline.lake import Change, Gap, Lake, LakeState, LakeWriter, lake_writer
 from skyrocket.pipeline.lake.mirrors import TableFormat, mirrored
@@ -109,7 +110,7 @@ def _archived(
     tasks = [
         SplitTask(split, source.broker, source.topics, str(books.staging)) for each in wave for split in each.splits
     ]
-    outcomes = spark.sparkContext.parallelize(tasks, len(tasks)).map(archive_split).collect()
+    outcomes = in_tasks(spark, tasks, archive_split)
     of_splits = iter(outcomes)
     begin = end = wave[0].begin if wave[0].gap is None else wave[0].gap.begin
     gaps: list[Gap] = []

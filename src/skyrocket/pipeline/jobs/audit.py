@@ -7,9 +7,9 @@ audited: what was stored in the last minute is not expected in the other files y
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as fn
@@ -17,16 +17,15 @@ from pyspark.sql import functions as fn
 from skyrocket.clock import SystemClock
 from skyrocket.format.config_files import consumer_offsets
 from skyrocket.format.dispatch_claims import QueueName
-from skyrocket.offline.config_files import removed_queues
 from skyrocket.pipeline.audit.findings import KINDS, Finding, Findings, table
 from skyrocket.pipeline.audit.index_files import find_index_files
 from skyrocket.pipeline.audit.log_task import LogOutcome, LogTask, audit_split, step
-from skyrocket.pipeline.audit.offsets import QueueRange, compare_offsets
 from skyrocket.pipeline.audit.queue_task import QueueOutcome, audit_queue_file, queue_tasks
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files
 from skyrocket.pipeline.commit_log.splits import Bounds, gaps, plan
 from skyrocket.pipeline.jobs.business_key import columns_for, key_column
-from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
+from skyrocket.pipeline.jobs.launch import in_tasks
+from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_for
 from skyrocket.pipeline.report import Plot, Report
 from skyrocket.pipeline.schema import spark_schema
 
@@ -49,6 +48,13 @@ class AuditRules:
 
 
 USUAL: Final = AuditRules()
+
+
+class QueueRange(NamedTuple):
+    """Queue offsets that a queue has, end exclusive."""
+
+    begin: int
+    end: int
 
 
 def run(spark: "SparkSession", store: Path, rules: AuditRules = USUAL, split_bytes: int = SPLIT_BYTES) -> Report:
@@ -74,26 +80,18 @@ def run(spark: "SparkSession", store: Path, rules: AuditRules = USUAL, split_byt
 def _audit_log(
     spark: "SparkSession", store: Path, log: Sequence[LogFile], rules: AuditRules, split_bytes: int
 ) -> list[LogOutcome]:
-    rebuild = replace(
-        rules.rebuild,
-        batch_topics=rules.rebuild.batch_topics | batch_topics_of(store),
-        removed_queues=removed_queues(store) | rules.rebuild.removed_queues,
-    )
+    rebuild = rules_for(store, rules.rebuild)
     settled_ms = SystemClock().now_ms() - rules.settle_seconds * 1000
     index = find_index_files(store, rebuild.index_slots)
     tasks = [
         LogTask(str(store), split, rebuild, index, settled_ms) for split in plan(log, (), Bounds(), split_bytes, None)
     ]
-    return spark.sparkContext.parallelize(tasks, len(tasks)).map(audit_split).collect()
+    return in_tasks(spark, tasks, audit_split)
 
 
 def _audit_queues(spark: "SparkSession", store: Path, log: Sequence[LogFile]) -> list[QueueOutcome]:
-    tasks = queue_tasks(store, log)
-    if not tasks:
-        return []
     # Most queue files are small: a task takes many of them.
-    parallel = min(len(tasks), 4 * spark.sparkContext.defaultParallelism)
-    return spark.sparkContext.parallelize(tasks, parallel).map(audit_queue_file).collect()
+    return in_tasks(spark, queue_tasks(store, log), audit_queue_file, 4 * spark.sparkContext.defaultParallelism)
 
 
 def steps_between(splits: Sequence[LogOutcome]) -> Iterable[Finding]:
@@ -116,6 +114,27 @@ def queue_ranges(queues: Iterable[QueueOutcome]) -> dict[tuple[str, int], QueueR
             known = found.get(name, QueueRange(outcome.begin, outcome.end))
             found[name] = QueueRange(min(known.begin, outcome.begin), max(known.end, outcome.end))
     return found
+
+
+def compare_offsets(
+    offsets: Mapping[str, Mapping[int, int]], queues: Mapping[tuple[str, int], QueueRange]
+) -> Iterable[Finding]:
+    """What the file of consumer offsets says against what there is; keys are topic@group."""
+    for key, by_queue in offsets.items():
+        topic, _, group = key.partition("@")  # a broadcasting group has a third part, which says so
+        for queue_id, offset in by_queue.items():
+            queue = queues.get((topic, queue_id))
+            place = (topic, queue_id, offset)
+            if queue is None:
+                if offset > 0:
+                    yield Finding("orphaned-offset", *place, detail=f"group {group}: the queue has no files")
+            elif offset > queue.end:
+                yield Finding("offset-ahead", *place, detail=f"group {group}: the queue ends at {queue.end}")
+            elif offset < queue.begin:
+                missed = queue.begin - offset
+                yield Finding(
+                    "offset-behind", *place, detail=f"group {group}: begins at {queue.begin}, {missed} missed"
+                )
 
 
 def repeated(messages: "DataFrame", spec: str) -> "DataFrame":

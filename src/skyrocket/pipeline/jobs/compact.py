@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.jobs.launch import in_tasks
 from skyrocket.pipeline.lake import Change, Lake, LakeFile, lake_writer
 from skyrocket.pipeline.lake.compaction import files_to_join, joined
 from skyrocket.pipeline.lake.mirrors import TableFormat, mirrored
@@ -46,7 +47,7 @@ def run(
         with lake_writer(lake, _WRITER) as books:
             groups = files_to_join(lake.state().files.values(), target_bytes)
             tasks = [JoinTask(str(lake.root), str(books.staging), group) for group in groups]
-            new = spark.sparkContext.parallelize(tasks, len(tasks)).map(_join).collect() if tasks else []
+            new = in_tasks(spark, tasks, _join)
             if new:
                 removed = tuple(each.path for group in groups for each in group)
                 books.publish(Change("compact", "", added=tuple(new), removed=removed))

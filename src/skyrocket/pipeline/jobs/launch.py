@@ -1,9 +1,9 @@
-"""A job's session, and its errors as one line instead of the tracebacks of two languages."""
+"""A job's session and its tasks, and its errors as one line instead of the tracebacks of two languages."""
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -16,6 +16,9 @@ from skyrocket.pipeline.session import register, session
 # `skyrocket.client.core.errors.NoRoute: topic Orders …` in a worker's traceback, until the frame or the text ends.
 _OUR_ERROR: Final = re.compile(r"^\s*(?:\w+: )?skyrocket\.[\w.]+: (.+)$", re.MULTILINE)
 _MOST_CHARACTERS: Final = 600
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class JobFailed(SkyrocketError):
@@ -40,6 +43,13 @@ def job_session(name: str, master: str, conf: Mapping[str, str] | None = None) -
     finally:
         if running is None:
             spark.stop()
+
+
+def in_tasks(spark: SparkSession, items: Sequence[T], task: Callable[[T], R], most: int | None = None) -> list[R]:
+    """A Spark task for each item, or at most so many; results in order."""
+    if not items:
+        return []
+    return spark.sparkContext.parallelize(items, min(len(items), most or len(items))).map(task).collect()
 
 
 def cause_of(error: Exception) -> str:

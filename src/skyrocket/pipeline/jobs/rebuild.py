@@ -8,21 +8,21 @@ bytes.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyrocket.format.dispatch_claims import KEY_DTYPE, QueueName
-from skyrocket.offline.config_files import removed_queues
 from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA, damage_batch
 from skyrocket.pipeline.commit_log.log_files import find_log_files
 from skyrocket.pipeline.commit_log.settings import SPLIT_BYTES
 from skyrocket.pipeline.commit_log.splits import Bounds, gaps, plan
+from skyrocket.pipeline.jobs.launch import in_tasks
 from skyrocket.pipeline.rebuild.claims import BatchClaim
 from skyrocket.pipeline.rebuild.index_file import KeyRange, ranges_of_files, write_index_file
 from skyrocket.pipeline.rebuild.publish import (
@@ -35,7 +35,7 @@ from skyrocket.pipeline.rebuild.publish import (
     tell_manifest,
 )
 from skyrocket.pipeline.rebuild.queues import FinishedQueue, QueueExtent, finish_queue, write_batch_queue
-from skyrocket.pipeline.rebuild.rules import RebuildRules, batch_topics_of
+from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_for
 from skyrocket.pipeline.rebuild.split import INDEX, QUEUES, SplitResult, SplitWork, rebuild_split, rewrite_claims
 from skyrocket.pipeline.report import Report
 
@@ -46,9 +46,6 @@ DIRECTORIES = {QUEUES: ("consumequeue", "batchconsumequeue"), INDEX: ("index",)}
 EVERYTHING = (QUEUES, INDEX)
 _KEYS_AT_ONCE = 1 << 20
 _QUEUES_PER_TASK = 64
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def run(
     A dry run reads everything and reports, and leaves nothing behind.
     """
     target = target or store
-    rules = _rules_of(store, rules)
+    rules = rules_for(store, rules or RebuildRules())
     directories = [name for part in parts for name in DIRECTORIES[part]]
     target.mkdir(parents=True, exist_ok=True)
     with store_locked(target):
@@ -88,7 +85,7 @@ def run(
             check_target(target, directories, force=force)
         staging = target / (f"{STAGING}.dry-run" if dry_run else STAGING)
         works, resumed = _plan(store, staging, rules, parts, skip_damage, verify_crc, split_bytes)
-        results = _in_tasks(spark, works, rebuild_split)
+        results = in_tasks(spark, works, rebuild_split)
         queues = _finish_queues(spark, works, results, staging, rules)
         _write_batch_queues(results, staging, rules)
         index_names = _build_index(spark, works, results, staging, target, rules)
@@ -99,16 +96,6 @@ def run(
             if INDEX in parts:
                 tell_manifest(target, index_names)
     return _report(target, results, queues, index_names, resumed=resumed, dry_run=dry_run)
-
-
-def _rules_of(store: Path, rules: RebuildRules | None) -> RebuildRules:
-    """What was given, and what the store itself says."""
-    rules = rules or RebuildRules()
-    return replace(
-        rules,
-        batch_topics=rules.batch_topics | batch_topics_of(store),
-        removed_queues=removed_queues(store) | rules.removed_queues,
-    )
 
 
 def _plan(
@@ -127,13 +114,6 @@ def _plan(
     resumed = open_staging(staging, told | {"splits": [asdict(split) for split in splits]})
     works = [SplitWork(split, str(staging), rules, tuple(parts), skip_damage, verify_crc) for split in splits]
     return works, resumed
-
-
-def _in_tasks(spark: "SparkSession", items: Sequence[T], task: Callable[[T], R]) -> list[R]:
-    """A Spark task for each item, results in order."""
-    if not items:
-        return []
-    return spark.sparkContext.parallelize(items, len(items)).map(task).collect()
 
 
 # -- queues --------------------------------------------------------------------------------------------------
@@ -174,7 +154,7 @@ def _finish(
             for name, extent in group
         ]
 
-    return dict(pair for pairs in _in_tasks(spark, groups, finish_group) for pair in pairs)
+    return dict(pair for pairs in in_tasks(spark, groups, finish_group) for pair in pairs)
 
 
 def _write_batch_queues(results: Iterable[SplitResult], staging: Path, rules: RebuildRules) -> None:
@@ -210,7 +190,7 @@ def _build_index(
         IndexWork(str(directory / name), keys, before[-1] if before else None, rules.index_slots, rules.index_entries)
         for name, keys, before in zip(names, files, [None, *files], strict=False)
     ]
-    _in_tasks(spark, index_works, _build_index_file)
+    in_tasks(spark, index_works, _build_index_file)
     return names
 
 

@@ -3,7 +3,7 @@
 They are settings of the broker and not part of its store. The defaults are RocketMQ's.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skyrocket.config.sections import StoreConfig
@@ -13,6 +13,7 @@ from skyrocket.errors import ConfigError
 from skyrocket.format.config_files import topics as topics_file
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE
 from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
+from skyrocket.offline.config_files import removed_queues
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,12 @@ def rules_of_broker(conf: Path) -> RebuildRules:
     )
 
 
-def batch_topics_of(store: Path) -> frozenset[str]:
-    """Topics whose queues are batch queues, from the store's `config/topics.json`; none without that file."""
+def rules_for(store: Path, rules: RebuildRules) -> RebuildRules:
+    """What was given, and what the store itself says: its batch topics, and queues that were deleted."""
     path = store / "config" / "topics.json"
-    if not path.exists():
-        return frozenset()
-    content = topics_file.decode(path.read_bytes())
-    return frozenset(name for name, topic in content.topics.items() if topic.has_batch_queues)
+    topics = topics_file.decode(path.read_bytes()).topics if path.exists() else {}
+    return replace(
+        rules,
+        batch_topics=rules.batch_topics | {name for name, topic in topics.items() if topic.has_batch_queues},
+        removed_queues=removed_queues(store) | rules.removed_queues,
+    )
