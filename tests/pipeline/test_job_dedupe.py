@@ -90,7 +90,7 @@ def test_only_the_columns_of_the_key_are_read() -> None:
 def test_a_stream_says_what_it_needs() -> None:
     topics, flow = Topics({"namesrvAddr": "x:1"}), Flow("10 minutes", Path("c"), once=True)
     goal = Goal(Path("p"), None, {})
-    check_stream(topics, ALWAYS, goal, flow)
+    check_stream(topics, ALWAYS, "first", goal, flow)
     cases: list[tuple[Input, Window, Goal, Flow, str]] = [
         (Store(Path("s")), ALWAYS, goal, flow, "--store"),
         (topics, Window(1, 2), goal, flow, "--since"),
@@ -99,6 +99,6 @@ def test_a_stream_says_what_it_needs() -> None:
     ]
     for source, window, target, stream, said in cases:
         with pytest.raises(ConfigError, match=said):
-            check_stream(source, window, target, stream)
+            check_stream(source, window, "first", target, stream)
     with pytest.raises(ConfigError, match="keeps the first"):
-        dedupe.check_streaming("latest")
+        check_stream(topics, ALWAYS, "latest", goal, flow)

@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
+from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.jobs import replay
-from skyrocket.pipeline.jobs.replay.progress import Queue, default_path, open_progress
-from skyrocket.pipeline.jobs.replay.rounds import Portion
+from skyrocket.pipeline.jobs.replay.progress import default_path, open_progress
+from skyrocket.pipeline.jobs.replay.rounds import Portion, portions
+from skyrocket.pipeline.jobs.replay.sending import of_round
+from skyrocket.pipeline.jobs.replay.steps import outgoing, unconsumed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +27,7 @@ SCHEMA = (
     "tags string, ms long, body binary, properties map<string,string>"
 )
 IDENTITY = {"from": "the cluster of x:1", "topics": "Orders", "to": "Again"}
-queues = st.builds(Queue, st.sampled_from(["t", "u"]), st.sampled_from(["a", "b"]), st.integers(0, 4))
+queues = st.builds(MessageQueue, st.sampled_from(["t", "u"]), st.sampled_from(["a", "b"]), st.integers(0, 4))
 
 
 def _rows(spark: "SparkSession") -> "DataFrame":
@@ -54,15 +57,15 @@ def test_messages_are_chosen_and_become_what_the_sink_takes(spark: "SparkSession
     assert sorted(row.queueOffset for row in chosen.collect()) == [1, 5]
     assert replay.chosen(orders, replay.Choice(tags=["paid"]), listed).count() == 0
     assert replay.chosen(orders, replay.Choice(tags=["new"]), listed).count() == 1
-    assert replay.unconsumed(spark, orders, {("Orders", 0): 1}).count() == 2
+    assert unconsumed(spark, orders, {("Orders", 0): 1}).count() == 2
 
-    sent = {row.messageId: row for row in replay.outgoing(messages, "Orders").collect()}
+    sent = {row.messageId: row for row in outgoing(messages, "Orders").collect()}
     first = sent["Orders/a/0/0"]
     assert (first.keys, first.tags, first.shardingKey, first.refused) == ("o-0 all", "paid", "c-7", None)
     assert first.properties == {"color": "red", "REPLAY_FROM": "Orders/a/0/0", "REPLAY_ID": "U-0-0"}
     assert "no body" in sent["Orders/a/0/2"].refused
     assert "copy of a replay" in sent["Orders/a/1/5"].refused
-    back = {row.messageId: row for row in replay.outgoing(messages.where("topic LIKE '%DLQ%'"), None).collect()}
+    back = {row.messageId: row for row in outgoing(messages.where("topic LIKE '%DLQ%'"), None).collect()}
     assert back["%DLQ%Billing/a/0/0"].topic == "Orders", "a letter goes where it came from"
     assert "give --to" in back["%DLQ%Billing/a/0/1"].refused
 
@@ -76,17 +79,17 @@ def test_a_dry_run_counts_and_a_later_run_takes_the_rest(spark: "SparkSession", 
     assert [row["queueOffset"] for row in report.tables["refused"].to_pylist()] == [2]
     assert (report.findings, report.facts["planned"]) == (1, 3)
     assert not progress.path.exists(), "a dry run remembers nothing"
-    progress.advance({Queue("Orders", "a", 0): 1}, 1)
+    progress.advance({MessageQueue("Orders", "a", 0): 1}, 1)
     report = replay.run(spark, messages, "Again", open_progress(progress.path, IDENTITY), None)
     assert (report.facts["planned"], report.facts["sentInAllRuns"]) == (2, 1)
 
 
 def test_the_rows_of_a_round_have_the_time_of_their_portion(spark: "SparkSession") -> None:
-    first, second = Queue("Orders", "a", 0), Queue("Orders", "a", 1)
+    first, second = MessageQueue("Orders", "a", 0), MessageQueue("Orders", "a", 1)
     rows = [(*queue, number, f"{queue.queue_id}-{number}") for queue in (first, second) for number in range(7)]
     names = "from_topic string, from_brokerName string, from_queueId int, _number int, name string"
     portions: list[Portion] = [{first: (1, 3), second: (0, 1)}, {second: (1, 4)}, {first: (3, 5)}]
-    found = replay.of_round(spark.createDataFrame(rows, names), spark, portions, replay.Sending({}, rate=40)).collect()
+    found = of_round(spark.createDataFrame(rows, names), spark, portions, replay.Sending({}, rate=40)).collect()
     assert sorted((row.sendAfter, row.name) for row in found) == [
         *((0, "0-1"), (0, "0-2"), (0, "1-0")),
         *((50, "1-1"), (50, "1-2"), (50, "1-3")),
@@ -95,10 +98,10 @@ def test_the_rows_of_a_round_have_the_time_of_their_portion(spark: "SparkSession
 
 
 @given(st.dictionaries(queues, st.integers(0, 40), max_size=6), st.integers(1, 17))
-def test_portions_take_every_message_once_in_order_and_use_the_rate(left: dict[Queue, int], most: int) -> None:
+def test_portions_take_every_message_once_in_order_and_use_the_rate(left: dict[MessageQueue, int], most: int) -> None:
     taken = dict.fromkeys(left, 0)
     remaining = sum(left.values())
-    for cut in replay.portions(left, most):
+    for cut in portions(left, most):
         count = 0
         for queue, (begin, end) in cut.items():
             assert begin == taken[queue] < end
@@ -111,13 +114,13 @@ def test_portions_take_every_message_once_in_order_and_use_the_rate(left: dict[Q
 
 @given(st.dictionaries(queues, st.tuples(st.integers(0, 9), st.integers(0, 30))), st.floats(1, 200))
 def test_after_a_crash_the_first_round_is_the_one_that_was_begun(
-    numbers: dict[Queue, tuple[int, int]], rate: float
+    numbers: dict[MessageQueue, tuple[int, int]], rate: float
 ) -> None:
     begun = {queue: first for queue, (first, _) in numbers.items() if first}
     left = {queue: first + rest for queue, (first, rest) in numbers.items()}
     taken = dict.fromkeys(left, 0)
-    for place, portions in enumerate(replay.Sending({}, rate).rounds(left, begun)):
-        for portion in portions:
+    for place, together in enumerate(replay.Sending({}, rate).rounds(left, begun)):
+        for portion in together:
             for queue, (begin, end) in portion.items():
                 assert begin == taken[queue] < end
                 taken[queue] = end
@@ -128,10 +131,10 @@ def test_after_a_crash_the_first_round_is_the_one_that_was_begun(
 
 @given(st.lists(st.tuples(st.dictionaries(queues, st.integers(1, 50), max_size=4), st.integers(1, 9)), max_size=5))
 def test_progress_survives_a_restart_at_any_point(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[dict[Queue, int], int]]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[dict[MessageQueue, int], int]]
 ) -> None:
     path = tmp_path_factory.mktemp("progress") / "p.json"
-    expected: dict[Queue, int] = {}
+    expected: dict[MessageQueue, int] = {}
     names = set()
     for steps_done, (moves, count) in enumerate(steps):
         progress = open_progress(path, IDENTITY)
@@ -149,9 +152,15 @@ def test_progress_survives_a_restart_at_any_point(
     assert len(names) == 1 + sum(bool(moves) for moves, _ in steps[:-1]) if steps else not names
 
 
+def test_a_round_that_an_earlier_release_began_keeps_its_name(tmp_path: Path) -> None:
+    progress = open_progress(tmp_path / "p.json", {"to": "Again"})
+    progress.advance({MessageQueue("Orders", "a", 0): 7}, 3)
+    assert progress.round_name == "82aa432f2ffe7934-34c94896e3bf2e9c"
+
+
 def test_the_file_of_another_replay_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
-    open_progress(path, IDENTITY).advance({Queue("Orders", "a", 0): 7}, 3)
+    open_progress(path, IDENTITY).advance({MessageQueue("Orders", "a", 0): 7}, 3)
     with pytest.raises(ConfigError, match="differs in to: choose another --progress"):
         open_progress(path, {**IDENTITY, "to": "Elsewhere"})
     assert open_progress(path, IDENTITY, again=True).next_offsets == {}

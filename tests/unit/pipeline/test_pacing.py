@@ -6,12 +6,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.pipeline.jobs.replay import Queue, Sending
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.pipeline.jobs.replay import Sending
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns
 from skyrocket.pipeline.topic_sink.pacing import Pace, paced
 from skyrocket.testing import FakeClock
 
-QUEUES = [Queue("Orders", "a", queue_id) for queue_id in range(4)]
+QUEUES = [MessageQueue("Orders", "a", queue_id) for queue_id in range(4)]
 rates = st.floats(0.5, 5000)
 lengths = st.lists(st.integers(0, 300), min_size=1, max_size=len(QUEUES))
 

@@ -54,7 +54,6 @@ def dedupe(
     Findings: duplicates. Exit code 0: none, 1: it failed, 2: findings.
     """
     from skyrocket.pipeline.durable_files import state_directory
-    from skyrocket.pipeline.jobs import dedupe as job
     from skyrocket.pipeline.jobs import dedupe_results
 
     source, times = place.input(cluster), window.window()
@@ -64,8 +63,7 @@ def dedupe(
     if stream:
         # A stream writes until it is stopped: it has no report, so no findings.
         flow = dedupe_results.Flow(within, checkpoint, once)
-        job.check_streaming(keep.value)
-        dedupe_results.check_stream(source, times, goal, flow)
+        dedupe_results.check_stream(source, times, keep.value, goal, flow)
         with spark.session("dedupe") as session:
             dedupe_results.run_stream(session, source, topic, by, goal, flow)
         return None

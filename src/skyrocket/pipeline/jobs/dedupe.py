@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs.business_key import key_column
 from skyrocket.pipeline.jobs.tables import table
 from skyrocket.pipeline.report import Plot, Report
@@ -100,9 +99,3 @@ def run(rows: "DataFrame") -> Report:
     series = {name: [float(row[name]) for row in found] for name in ("keys", "duplicates")}
     plot = Plot("Keys and duplicates by topic", "bar", [row["topic"] for row in found], series, "records")
     return Report("Duplicates", tables, [plot], count, notes, {"duplicates": count})
-
-
-def check_streaming(keep: Keep) -> None:
-    """Raises ConfigError for what a stream cannot know."""
-    if keep == "latest":
-        raise ConfigError("--stream keeps the first record of a key: the latest is known only when a stream ends")

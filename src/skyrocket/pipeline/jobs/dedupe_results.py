@@ -85,8 +85,10 @@ def run_batch(
         rows.unpersist()
 
 
-def check_stream(source: Input, window: Window, goal: Goal, flow: Flow) -> None:
+def check_stream(source: Input, window: Window, keep: Keep, goal: Goal, flow: Flow) -> None:
     """Raises ConfigError for what a stream needs or cannot do."""
+    if keep == "latest":
+        raise ConfigError("--stream keeps the first record of a key: the latest is known only when a stream ends")
     if not isinstance(source, Topics):
         raise ConfigError("--stream reads topics of a cluster: leave out --store and --archive")
     if window.until_ms is not None or window.since_ms is not None:

@@ -146,8 +146,7 @@ def over_limits(flows: pa.Table, limits: LagLimits) -> pa.Table:
 
 def store_samples(spark: "SparkSession", committed: Collection[Committed], messages: "DataFrame") -> "DataFrame":
     """One sample per committed offset of a store directory, as of its last message; queues end where the log says."""
-    rows = [(each.group, each.topic, each.queue_id, each.offset) for each in committed]
-    offsets = spark.createDataFrame(rows, "group string, topic string, queueId int, consumerOffset bigint")
+    offsets = spark.createDataFrame(list(committed), "group string, topic string, queueId int, consumerOffset bigint")
     ends = messages.groupBy(*_QUEUE).agg((fn.max("queueOffset") + 1).alias("brokerOffset"))
     now = messages.agg(fn.max(fn.unix_millis("storeTimestamp")).alias("sampledMs"))
     found = offsets.join(ends, ["topic", "queueId"]).crossJoin(now)

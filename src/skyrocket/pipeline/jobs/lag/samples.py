@@ -6,9 +6,8 @@ waited is found afterwards, in the messages themselves (`lag`): a log does not c
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -38,8 +37,7 @@ SAMPLES: Final = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """How far a group was in one queue at one moment."""
 
     sampled_ms: int
@@ -53,16 +51,8 @@ class Sample:
 
 def samples_table(samples: Iterable[Sample]) -> pa.Table:
     """As the table that the functions of `lag` take."""
-    rows = [
-        (
-            *(each.sampled_ms, each.group, each.topic, each.broker_name, each.queue_id),
-            *(each.broker_offset, max(each.consumer_offset, 0)),
-        )
-        for each in samples
-    ]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SAMPLES)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SAMPLES, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SAMPLES)
+    rows = [each._replace(consumer_offset=max(each.consumer_offset, 0)) for each in samples]
+    return pa.Table.from_pylist([dict(zip(SAMPLES.names, row, strict=True)) for row in rows], SAMPLES)
 
 
 # ── from a cluster ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -101,16 +91,7 @@ def _one_round(
     for group in groups:
         for lag in _lags(admin, group, is_named=are_named):
             if not topics or lag.queue.topic in topics:
-                queue = lag.queue
-                yield Sample(
-                    now_ms,
-                    group,
-                    queue.topic,
-                    queue.broker_name,
-                    queue.queue_id,
-                    lag.broker_offset,
-                    lag.consumer_offset,
-                )
+                yield Sample(now_ms, group, *lag.queue, lag.broker_offset, lag.consumer_offset)
 
 
 def _groups_of(admin: blocking.Admin, cluster: "ClientSettings") -> dict[str, SubscriptionGroup]:
@@ -144,8 +125,7 @@ def ordered_groups(cluster: "ClientSettings") -> set[str]:
 # ── from a store directory ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """What a broker's file says: where a group goes on in a queue."""
 
     group: str

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError
+from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
-from skyrocket.pipeline.jobs.replay.progress import Queue, ReplayProgress
+from skyrocket.pipeline.jobs.replay.progress import ReplayProgress
 from skyrocket.pipeline.jobs.replay.rounds import Sending
 from skyrocket.pipeline.jobs.replay.sending import send
 from skyrocket.pipeline.jobs.replay.steps import counts, numbered, outgoing, refusals, remaining
@@ -66,9 +67,9 @@ def run(
     return Report("Replay", tables, plots, tables["refused"].num_rows, notes, facts)
 
 
-def _left(rows: list[dict[str, object]]) -> dict[Queue, int]:
-    left: dict[Queue, int] = {}
+def _left(rows: list[dict[str, object]]) -> dict[MessageQueue, int]:
+    left: dict[MessageQueue, int] = {}
     for row in rows:
-        queue = Queue(str(row["topic"]), str(row["brokerName"]), int(str(row["queueId"])))
+        queue = MessageQueue(str(row["topic"]), str(row["brokerName"]), int(str(row["queueId"])))
         left[queue] = left.get(queue, 0) + int(str(row["messages"]))
     return left

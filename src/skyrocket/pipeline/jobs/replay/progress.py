@@ -8,18 +8,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from skyrocket.errors import ConfigError
+from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.durable_files import digest, replace_file, state_directory
-
-
-class Queue(NamedTuple):
-    """A queue that messages are taken from."""
-
-    topic: str
-    broker_name: str
-    queue_id: int
 
 
 @dataclass
@@ -28,11 +21,11 @@ class ReplayProgress:
 
     path: Path
     identity: Mapping[str, str]
-    next_offsets: dict[Queue, int] = field(default_factory=dict)
+    next_offsets: dict[MessageQueue, int] = field(default_factory=dict)
     sent: int = 0
     # Where the round ends that was begun: after a crash it is sent again as it was, since the sink, once it has
     # committed a round, takes nothing more by that name.
-    under_way: dict[Queue, int] = field(default_factory=dict)
+    under_way: dict[MessageQueue, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -41,15 +34,16 @@ class ReplayProgress:
 
     @property
     def round_name(self) -> str:
-        """Equal for every attempt to send what comes next."""
-        return f"{self.name}-{digest({str(queue): str(offset) for queue, offset in self.next_offsets.items()})}"
+        """Equal for every attempt to send what comes next, also for one that an earlier release began."""
+        offsets = {str(queue).removeprefix("Message"): str(offset) for queue, offset in self.next_offsets.items()}
+        return f"{self.name}-{digest(offsets)}"
 
-    def begin(self, ends: Mapping[Queue, int]) -> None:
+    def begin(self, ends: Mapping[MessageQueue, int]) -> None:
         """The next round goes up to there."""
         self.under_way = dict(ends)
         self._save()
 
-    def advance(self, sent_up_to: Mapping[Queue, int], count: int) -> None:
+    def advance(self, sent_up_to: Mapping[MessageQueue, int], count: int) -> None:
         """So many were sent; remember it before anything else is."""
         for queue, offset in sent_up_to.items():
             assert offset >= self.next_offsets.get(queue, 0), (queue, offset)
@@ -71,12 +65,12 @@ class ReplayProgress:
             raise ConfigError(f"progress cannot be kept in {self.path}: {error}; choose another --progress") from error
 
 
-def _listed(offsets: Mapping[Queue, int]) -> list[list[Any]]:
+def _listed(offsets: Mapping[MessageQueue, int]) -> list[list[Any]]:
     return [[*queue, offset] for queue, offset in sorted(offsets.items())]
 
 
-def _offsets(listed: list[list[Any]]) -> dict[Queue, int]:
-    return {Queue(topic, broker, int(queue)): int(offset) for topic, broker, queue, offset in listed}
+def _offsets(listed: list[list[Any]]) -> dict[MessageQueue, int]:
+    return {MessageQueue(topic, broker, int(queue)): int(offset) for topic, broker, queue, offset in listed}
 
 
 def default_path(identity: Mapping[str, str], environment: Mapping[str, str]) -> Path:

@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Final
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.jobs.replay.progress import Queue
+from skyrocket.model.message_queue import MessageQueue
 
-Portion = dict[Queue, tuple[int, int]]  # of each queue the numbers from the first to before the second
+Portion = dict[MessageQueue, tuple[int, int]]  # of each queue the numbers from the first to before the second
 
 _PORTIONS_PER_SECOND: Final = 20
 # Not short: while Spark plans the next round nothing is sent. Not long: all of it is looked for after a crash.
@@ -40,7 +40,7 @@ class Sending:
         """When a portion is sent, counted from the first of its round."""
         return int(place * self.every_s * 1000)
 
-    def rounds(self, left: Mapping[Queue, int], begun: Mapping[Queue, int]) -> Iterator[list[Portion]]:
+    def rounds(self, left: Mapping[MessageQueue, int], begun: Mapping[MessageQueue, int]) -> Iterator[list[Portion]]:
         """All messages, by the number that is left of each queue; the first round is the one that was begun, if any."""
         if first := list(portions(begun, self.per_portion)):
             yield first
@@ -49,7 +49,9 @@ class Sending:
             yield together
 
 
-def portions(left: Mapping[Queue, int], most: int, done: Mapping[Queue, int] | None = None) -> Iterator[Portion]:
+def portions(
+    left: Mapping[MessageQueue, int], most: int, done: Mapping[MessageQueue, int] | None = None
+) -> Iterator[Portion]:
     """Cut the numbers 0 … n-1 of each queue, or those that are not done, into portions of at most `most` messages.
 
     Queues advance side by side. One that has little left gives its share to the others: the rate is used to the end.

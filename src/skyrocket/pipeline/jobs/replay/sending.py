@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as fn
 
 from skyrocket.clock import Clock
-from skyrocket.pipeline.jobs.replay.progress import Queue, ReplayProgress
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.pipeline.jobs.replay.progress import ReplayProgress
 from skyrocket.pipeline.jobs.replay.rounds import Portion, Sending
 from skyrocket.pipeline.jobs.replay.steps import PLACE, QUEUE
 
@@ -20,7 +21,7 @@ _QUEUE_DDL: Final = "from_topic string, from_brokerName string, from_queueId int
 def send(
     spark: "SparkSession",
     rows: "DataFrame",
-    left: Mapping[Queue, int],
+    left: Mapping[MessageQueue, int],
     progress: ReplayProgress,
     sending: Sending,
     clock: Clock,
@@ -50,7 +51,7 @@ def send(
 
 def of_round(rows: "DataFrame", spark: "SparkSession", portions: Sequence[Portion], sending: Sending) -> "DataFrame":
     """The numbered rows of one round; `sendAfter` is the time of each one's portion, in ms since the round began."""
-    queues: dict[Queue, list[Any]] = {}
+    queues: dict[MessageQueue, list[Any]] = {}
     for place, portion in enumerate(portions):
         for queue, (begin, end) in portion.items():
             queues.setdefault(queue, [*queue, begin, []])[-1].append((end, sending.time_ms(place)))
@@ -63,7 +64,7 @@ def of_round(rows: "DataFrame", spark: "SparkSession", portions: Sequence[Portio
     return inside.withColumn("sendAfter", first_behind["after"]).drop("_begin", "_portions")
 
 
-def _begun(rows: "DataFrame", spark: "SparkSession", ends: Mapping[Queue, int]) -> dict[Queue, int]:
+def _begun(rows: "DataFrame", spark: "SparkSession", ends: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
     """How many rows of each queue are before the end of a round."""
     if not ends:
         return {}
@@ -71,13 +72,13 @@ def _begun(rows: "DataFrame", spark: "SparkSession", ends: Mapping[Queue, int]) 
     return _of_queues(rows.join(fn.broadcast(table), _QUEUE).where("from_queueOffset < _end"), fn.count("*"))
 
 
-def _ends(rows: "DataFrame") -> dict[Queue, int]:
+def _ends(rows: "DataFrame") -> dict[MessageQueue, int]:
     return _of_queues(rows, fn.max("from_queueOffset") + 1)
 
 
-def _of_queues(rows: "DataFrame", number: "Column") -> dict[Queue, int]:
+def _of_queues(rows: "DataFrame", number: "Column") -> dict[MessageQueue, int]:
     found = rows.groupBy(*_QUEUE).agg(number).collect()
-    return {Queue(row[0], row[1], row[2]): row[3] for row in found}
+    return {MessageQueue(row[0], row[1], row[2]): row[3] for row in found}
 
 
 def _write(rows: "DataFrame", options: Mapping[str, str], round_name: str, records: str) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES
 from skyrocket.model import property_names as names
-from skyrocket.pipeline.jobs.replay.progress import Queue
+from skyrocket.model.message_queue import MessageQueue
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +92,7 @@ def outgoing(messages: "DataFrame", to: str | None) -> "DataFrame":
     )
 
 
-def remaining(rows: "DataFrame", spark: "SparkSession", next_offsets: Mapping[Queue, int]) -> "DataFrame":
+def remaining(rows: "DataFrame", spark: "SparkSession", next_offsets: Mapping[MessageQueue, int]) -> "DataFrame":
     """Without what earlier runs have sent."""
     if not next_offsets:
         return rows
