@@ -12,7 +12,7 @@ import pytest
 
 from skyrocket import Message
 from skyrocket.pipeline.declared import PipelineFileError, Restart, load
-from skyrocket.pipeline.declared.progress import BatchDone, batch_done
+from skyrocket.pipeline.declared.runner import BatchDone, batch_done
 from skyrocket.testing import LocalCluster
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def order(number: int, amount: float) -> bytes:
 
 
 def run_once(spark: "SparkSession", file: Path, mq: LocalCluster) -> list[BatchDone]:
-    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.frames import prepared
     from skyrocket.pipeline.declared.runner import Runner
     from skyrocket.pipeline.declared.topics_check import check_topics
 
@@ -99,7 +99,7 @@ def test_orders_go_from_a_topic_through_sql_to_a_topic_a_lake_and_a_place_for_ba
 
 
 def test_a_store_directory_is_read_without_a_broker(spark: "SparkSession", mq: LocalCluster, tmp_path: Path) -> None:
-    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.frames import prepared
     from skyrocket.pipeline.declared.runner import Runner
 
     mq.create_topic("stored")
@@ -154,7 +154,7 @@ def test_a_sink_that_fails_is_started_again_and_loses_nothing(
     spark: "SparkSession", tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The lake's place is taken by a file until the second attempt."""
-    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.frames import prepared
     from skyrocket.pipeline.declared.runner import Runner
 
     spark.range(10).selectExpr("id").write.parquet(str(tmp_path / "in"))
@@ -188,7 +188,7 @@ class _Removing:
 
 
 def test_a_sink_that_always_fails_is_given_up_with_its_cause(spark: "SparkSession", tmp_path: Path) -> None:
-    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.frames import prepared
     from skyrocket.pipeline.declared.runner import PipelineFailed, Runner
 
     spark.range(10).write.parquet(str(tmp_path / "in"))
@@ -204,7 +204,7 @@ def test_a_sink_that_always_fails_is_given_up_with_its_cause(spark: "SparkSessio
 
 
 def test_a_pipeline_that_goes_on_ends_when_it_is_asked_to(spark: "SparkSession", tmp_path: Path) -> None:
-    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.frames import prepared
     from skyrocket.pipeline.declared.runner import Runner
 
     file = tmp_path / "p.yml"

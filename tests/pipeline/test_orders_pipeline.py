@@ -29,7 +29,7 @@ def test_orders_become_revenue_per_minute_in_a_topic_a_lake_and_a_plot(
     from examples.orders_pipeline import plot, send_orders
 
     from skyrocket.pipeline.declared import load
-    from skyrocket.pipeline.declared.operation import prepared
+    from skyrocket.pipeline.declared.frames import prepared
     from skyrocket.pipeline.declared.runner import Runner
     from skyrocket.pipeline.declared.topics_check import check_topics
 

@@ -83,14 +83,15 @@ class Show:
 
     def draw(self) -> None:
         """Page and table, when there is something new."""
-        from skyrocket.pipeline.demo.page import page, write_page
+        from skyrocket.pipeline.demo.page import page
+        from skyrocket.pipeline.durable_files import replace_file
 
         if self._live is not None:
             self._live.update(self._table())
         if len(self.minutes) == self._drawn:
             return
         minutes = sorted(self.minutes.values())
-        write_page(self.page, page(minutes, self.sent))
+        replace_file(self.page, page(minutes, self.sent).encode())  # whole: a browser may be reading it
         if self._live is None:
             for minute in minutes[max(self._drawn, 0) :]:
                 self._console.print(f"{minute.minute} orders={minute.orders} revenue={minute.revenue:.2f}")

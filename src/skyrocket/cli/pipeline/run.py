@@ -17,8 +17,8 @@ from skyrocket.cli.program.lifetime import EXIT_PROBLEMS
 from skyrocket.cli.program.options import VerboseOption, with_groups
 
 if TYPE_CHECKING:
-    from skyrocket.pipeline.declared.progress import BatchDone
     from skyrocket.pipeline.declared.reading import Located
+    from skyrocket.pipeline.declared.runner import BatchDone
 
 FileArgument = Annotated[Path, typer.Argument(help="A pipeline: .yml or .py.", show_default=False)]
 NamesrvOption = Annotated[
@@ -47,7 +47,7 @@ def run(
         return
     with job_failures_shown("run", verbose), _problems_shown():
         from skyrocket.pipeline.declared import load
-        from skyrocket.pipeline.declared.operation import prepared
+        from skyrocket.pipeline.declared.frames import prepared
         from skyrocket.pipeline.declared.runner import Runner
 
         located = load(file)
@@ -74,7 +74,7 @@ def check(
     """
     with job_failures_shown("check", verbose), _problems_shown():
         from skyrocket.pipeline.declared import load
-        from skyrocket.pipeline.declared.operation import prepared
+        from skyrocket.pipeline.declared.frames import prepared
 
         located = load(file)
         addresses = _name_servers(located, namesrv)

@@ -4,8 +4,9 @@ Building them is the check: Spark analyses each statement against the real schem
 it does not like becomes a problem with the line of its step; all that can be told at once is.
 """
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline.declared.locations import Locations, Part
 from skyrocket.pipeline.declared.plan import FILE_FORMATS, INPUT, ROCKETMQ, Pipeline, Sink, Source, Step
 from skyrocket.pipeline.declared.problems import PipelineFileError, Problem
+from skyrocket.pipeline.declared.reading import Located
 from skyrocket.pipeline.declared.spark_errors import is_about_table, problem_of, without_log
 from skyrocket.pipeline.declared.transforms import (
     as_messages,
@@ -24,7 +26,9 @@ from skyrocket.pipeline.declared.transforms import (
     well_formed,
     with_watermark,
 )
+from skyrocket.pipeline.jobs.launch import process_session
 from skyrocket.pipeline.options import OptionError
+from skyrocket.pipeline.session import register
 from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
 from skyrocket.pipeline.topic_sink.settings import sink_settings
 from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS
@@ -71,6 +75,18 @@ class _Build:
         if not cause:
             cause, next_step = next_step, "see docs/guides/spark-source-and-sink.md"
         self.blame((*part, option[1]) if option else part, cause, next_step)
+
+
+@contextlib.contextmanager
+def prepared(located: Located, namesrv: str, master: str, conf: Mapping[str, str]) -> Iterator[list[Output]]:
+    """What is to be written, in a session that may end with the block; raises PipelineFileError."""
+    pipeline = located.pipeline
+    with process_session(pipeline.name, master, {**pipeline.conf, **conf}) as spark:
+        fresh = register(spark.newSession())  # tables of one pipeline are none of another's
+        for name, value in pipeline.conf.items():
+            if fresh.conf.isModifiable(name):
+                fresh.conf.set(name, value)
+        yield outputs(fresh, pipeline, located.locations, namesrv)
 
 
 def outputs(spark: "SparkSession", pipeline: Pipeline, locations: Locations, namesrv: str) -> list[Output]:

@@ -5,10 +5,12 @@ one: a batch that begins in the very moment of the stop, or takes longer than th
 its checkpoint at the next start.
 """
 
+import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -17,7 +19,6 @@ from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline.declared.frames import Output
 from skyrocket.pipeline.declared.plan import Pipeline, Restart, Trigger
-from skyrocket.pipeline.declared.progress import BatchDone, batch_done
 from skyrocket.pipeline.declared.writing import start_query, write_once
 from skyrocket.pipeline.jobs.launch import cause_of
 
@@ -39,6 +40,48 @@ _IDLE: Final = (
 
 class PipelineFailed(SkyrocketError):
     """A sink could not be kept going."""
+
+
+@dataclass(frozen=True)
+class BatchDone:
+    """What one batch of one sink has done."""
+
+    pipeline: str
+    sink: str
+    batch: int
+    rows_in: int
+    rows_out: int  # -1 where the sink does not count
+    milliseconds: int
+    malformed: int  # bodies that could not be decoded
+    watermark: str | None  # events before it are late
+
+    def line(self) -> str:
+        """As a line for people."""
+        out = "" if self.rows_out < 0 else f", {self.rows_out} out"
+        bad = f", {self.malformed} malformed" if self.malformed else ""
+        late = f", watermark {self.watermark}" if self.watermark else ""
+        what = f"batch {self.batch}, {self.rows_in} in{out}, {self.milliseconds} ms{bad}{late}"
+        return f"{self.pipeline} ▸ {self.sink}: {what}"
+
+    def json(self) -> str:
+        """As a line of JSON."""
+        return json.dumps(asdict(self))
+
+
+def batch_done(pipeline: str, sink: str, told: Mapping[str, Any]) -> BatchDone:
+    """From the JSON of a StreamingQueryProgress."""
+    observed = (told.get("observedMetrics") or {}).items()
+    watermark = (told.get("eventTime") or {}).get("watermark")
+    return BatchDone(
+        pipeline=pipeline,
+        sink=sink,
+        batch=int(told["batchId"]),
+        rows_in=int(told.get("numInputRows") or 0),
+        rows_out=int((told.get("sink") or {}).get("numOutputRows", -1)),
+        milliseconds=int((told.get("durationMs") or {}).get("triggerExecution", 0)),
+        malformed=sum(int(values["malformed"]) for name, values in observed if name.startswith("decode_")),
+        watermark=None if watermark is None or watermark.startswith("1970-01-01") else watermark,
+    )
 
 
 def wait_seconds(restart: Restart, failures: int) -> float | None:

@@ -3,10 +3,8 @@
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from skyrocket.pipeline.durable_files import replace_file
 from skyrocket.pipeline.report.plot import Plot
 
 _SHOWN: Final = 60
@@ -51,8 +49,3 @@ def page(minutes: Sequence[Minute], sent: int) -> str:
     )
     sentence = f"{sent} orders sent, {len(minutes)} minutes finished; the watermark keeps the last ones open."
     return _PAGE.format(sentence=sentence, plot=plot.svg() if shown else "", rows=rows)
-
-
-def write_page(path: Path, text: str) -> None:
-    """Whole or not at all: a browser may be reading it."""
-    replace_file(path, text.encode())

@@ -26,23 +26,31 @@ class JobFailed(SkyrocketError):
 
 
 @contextlib.contextmanager
-def job_session(name: str, master: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """The session of the process if it has one, else a session of the job's own, stopped at the end.
-
-    Shows the stages on a terminal. What Spark raises becomes JobFailed with the cause that our own code named.
-    """
+def process_session(name: str, master: str, conf: Mapping[str, str] | None) -> Iterator[SparkSession]:
+    """The session of the process if it has one, else one of its own that ends with the block."""
     running = SparkSession.getActiveSession()
-    spark = session(f"skyrocket {name}", master, conf) if running is None else register(running)
-    if running is None:
-        spark.sparkContext.setLogLevel("ERROR")
+    if running is not None:
+        yield register(running)
+        return
+    spark = session(f"skyrocket {name}", master, conf)
+    spark.sparkContext.setLogLevel("ERROR")
     try:
-        with stage_progress(spark, name):
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextlib.contextmanager
+def job_session(name: str, master: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session that shows its stages on a terminal.
+
+    What Spark raises becomes JobFailed with the cause that our own code named.
+    """
+    try:
+        with process_session(name, master, conf) as spark, stage_progress(spark, name):
             yield spark
     except (PySparkException, Py4JError) as error:
         raise JobFailed(cause_of(error)) from error
-    finally:
-        if running is None:
-            spark.stop()
 
 
 def in_tasks(spark: SparkSession, items: Sequence[T], task: Callable[[T], R], most: int | None = None) -> list[R]:
