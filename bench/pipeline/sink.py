@@ -26,7 +26,9 @@ from skyrocket.pipeline.session import session
 from skyrocket.pipeline.topic_sink.identity import ID_SIZE, IDS, Scope
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns
 from skyrocket.pipeline.topic_sink.requests import queue_indices, requests
-from skyrocket.pipeline.topic_sink.rows import RowNumbers, RowRules, rows_of_topics
+from skyrocket.pipeline.topic_sink.rows import RowNumbers, rows_of_topics
+from skyrocket.pipeline.topic_sink.settings import SinkSettings
+from skyrocket.pipeline.topic_source.cluster import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,10 +82,11 @@ def encoding_rate(size: int, *, with_ids: bool) -> float:
         "shardingKey": pa.array([f"{number % 997}" for number in range(count)]),
     }
     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+    settings = SinkSettings(Cluster(""), TOPIC)
     names, scope = InputColumns({name: name for name in columns}), Scope("bench")
 
     def once() -> None:
-        (rows,) = rows_of_topics(batch, names, TOPIC, RowNumbers(0, 0), RowRules(4 << 20))
+        (rows,) = rows_of_topics(batch, names, settings, RowNumbers(0, 0))
         random = np.frombuffer(os.urandom(ID_SIZE * count), IDS)
         ids = scope.ids(rows.contents()) if with_ids else random
         requests(rows, ids, queue_indices(rows, list(range(QUEUES)), 0), 256 << 10)

@@ -1,6 +1,7 @@
 """Rows into batch requests, without Spark and without a broker."""
 
 import datetime
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_sink.identity import Scope, id_of
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError, input_columns
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, Addressed, queue_indices, requests
-from skyrocket.pipeline.topic_sink.rows import RowNumbers, RowRules, TopicRows, rows_of_topics
-from skyrocket.pipeline.topic_sink.settings import sink_settings
+from skyrocket.pipeline.topic_sink.rows import RowNumbers, TopicRows, rows_of_topics
+from skyrocket.pipeline.topic_sink.settings import SinkSettings, sink_settings
 from skyrocket.pipeline.topic_sink.stored_ids import StoredIds
+from skyrocket.pipeline.topic_source.cluster import Cluster
 
 NUMBERS = RowNumbers(3, 100)
-RULES = RowRules(1 << 20)
+SETTINGS = SinkSettings(Cluster("127.0.0.1:9876"), "Orders", max_message_size=1 << 20)
 SCOPE = Scope("query", "7", "Orders")
 ARROW = {
     "body": pa.string(),
@@ -43,8 +45,8 @@ def batch_of(**columns: list[Any]) -> tuple[pa.RecordBatch, InputColumns]:
     return pa.RecordBatch.from_arrays(arrays, list(columns)), InputColumns({name: name for name in columns})
 
 
-def rows_of(option: str | None = "Orders", rules: RowRules = RULES, **columns: list[Any]) -> list[TopicRows]:
-    return rows_of_topics(*batch_of(**columns), option, NUMBERS, rules)
+def rows_of(settings: SinkSettings = SETTINGS, **columns: list[Any]) -> list[TopicRows]:
+    return rows_of_topics(*batch_of(**columns), settings, NUMBERS)
 
 
 def encoded(rows: TopicRows, queues: int = 4, most_bytes: int = 1000) -> list[Addressed]:
@@ -101,7 +103,7 @@ def test_any_rows_are_in_requests_as_they_were_in_order_for_each_queue(given: li
     kinds = {**ARROW, "keys": pa.string()}
     arrays = [pa.array(values, kinds[name]) for name, values in columns.items()]
     batch = pa.RecordBatch.from_arrays(arrays, list(columns))
-    (rows,) = rows_of_topics(batch, InputColumns({name: name for name in columns}), "Orders", NUMBERS, RULES)
+    (rows,) = rows_of_topics(batch, InputColumns({name: name for name in columns}), SETTINGS, NUMBERS)
     seen: dict[int, list[tuple[str, dict[str, str]]]] = {}
     for queue, request in encoded(rows, 4, most):
         elements = decode_batch(bytes(request.body))
@@ -138,7 +140,7 @@ def test_ids_depend_on_content_and_batch_and_not_on_the_place() -> None:
     (rows,) = rows_of(body=["a", "b", "a"], tags=["x", None, "x"])
     ids = SCOPE.ids(rows.contents())
     assert ids[0] == ids[2] != ids[1]
-    (moved,) = rows_of_topics(*batch_of(body=["b", "a"], tags=[None, "x"]), "Orders", RowNumbers(0, 0), RULES)
+    (moved,) = rows_of_topics(*batch_of(body=["b", "a"], tags=[None, "x"]), SETTINGS, RowNumbers(0, 0))
     assert SCOPE.ids(moved.contents()).tolist() == [ids[1], ids[0]]
     assert Scope("query", "8", "Orders").ids(rows.contents())[0] != ids[0]
     (named,) = rows_of(body=["now 1", "now 2"], messageId=["m", "m"])
@@ -189,23 +191,23 @@ def test_a_stored_message_stands_for_one_row() -> None:
 )
 def test_a_row_that_cannot_be_sent_is_named(columns: dict[str, list[Any]], problem: str) -> None:
     with pytest.raises(InputError) as refused:
-        rows_of_topics(*batch_of(**columns), "Orders", NUMBERS, RowRules(1000))
+        rows_of(replace(SETTINGS, max_message_size=1000), **columns)
     assert problem in str(refused.value)
 
 
 def test_reserved_properties_can_be_dropped() -> None:
     given = [{"TAGS": "x", "mine": "1"}, {"UNIQ_KEY": "u"}, None, {"mine": "2", "KEYS": "k", "other": "3"}]
-    (rows,) = rows_of(rules=RowRules(1000, drops_reserved=True), body=["a", "b", "c", "d"], properties=given)
+    (rows,) = rows_of(replace(SETTINGS, drops_reserved=True), body=["a", "b", "c", "d"], properties=given)
     texts = [decode_properties(text) for text in rows.properties.to_pylist()]
     assert texts == [{"mine": "1"}, {}, {}, {"mine": "2", "other": "3"}]
 
 
 def test_rows_go_apart_by_topic_and_keep_their_numbers() -> None:
-    first, second = rows_of(None, body=["a", "b", "c"], topic=["T", "U", "T"])
+    first, second = rows_of(replace(SETTINGS, topic=None), body=["a", "b", "c"], topic=["T", "U", "T"])
     assert (first.topic, first.body.to_pylist(), first.numbers.tolist()) == ("T", [b"a", b"c"], [100, 102])
     assert (second.topic, second.body.to_pylist(), second.numbers.tolist()) == ("U", [b"b"], [101])
     with pytest.raises(InputError, match="row 101 of partition 3 has no topic"):
-        rows_of(None, body=["a", "b"], topic=["T", None])
+        rows_of(replace(SETTINGS, topic=None), body=["a", "b"], topic=["T", None])
 
 
 def test_a_queue_that_the_topic_does_not_have_is_named() -> None:

@@ -8,43 +8,14 @@ batch_records, settlement   what survives a crash; equal rows
 task, writers               one partition; the whole write
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
-    from pyspark.sql.types import StructType
 
-__all__ = ["batch_writer", "by_sharding_key", "stream_writer", "with_message_id"]
+__all__ = ["by_sharding_key", "with_message_id"]
 
 _COORDINATES: Final = ("topic", "brokerName", "queueId", "queueOffset")
-
-
-def batch_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> "DataSourceWriter":
-    """For df.write; raises OptionError or InputError before anything is sent."""
-    from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
-    from skyrocket.pipeline.topic_sink.settings import sink_settings
-    from skyrocket.pipeline.topic_sink.writers import TopicWriter
-
-    if overwrite:
-        raise InputError('a topic cannot be overwritten, messages are only added: write with .mode("append")')
-    settings = sink_settings(options, is_stream=False)
-    return TopicWriter(settings, input_columns(schema, settings.topic))
-
-
-def stream_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":
-    """For df.writeStream; `overwrite` is Spark's word for the output mode complete."""
-    from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
-    from skyrocket.pipeline.topic_sink.settings import sink_settings
-    from skyrocket.pipeline.topic_sink.writers import TopicStreamWriter
-
-    if overwrite:
-        raise InputError(
-            'a topic cannot be overwritten by each batch (outputMode "complete"): use outputMode "append" or "update"'
-        )
-    settings = sink_settings(options, is_stream=True)
-    return TopicStreamWriter(settings, input_columns(schema, settings.topic))
 
 
 def by_sharding_key(frame: "DataFrame", column: str = "shardingKey", partitions: int | None = None) -> "DataFrame":

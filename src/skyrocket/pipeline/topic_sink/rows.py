@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from skyrocket.model import property_names
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError
+from skyrocket.pipeline.topic_sink.settings import SinkSettings
 
 _SEPARATORS: Final = "[\x01\x02]"
 MOST_PROPERTY_BYTES: Final = 32767
@@ -29,14 +30,6 @@ class RowNumbers:
 
     def of(self, index: int) -> str:
         return f"row {self.first_row + index} of partition {self.partition}"
-
-
-@dataclass(frozen=True, slots=True)
-class RowRules:
-    """What of the settings touches single rows."""
-
-    max_message_size: int
-    drops_reserved: bool = False
 
 
 @dataclass(slots=True)
@@ -77,15 +70,15 @@ class TopicRows:
 
 
 def rows_of_topics(
-    batch: "pa.RecordBatch", columns: InputColumns, topic_option: str | None, numbers: RowNumbers, rules: RowRules
+    batch: "pa.RecordBatch", columns: InputColumns, settings: SinkSettings, numbers: RowNumbers
 ) -> list[TopicRows]:
     """The rows of a batch, apart by topic; raises InputError for the first row that cannot be sent."""
     body = _binary(_column(batch, columns, "body"))
     _refuse(pc.is_null(body), numbers, "has no body (NULL)")
     sizes = pc.binary_length(body)
     _refuse(pc.equal(sizes, 0), numbers, "has an empty body, which brokers refuse")
-    _check_sizes(sizes, numbers, rules.max_message_size)
-    properties = _property_text(batch, columns, numbers, drops_reserved=rules.drops_reserved)
+    _check_sizes(sizes, numbers, settings.max_message_size)
+    properties = _property_text(batch, columns, numbers, drops_reserved=settings.drops_reserved)
     _check_property_sizes(properties, numbers)
     message_ids = None
     if columns.has("messageId"):
@@ -96,7 +89,7 @@ def rows_of_topics(
     queue_ids = _numbers(batch, columns, "queueId", -1)
     _refuse(pa.array(queue_ids < -1), numbers, "has a negative queueId")
     rows = TopicRows(
-        topic_option or "",
+        settings.topic or "",
         body,
         properties,
         queue_ids,
@@ -105,7 +98,7 @@ def rows_of_topics(
         np.arange(len(body), dtype=np.int64) + numbers.first_row,
         _timed(batch, columns),
     )
-    return [rows] if topic_option is not None else _apart(rows, _column(batch, columns, "topic"), numbers)
+    return [rows] if settings.topic is not None else _apart(rows, _column(batch, columns, "topic"), numbers)
 
 
 def _apart(rows: TopicRows, topics: "pa.Array", numbers: RowNumbers) -> list[TopicRows]:

@@ -28,7 +28,7 @@ from skyrocket.pipeline.topic_sink.pacing import Pace, paced
 from skyrocket.pipeline.topic_sink.queue_senders import QueueSender, QueueSenders
 from skyrocket.pipeline.topic_sink.report import TaskReport, TopicReport
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, queue_indices, requests
-from skyrocket.pipeline.topic_sink.rows import RowNumbers, RowRules, TopicRows, rows_of_topics
+from skyrocket.pipeline.topic_sink.rows import RowNumbers, TopicRows, rows_of_topics
 from skyrocket.pipeline.topic_sink.settings import SinkSettings
 from skyrocket.pipeline.topic_sink.stored_ids import StoredIds, stored_ids
 from skyrocket.pipeline.topic_sink.timed_rows import TimedRows
@@ -73,7 +73,6 @@ class Task:
         self._origin = origin
         self._attempt = attempt
         self._records = records
-        self._rules = RowRules(settings.max_message_size, settings.drops_reserved)
         self._topics: dict[str, TopicOfTask] = {}
 
     def run(self, batches: "Iterator[pa.RecordBatch]") -> TaskReport:
@@ -88,7 +87,7 @@ class Task:
         try:
             for batch in paced(batches, self._columns, Pace(SystemClock()), self._drain):
                 numbers = RowNumbers(self._attempt.partition, report.messages)
-                parts = rows_of_topics(batch, self._columns, self._settings.topic, numbers, self._rules)
+                parts = rows_of_topics(batch, self._columns, self._settings, numbers)
                 # All rows of the batch are found good before the first of them is sent.
                 planned = [(self._topic(rows.topic), rows) for rows in parts if len(rows)]
                 queues = [topic.queues_of(rows) for topic, rows in planned]

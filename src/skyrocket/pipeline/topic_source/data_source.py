@@ -38,13 +38,26 @@ class TopicDataSource(DataSource):
         return TopicStreamReader(dict(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
-        """For df.write."""
-        from skyrocket.pipeline.topic_sink import batch_writer
+        """For df.write; raises OptionError or InputError before anything is sent."""
+        from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
+        from skyrocket.pipeline.topic_sink.settings import sink_settings
+        from skyrocket.pipeline.topic_sink.writers import TopicWriter
 
-        return batch_writer(dict(self.options), schema, overwrite)
+        if overwrite:
+            raise InputError('a topic cannot be overwritten, messages are only added: write with .mode("append")')
+        settings = sink_settings(self.options, is_stream=False)
+        return TopicWriter(settings, input_columns(schema, settings.topic))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":  # noqa: N802
-        """For df.writeStream."""
-        from skyrocket.pipeline.topic_sink import stream_writer
+        """For df.writeStream; `overwrite` is Spark's word for the output mode complete."""
+        from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
+        from skyrocket.pipeline.topic_sink.settings import sink_settings
+        from skyrocket.pipeline.topic_sink.writers import TopicStreamWriter
 
-        return stream_writer(dict(self.options), schema, overwrite)
+        if overwrite:
+            raise InputError(
+                'a topic cannot be overwritten by each batch (outputMode "complete"): use outputMode "append" or '
+                '"update"'
+            )
+        settings = sink_settings(self.options, is_stream=True)
+        return TopicStreamWriter(settings, input_columns(schema, settings.topic))
