@@ -24,7 +24,7 @@ from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.config_files.waiting_counts import TIMERS
+from skyrocket.format.config_files import TIMERS
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk

@@ -6,8 +6,7 @@ import pytest
 
 from skyrocket.errors import CorruptFile
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import topics
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import TOPICS, Topics
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
@@ -15,7 +14,7 @@ from tests.faults.harness import check_refusal
 
 
 def config_file(path: Path) -> ConfigFile[Topics]:
-    return ConfigFile(Disk(), str(path), topics.decode, lambda content: topics.encode(content, Dialect.V5_4))
+    return ConfigFile(Disk(), str(path), TOPICS.decode, lambda content: TOPICS.encode(content, Dialect.V5_4))
 
 
 @pytest.mark.parametrize("with_backup", [True, False])

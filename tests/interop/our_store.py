@@ -10,7 +10,7 @@ from pathlib import Path
 from skyrocket.config.sections import StoreConfig
 from skyrocket.fastjson import Dialect
 from skyrocket.format.compression import plain_body
-from skyrocket.format.config_files.topics import Topics, encode
+from skyrocket.format.config_files import TOPICS, Topics
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_record, decode_records, pack_host
 from skyrocket.format.sys_flag import host_flags
@@ -152,4 +152,4 @@ def write_topics(store: Path, names: list[str], dialect: Dialect) -> None:
     config = store / "config"
     config.mkdir(exist_ok=True)
     topics = {name: TopicConfig(name, read_queues=4, write_queues=4) for name in names}
-    (config / "topics.json").write_bytes(encode(Topics(topics=topics), dialect))
+    (config / "topics.json").write_bytes(TOPICS.encode(Topics(topics=topics), dialect))

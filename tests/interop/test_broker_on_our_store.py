@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files.topics import decode
+from skyrocket.format.config_files import TOPICS
 from tests.interop.apache import Apache
 from tests.interop.our_store import found_lines, opened, put_all, read_everything, write_topics
 from tests.interop.rocketmq_broker import running_broker
@@ -41,7 +41,7 @@ def test_a_broker_serves_our_store_and_we_read_what_was_sent_to_it(tmp_path: Pat
         everything = found_lines(read_everything(store))
     assert everything[: len(ours)] == ours
     assert facts(line for line in everything if line["topic"] in topics) == facts(pulled.messages)
-    assert set(topics) <= set(decode((tmp_path / "config" / "topics.json").read_bytes()).topics)
+    assert set(topics) <= set(TOPICS.decode((tmp_path / "config" / "topics.json").read_bytes()).topics)
 
 
 def facts(messages: Iterable[Line]) -> list[Line]:

@@ -8,7 +8,7 @@ import pytest
 
 from skyrocket.fastjson import Dialect
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.config_files.topics import Topics, encode
+from skyrocket.format.config_files import TOPICS, Topics
 from skyrocket.model.topic_config import TopicConfig
 from tests.interop.apache import Apache
 from tests.interop.our_store import found_lines, opened, put_all, read_everything
@@ -39,7 +39,7 @@ def test_a_batch_queue_goes_to_rocketmq_and_back(tmp_path: Path, apache_of_versi
     batched = TopicConfig("Batches", attributes={"queue.type": "BatchCQ"})
     (tmp_path / "config").mkdir()
     topics = Topics(topics={"Batches": batched})
-    (tmp_path / "config" / "topics.json").write_bytes(encode(topics, Dialect.V5_4))
+    (tmp_path / "config" / "topics.json").write_bytes(TOPICS.encode(topics, Dialect.V5_4))
     with opened(tmp_path, SMALL_FILES, batch_topics={"Batches"}) as store:
         stored = put_all(store, [_batch(number) for number in range(25)])
 

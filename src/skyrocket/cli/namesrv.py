@@ -12,7 +12,7 @@ from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
 from skyrocket.config.sections import NameServerConfig, TlsConfig
 from skyrocket.config.sources import with_tls_file
-from skyrocket.format.config_files import kv_config
+from skyrocket.format.config_files import KV_CONFIG, KvConfig
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.remoting.event_loop import run
 from skyrocket.remoting.guard import raise_descriptor_limit
@@ -72,8 +72,8 @@ def name_server(config: NameServerConfig, tls: TlsConfig | None = None) -> NameS
     kv_file = ConfigFile(
         disk,
         str(Path(config.kv_config_path).expanduser()),
-        lambda data: kv_config.decode(data).namespaces,
-        lambda namespaces: kv_config.encode(kv_config.KvConfig(namespaces)),
+        lambda data: KV_CONFIG.decode(data).namespaces,
+        lambda namespaces: KV_CONFIG.encode(KvConfig(namespaces)),
     )
     settings_file = ConfigFile(disk, str(Path(config.config_store_path).expanduser()), bytes, bytes)
     return NameServer(config, kv_file, settings_file, tls)

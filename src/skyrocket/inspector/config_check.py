@@ -1,10 +1,10 @@
 """The files under `config/`: readable, and in agreement with the queues."""
 
-from skyrocket.format.config_files import delay_offsets, topics
+from skyrocket.format.config_files import CONFIG_FILES, DelayOffsets, Topics
 from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.model.topic import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, is_system_topic
-from skyrocket.offline.config_files import CONFIG_FILES, decode_config, load_config
+from skyrocket.offline.config_files import decode_config, load_config
 from skyrocket.offline.queue_files import SimpleQueue, open_queue
 from skyrocket.offline.store_files import StoreFiles
 
@@ -33,7 +33,7 @@ class ConfigCheck:
         self._check_delay_offsets()
 
     def _check_topics(self) -> None:
-        known: topics.Topics | None = load_config(self._store, "topics.json")
+        known: Topics | None = load_config(self._store, "topics.json")
         if known is None:
             return
         for name in [*self._store.queues, *self._store.batch_queues]:
@@ -62,7 +62,7 @@ class ConfigCheck:
                     self._check_offset(file, topic_and_group, QueueName(topic, queue_id), offset)
 
     def _check_delay_offsets(self) -> None:
-        table: delay_offsets.DelayOffsets | None = load_config(self._store, "delayOffset.json")
+        table: DelayOffsets | None = load_config(self._store, "delayOffset.json")
         for level, offset in (table.offsets if table is not None else {}).items():
             self._check_offset("delayOffset.json", f"level {level}", QueueName(SCHEDULE_TOPIC, level - 1), offset)
 

@@ -1,42 +1,17 @@
-"""The files under `config/`, each with its decoder; Skyrocket's manifest, as readers need it."""
+"""The files under `config/`, read; Skyrocket's manifest, as readers need it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from skyrocket.errors import DataError
-from skyrocket.format.config_files import (
-    consumer_filters,
-    consumer_offsets,
-    delay_offsets,
-    order_info,
-    queue_mapping,
-    request_mode,
-    subscription_groups,
-    topics,
-    waiting_counts,
-)
+from skyrocket.format.config_files import CONFIG_FILES
 from skyrocket.format.crc import checked_text
 from skyrocket.format.store_names import MANIFEST
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.store_files import StoreFiles
 
 _MAX_BYTES = 1 << 30
-
-CONFIG_FILES: dict[str, Callable[[bytes], Any]] = {
-    "topics.json": topics.decode,
-    "subscriptionGroup.json": subscription_groups.decode,
-    "consumerOffset.json": consumer_offsets.decode,
-    "lmqConsumerOffset.json": consumer_offsets.decode,
-    "consumerFilter.json": consumer_filters.decode,
-    "delayOffset.json": delay_offsets.decode,
-    "consumerOrderInfo.json": order_info.decode,
-    "topicQueueMapping.json": queue_mapping.decode,
-    "messageRequestMode.json": request_mode.decode,
-    "timermetrics": waiting_counts.TIMERS.decode,
-    "transactionMetrics": waiting_counts.TRANSACTIONS.decode,
-}
 
 
 def load_config(store: StoreFiles, name: str) -> Any:
@@ -56,7 +31,7 @@ def decode_config(path: Path, name: str) -> tuple[Any, str | None]:
     if not data.strip():
         return None, "the file is empty"
     try:
-        return CONFIG_FILES[name](data), None
+        return CONFIG_FILES[name].decode(data), None
     except (DataError, ValueError) as error:
         return None, str(error)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect, dumps, loads
-from skyrocket.format.config_files import consumer_offsets, subscription_groups, topics
+from skyrocket.format.config_files import CONSUMER_OFFSETS, SUBSCRIPTION_GROUPS, TOPICS
 
 Items = Iterable[tuple[bytes, bytes]]
 
@@ -60,13 +60,13 @@ class KeyValueConfigs:
 
     def json_files(self) -> dict[str, bytes]:
         """Name → content of the files that a broker reads; raises DataError where a value is not what it should be."""
-        topic_file = topics.decode(_text_of({"topicConfigTable": self.topics}))
-        group_file = subscription_groups.decode(_text_of({"subscriptionGroupTable": self.groups}))
-        offset_file = consumer_offsets.decode(_text_of({"offsetTable": self.offsets}))
+        topic_file = TOPICS.decode(_text_of({"topicConfigTable": self.topics}))
+        group_file = SUBSCRIPTION_GROUPS.decode(_text_of({"subscriptionGroupTable": self.groups}))
+        offset_file = CONSUMER_OFFSETS.decode(_text_of({"offsetTable": self.offsets}))
         return {
-            "topics.json": topics.encode(topic_file, Dialect.V5_4),
-            "subscriptionGroup.json": subscription_groups.encode(group_file, Dialect.V5_4),
-            "consumerOffset.json": consumer_offsets.encode(offset_file, Dialect.V5_4),
+            "topics.json": TOPICS.encode(topic_file, Dialect.V5_4),
+            "subscriptionGroup.json": SUBSCRIPTION_GROUPS.encode(group_file, Dialect.V5_4),
+            "consumerOffset.json": CONSUMER_OFFSETS.encode(offset_file, Dialect.V5_4),
         }
 
 

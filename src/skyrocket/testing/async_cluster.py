@@ -25,7 +25,7 @@ from skyrocket.broker.broker import Broker
 from skyrocket.broker.replication.feature import ReplicationFeature
 from skyrocket.config.sections import NameServerConfig
 from skyrocket.errors import SkyrocketError
-from skyrocket.format.config_files import kv_config
+from skyrocket.format.config_files import KV_CONFIG, KvConfig
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
@@ -365,8 +365,8 @@ def _name_server(directory: Path) -> NameServer:
     kv_file = ConfigFile(
         Disk(),
         config.kv_config_path,
-        lambda data: kv_config.decode(data).namespaces,
-        lambda namespaces: kv_config.encode(kv_config.KvConfig(namespaces)),
+        lambda data: KV_CONFIG.decode(data).namespaces,
+        lambda namespaces: KV_CONFIG.encode(KvConfig(namespaces)),
     )
     return NameServer(config, kv_file, ConfigFile(Disk(), config.config_store_path, bytes, bytes))
 

@@ -14,9 +14,7 @@ from typing import Any, Final
 from skyrocket.broker.broker import Broker
 from skyrocket.config.sources import parse_properties
 from skyrocket.fastjson import loads
-from skyrocket.format.config_files.consumer_offsets import ConsumerOffsets
-from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import ConsumerOffsets, SubscriptionGroups, Topics
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList, GroupTable
 from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicConfigList, TopicTable
 from skyrocket.protocol.codes import RequestCode, Version

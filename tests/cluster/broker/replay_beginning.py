@@ -15,8 +15,7 @@ from typing import Any, Final
 from skyrocket.broker.broker import Broker
 from skyrocket.errors import CorruptRecord
 from skyrocket.fastjson import loads
-from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import SubscriptionGroups, Topics
 from skyrocket.format.record import SMALLEST_RECORD, decode_record, pack_host, read_head
 from skyrocket.model.message import StoredMessage
 from skyrocket.model.subscription_group import SubscriptionGroup

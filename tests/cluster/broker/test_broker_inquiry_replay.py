@@ -9,7 +9,7 @@ import pytest
 
 from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.fastjson import loads
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import Topics
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.groups import GroupList
 from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData

@@ -11,7 +11,7 @@ import pytest
 from skyrocket.broker.statistics.feature import StatisticsFeature
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.config.sections import BrokerConfig, FlushDiskType, StoreConfig
-from skyrocket.format.config_files.waiting_counts import TIMERS
+from skyrocket.format.config_files import TIMERS
 from skyrocket.format.record import decode_records
 from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
 from skyrocket.model.message import StoredMessage

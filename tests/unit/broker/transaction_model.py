@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from skyrocket.config.sections import BrokerConfig
-from skyrocket.format.config_files import consumer_offsets
+from skyrocket.format.config_files import CONSUMER_OFFSETS
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
 from skyrocket.testing.clock import FakeClock
 from tests.unit.broker.transacting import Transacting
@@ -160,7 +160,7 @@ class TransactionsAgainstAModel(RuleBasedStateMachine):
         written = {int(number) for body in self.given.ends() for number in body.split(b",") if number}
         self.given.store.close()
         path = saved / "config" / "consumerOffset.json"
-        table = consumer_offsets.decode(path.read_bytes()).offsets if path.exists() else {}
+        table = CONSUMER_OFFSETS.decode(path.read_bytes()).offsets if path.exists() else {}
         self.position = table.get("RMQ_SYS_TRANS_HALF_TOPIC@CID_RMQ_SYS_TRANS", {}).get(0, 0)
         for each in self.all:
             # Nobody but memory knew that it was rolled back, or where it was given up.

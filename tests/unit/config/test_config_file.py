@@ -7,8 +7,7 @@ import pytest
 
 from skyrocket.errors import CorruptFile, DataError
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import topics
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import TOPICS, Topics
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
@@ -169,7 +168,7 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new_content(path: Path, saves
 
 
 def test_a_file_of_topics(path: Path) -> None:
-    file = ConfigFile(Disk(), str(path), topics.decode, lambda content: topics.encode(content, Dialect.V5_4))
+    file = ConfigFile(Disk(), str(path), TOPICS.decode, lambda content: TOPICS.encode(content, Dialect.V5_4))
     content = Topics(topics={"T": TopicConfig("T")})
     file.save(content)
     assert file.load() == content

@@ -15,25 +15,37 @@ from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect, dumps, loads
 from skyrocket.fastjson.bean import WrongShape
 from skyrocket.format.config_files import (
-    consumer_filters,
-    consumer_offsets,
-    delay_offsets,
-    kv_config,
-    order_info,
-    queue_mapping,
-    request_mode,
-    subscription_groups,
-    topics,
+    CONSUMER_FILTERS,
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    KV_CONFIG,
+    ORDER_INFOS,
+    POP,
+    PULL,
+    QUEUE_MAPPINGS,
+    REQUEST_MODES,
+    SUBSCRIPTION_GROUPS,
+    TIMERS,
+    TOPICS,
+    TRANSACTIONS,
+    BloomPositions,
+    ConsumerFilter,
+    ConsumerFilters,
+    ConsumerOffsets,
+    DelayOffsets,
+    MappingItem,
+    Metric,
+    OrderInfo,
+    OrderInfos,
+    QueueMappings,
+    RequestMode,
+    SubscriptionGroups,
+    TopicFilters,
+    TopicQueueMapping,
+    Topics,
+    offset_key,
+    split_offset_key,
 )
-from skyrocket.format.config_files.consumer_filters import BloomPositions, ConsumerFilter, ConsumerFilters, TopicFilters
-from skyrocket.format.config_files.consumer_offsets import ConsumerOffsets, offset_key, split_offset_key
-from skyrocket.format.config_files.delay_offsets import DelayOffsets
-from skyrocket.format.config_files.order_info import OrderInfo, OrderInfos
-from skyrocket.format.config_files.queue_mapping import MappingItem, QueueMappings, TopicQueueMapping
-from skyrocket.format.config_files.request_mode import POP, PULL, RequestMode
-from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
-from skyrocket.format.config_files.topics import Topics
-from skyrocket.format.config_files.waiting_counts import TIMERS, TRANSACTIONS, Metric
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
 from skyrocket.model.subscription_group import (
@@ -56,17 +68,17 @@ from skyrocket.model.topic_config import (
 from tests.golden_store import GOLDEN, GoldenStore
 
 FILES: dict[str, Any] = {
-    "topics.json": topics,
-    "subscriptionGroup.json": subscription_groups,
-    "consumerOffset.json": consumer_offsets,
-    "lmqConsumerOffset.json": consumer_offsets,
-    "consumerFilter.json": consumer_filters,
-    "delayOffset.json": delay_offsets,
-    "consumerOrderInfo.json": order_info,
-    "messageRequestMode.json": request_mode,
+    "topics.json": TOPICS,
+    "subscriptionGroup.json": SUBSCRIPTION_GROUPS,
+    "consumerOffset.json": CONSUMER_OFFSETS,
+    "lmqConsumerOffset.json": CONSUMER_OFFSETS,
+    "consumerFilter.json": CONSUMER_FILTERS,
+    "delayOffset.json": DELAY_OFFSETS,
+    "consumerOrderInfo.json": ORDER_INFOS,
+    "messageRequestMode.json": REQUEST_MODES,
     "timermetrics": TIMERS,
     "transactionMetrics": TRANSACTIONS,
-    "kvConfig.json": kv_config,
+    "kvConfig.json": KV_CONFIG,
 }
 ONE_LINE = {"timermetrics", "transactionMetrics", "kvConfig.json"}
 NOT_JSON = {"timercheck"}
@@ -129,7 +141,7 @@ def test_the_layout_alone_is_byte_identical_too() -> None:
 
 @pytest.mark.requirement("D002")
 def test_topics_of_5_4() -> None:
-    content = topics.decode(golden("5.4.0", "topics.json"))
+    content = TOPICS.decode(golden("5.4.0", "topics.json"))
     assert content.data_version == DataVersion(state_version=0, counter=32, timestamp=1794794198136)
     assert content.topics["TopicReadOnly"] == TopicConfig("TopicReadOnly", 2, 2, permission=PERM_READ)
     assert content.topics["TopicFifo"].message_type == "FIFO"
@@ -139,27 +151,27 @@ def test_topics_of_5_4() -> None:
 
 @pytest.mark.requirement("D002")
 def test_groups_of_both_versions_have_the_same_defaults() -> None:
-    old = subscription_groups.decode(golden("4.9.7", "subscriptionGroup.json"))
-    new = subscription_groups.decode(golden("5.4.0", "subscriptionGroup.json"))
+    old = SUBSCRIPTION_GROUPS.decode(golden("4.9.7", "subscriptionGroup.json"))
+    new = SUBSCRIPTION_GROUPS.decode(golden("5.4.0", "subscriptionGroup.json"))
     assert old.groups["GroupReset"] == new.groups["GroupReset"] == SubscriptionGroup("GroupReset")
 
 
 @pytest.mark.requirement("A068", "D002")
 def test_consumer_offsets_are_a_map_of_topic_and_group_to_queue_to_offset() -> None:
-    content = consumer_offsets.decode(golden("4.9.7", "consumerOffset.json"))
+    content = CONSUMER_OFFSETS.decode(golden("4.9.7", "consumerOffset.json"))
     assert content.offsets["TopicTest@GroupOne"] == {0: 67, 1: 76, 2: 41, 3: 53}
     assert content.data_version == DataVersion()
 
 
 @pytest.mark.requirement("C132", "D002")
 def test_delay_offsets_are_a_map_of_level_to_offset() -> None:
-    content = delay_offsets.decode(golden("4.9.7", "delayOffset.json"))
+    content = DELAY_OFFSETS.decode(golden("4.9.7", "delayOffset.json"))
     assert content.offsets == {1: 17, 2: 4, 3: 7, 4: 4, 5: 1}
 
 
 @pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
 def test_a_filter_whose_group_is_gone_is_dead(version: str) -> None:
-    content = consumer_filters.decode(golden(version, "consumerFilter.json"))
+    content = CONSUMER_FILTERS.decode(golden(version, "consumerFilter.json"))
     stored = content.topics["TopicFilter"].groups["GroupFilter"]
     assert stored.is_dead
     assert stored.bloom is not None
@@ -180,42 +192,42 @@ def test_the_store_archive_holds_the_same_files(golden: GoldenStore, golden_file
 
 
 def test_a_4_9_file_written_for_5_4_gains_the_newer_fields_with_their_defaults() -> None:
-    content = topics.decode(b'{"topicConfigTable":{"T":{"topicName":"T"}}}')
-    written: Any = loads(topics.encode(content, Dialect.V5_4))
+    content = TOPICS.decode(b'{"topicConfigTable":{"T":{"topicName":"T"}}}')
+    written: Any = loads(TOPICS.encode(content, Dialect.V5_4))
     assert written["topicConfigTable"]["T"]["attributes"] == {}
     assert written["dataVersion"] == {"counter": 0, "stateVersion": 0, "timestamp": 0}
-    assert topics.decode(topics.encode(content, Dialect.V5_4)) == content
+    assert TOPICS.decode(TOPICS.encode(content, Dialect.V5_4)) == content
 
 
 def test_newer_fields_that_say_something_are_kept_when_writing_for_4_9() -> None:
     content = Topics(DataVersion(3, 4, 5), {"T": TopicConfig("T", attributes={"message.type": "FIFO"})})
-    assert topics.decode(topics.encode(content, Dialect.V4_9)) == content
+    assert TOPICS.decode(TOPICS.encode(content, Dialect.V4_9)) == content
 
 
 def test_the_compact_form_for_the_wire_has_the_fields_of_5_x() -> None:
     content = DelayOffsets(DataVersion(0, 7, 9), {1: 10, 2: 0})
     expected = b'{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":9},"offsetTable":{1:10,2:0}}'
-    assert delay_offsets.encode(content, Dialect.COMPACT) == expected
+    assert DELAY_OFFSETS.encode(content, Dialect.COMPACT) == expected
 
 
 # -- defaults, leniency, unknown fields --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", {id(module): module for module in [*FILES.values(), queue_mapping]}.values())
+@pytest.mark.parametrize("module", {id(module): module for module in [*FILES.values(), QUEUE_MAPPINGS]}.values())
 def test_an_empty_object_is_a_file_of_defaults(module: Any) -> None:
     content = module.decode(b"{}")
     assert content == type(content)()
 
 
 def test_missing_and_null_fields_have_the_defaults_of_rocketmq() -> None:
-    content = topics.decode(b'{"topicConfigTable":{"T":{"topicName":"T","perm":null}},"dataVersion":null}')
+    content = TOPICS.decode(b'{"topicConfigTable":{"T":{"topicName":"T","perm":null}},"dataVersion":null}')
     topic = content.topics["T"]
     assert (topic.read_queues, topic.write_queues, topic.permission, topic.filter_type) == (16, 16, 6, "SINGLE_TAG")
     assert (topic.sys_flag, topic.ordered, topic.attributes, content.data_version) == (0, False, {}, DataVersion())
 
 
 def test_reading_is_as_lenient_as_java() -> None:
-    content = topics.decode(
+    content = TOPICS.decode(
         b"""{'topicConfigTable':{'T':{'topicName':7,'perm':'4','order':'TRUE','readQueueNums':8.0,
         'topicFilterType':'multi_tag','attributes':{'reserve.time':3,'x':true},},
         'U':{'topicName':'U','order':1,'topicFilterType':1},'V':{'topicName':'V','topicFilterType':'NEW'},'N':null}}"""
@@ -230,14 +242,14 @@ def test_reading_is_as_lenient_as_java() -> None:
 
 
 def test_quoted_queue_numbers_are_read() -> None:
-    assert consumer_offsets.decode(b'{"offsetTable":{"T@G":{"0":12,"1":"7"}}}').offsets == {"T@G": {0: 12, 1: 7}}
+    assert CONSUMER_OFFSETS.decode(b'{"offsetTable":{"T@G":{"0":12,"1":"7"}}}').offsets == {"T@G": {0: 12, 1: 7}}
 
 
 @pytest.mark.parametrize("dialect", Dialect)
 def test_unknown_fields_are_kept_and_written_back_in_their_place(dialect: Dialect) -> None:
     data = b'{"aNew":{0:[1]},"dataVersion":{"zNew":1},"topicConfigTable":{"T":{"nNew":"x","topicName":"T"}}}'
-    content = topics.decode(data)
-    written: Any = loads(topics.encode(content, dialect))
+    content = TOPICS.decode(data)
+    written: Any = loads(TOPICS.encode(content, dialect))
     assert list(written) == ["aNew", "dataVersion", "topicConfigTable"]
     assert written["aNew"] == {0: [1]}
     assert written["dataVersion"]["zNew"] == 1
@@ -248,7 +260,7 @@ def test_unknown_fields_are_kept_and_written_back_in_their_place(dialect: Dialec
 def test_the_topics_of_each_group_follow_the_offsets_and_keep_their_order() -> None:
     offsets = {key: {0: 1} for key in ("B@G", "A@G", "C@G", "X@New", "no key")}
     content = ConsumerOffsets(offsets=offsets, topics_of_group={"Gone": ["A"], "G": ["C", "Old", "B"]})
-    written: Any = loads(consumer_offsets.encode(content, Dialect.V5_4))
+    written: Any = loads(CONSUMER_OFFSETS.encode(content, Dialect.V5_4))
     assert list(written["groupTopicMap"].items()) == [("G", ["C", "B", "A"]), ("New", ["X"])]
 
 
@@ -260,7 +272,7 @@ def test_offset_keys() -> None:
 def test_a_live_filter_is_not_dead() -> None:
     live = ConsumerFilter("g", "t", "a > 5", born_time=10, dead_time=0)
     content = ConsumerFilters({"t": TopicFilters("t", {"g": live})})
-    written: Any = loads(consumer_filters.encode(content, Dialect.V5_4))
+    written: Any = loads(CONSUMER_FILTERS.encode(content, Dialect.V5_4))
     assert written["filterDataByTopic"]["t"]["groupFilterData"]["g"]["dead"] is False
 
 
@@ -271,8 +283,8 @@ def test_offsets_in_hand_are_stored_as_distances_from_the_first() -> None:
         b'{"orderedConsumptionLevel":"QUEUE","table":{"T@G":{0:{"a":"attempt","cm":2,"i":60000,"l":4,"o":[100,1,5],'
         b'"oc":{101:2},"ot":{100:9},"popTime":5}}}}'
     )
-    assert order_info.encode(content, Dialect.COMPACT) == text
-    assert order_info.decode(text) == content
+    assert ORDER_INFOS.encode(content, Dialect.COMPACT) == text
+    assert ORDER_INFOS.decode(text) == content
 
 
 def test_a_static_topic() -> None:
@@ -287,8 +299,8 @@ def test_a_static_topic() -> None:
         "TopicA", total_queues=8, broker_name="broker-a", epoch=1700000000000, hosted_queues={0: [item]}
     )
     content = QueueMappings(DataVersion(0, 1, 2), {"TopicA": mapping})
-    assert queue_mapping.decode(text) == content
-    assert queue_mapping.encode(content, Dialect.COMPACT) == text
+    assert QUEUE_MAPPINGS.decode(text) == content
+    assert QUEUE_MAPPINGS.encode(content, Dialect.COMPACT) == text
 
 
 def test_a_group_with_everything() -> None:
@@ -300,18 +312,18 @@ def test_a_group_with_everything() -> None:
     )
     content = SubscriptionGroups(groups={"g": group}, forbidden={"g": {"t": 3}})
     for dialect in Dialect:
-        assert subscription_groups.decode(subscription_groups.encode(content, dialect)) == content
+        assert SUBSCRIPTION_GROUPS.decode(SUBSCRIPTION_GROUPS.encode(content, dialect)) == content
 
 
 def test_a_light_queue_file_has_both_tables() -> None:
     content = ConsumerOffsets(offsets={"T@G": {0: 1}}, topics_of_group={"G": ["T"]}, light_offsets={"%LMQ%x@G": 5})
-    assert consumer_offsets.decode(consumer_offsets.encode(content, Dialect.V5_4)) == content
+    assert CONSUMER_OFFSETS.decode(CONSUMER_OFFSETS.encode(content, Dialect.V5_4)) == content
 
 
 def test_request_modes() -> None:
-    content = request_mode.decode(b'{"messageRequestModeMap":{"t":{"g":{"topic":"t","consumerGroup":"g"}}}}')
+    content = REQUEST_MODES.decode(b'{"messageRequestModeMap":{"t":{"g":{"topic":"t","consumerGroup":"g"}}}}')
     assert content.modes["t"]["g"] == RequestMode("t", "g", PULL, 0)
-    assert request_mode.decode(golden("5.4.0", "messageRequestMode.json")).modes["TopicPop"]["GroupPop"].mode == POP
+    assert REQUEST_MODES.decode(golden("5.4.0", "messageRequestMode.json")).modes["TopicPop"]["GroupPop"].mode == POP
 
 
 # -- damage ------------------------------------------------------------------------------------------
@@ -340,7 +352,7 @@ def test_a_damaged_file_gives_content_or_an_error_of_data(path: Path, data: st.D
 
 
 @given(
-    st.sampled_from([*FILES.values(), queue_mapping]),
+    st.sampled_from([*FILES.values(), QUEUE_MAPPINGS]),
     st.recursive(
         st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text("a@0", max_size=2),
         lambda inner: (
@@ -371,17 +383,17 @@ def test_json_of_any_other_shape_gives_content_or_an_error_of_data(module: Any, 
 )  # fmt: skip
 def test_a_wrong_value_is_told_with_the_way_to_it(data: str, message: str) -> None:
     with pytest.raises(WrongShape) as caught:
-        topics.decode(data.encode())
+        TOPICS.decode(data.encode())
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
     ("module", "data"),
     [
-        (consumer_offsets, b'{"offsetTable":{"T@G":{"x":1}}}'),
-        (consumer_offsets, b'{"groupTopicMap":{"G":[{}]}}'),
-        (consumer_offsets, b'{"groupTopicMap":{"G":1}}'),
-        (order_info, b'{"table":{"T@G":{0:{"o":7}}}}'),
+        (CONSUMER_OFFSETS, b'{"offsetTable":{"T@G":{"x":1}}}'),
+        (CONSUMER_OFFSETS, b'{"groupTopicMap":{"G":[{}]}}'),
+        (CONSUMER_OFFSETS, b'{"groupTopicMap":{"G":1}}'),
+        (ORDER_INFOS, b'{"table":{"T@G":{0:{"o":7}}}}'),
     ],
 )
 def test_wrong_keys_and_elements_are_refused(module: Any, data: bytes) -> None:
@@ -404,10 +416,10 @@ CONTENTS = st.one_of(
                 TopicConfig, NAMES, I64, I64, I64, ordered=st.booleans(), attributes=st.dictionaries(NAMES, NAMES)
             ),
         ),
-    ).map(lambda content: (topics, content)),
-    st.builds(DelayOffsets, VERSIONS, st.dictionaries(I64, I64)).map(lambda content: (delay_offsets, content)),
+    ).map(lambda content: (TOPICS, content)),
+    st.builds(DelayOffsets, VERSIONS, st.dictionaries(I64, I64)).map(lambda content: (DELAY_OFFSETS, content)),
     st.builds(ConsumerOffsets, VERSIONS, st.dictionaries(NAMES, st.dictionaries(I64, I64))).map(
-        lambda content: (consumer_offsets, content)
+        lambda content: (CONSUMER_OFFSETS, content)
     ),
     st.builds(
         OrderInfos,
@@ -417,7 +429,7 @@ CONTENTS = st.one_of(
                 I64, st.builds(OrderInfo, I64, st.none() | I64, st.lists(st.integers(0, 1 << 62)), attempt_id=NAMES)
             ),
         ),
-    ).map(lambda content: (order_info, content)),
+    ).map(lambda content: (ORDER_INFOS, content)),
     st.builds(
         ConsumerFilters,
         st.dictionaries(
@@ -441,7 +453,7 @@ CONTENTS = st.one_of(
                 ),
             ),
         ),
-    ).map(lambda content: (consumer_filters, content)),
+    ).map(lambda content: (CONSUMER_FILTERS, content)),
 )
 
 
@@ -449,7 +461,7 @@ CONTENTS = st.one_of(
 def test_content_is_read_back_as_it_was_written(pair: tuple[Any, Any], dialect: Dialect) -> None:
     module, content = pair
     read = module.decode(module.encode(content, dialect))
-    if module is consumer_offsets:
+    if module is CONSUMER_OFFSETS:
         content = ConsumerOffsets(content.data_version, content.offsets, read.topics_of_group)
     assert read == content
 

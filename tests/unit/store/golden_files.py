@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from skyrocket.format.config_files import topics
+from skyrocket.format.config_files import TOPICS
 from tests.golden_store import GoldenStore
 
 
 def batch_topics(golden: GoldenStore) -> set[str]:
-    content = topics.decode((golden.path / "config" / "topics.json").read_bytes())
+    content = TOPICS.decode((golden.path / "config" / "topics.json").read_bytes())
     return {name for name, topic in content.topics.items() if topic.attributes.get("queue.type") == "BatchCQ"}
 
 

@@ -10,8 +10,7 @@ from skyrocket.broker.admin.topics import TopicAdminProcessor
 from skyrocket.broker.core.feature import Copied, Feature, Follow, asked_when_needed
 from skyrocket.broker.core.parts import Parts
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import SubscriptionGroups, Topics
 from skyrocket.protocol.bodies.groups import GroupTable
 from skyrocket.protocol.bodies.topics import TopicTable
 from skyrocket.protocol.requests.admin_groups import GetAllSubscriptionGroupConfig

@@ -11,8 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from skyrocket.broker.core.advertised_address import advertised_host, resolved
 from skyrocket.broker.core.dispatching import Dispatching
@@ -41,7 +40,7 @@ from skyrocket.clock import Clock, ServiceClock, SteadyClock, wall_clock
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
 from skyrocket.errors import ConfigError
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import subscription_groups
+from skyrocket.format.config_files import SUBSCRIPTION_GROUPS, JsonFile
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.guard import descriptor_limit
@@ -56,6 +55,8 @@ from skyrocket.store.message_store import MessageStore
 _CHOSEN_PORTS: Final = range(20_000, 32_000)
 _PORT_STEP: Final = 64
 _chosen_lately: Final[deque[int]] = deque(maxlen=32)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Parts:
     def name_servers(self) -> list[str]:
         return AddressList.parse(self.config.name_servers).in_order()
 
-    def config_file(self, name: str, layout: ModuleType) -> ConfigFile[Any]:
+    def config_file(self, name: str, layout: JsonFile[T]) -> ConfigFile[T]:
         """A JSON file of the store's `config` folder."""
         return _json_file(self.disk, self.store, name, layout)
 
@@ -237,7 +238,7 @@ def _store_and_tables(
     tables = Tables(
         topics=_topics(config, store, clock, disk, queue_limit),
         groups=SubscriptionGroupTable(
-            _json_file(disk, store, "subscriptionGroup.json", subscription_groups),
+            _json_file(disk, store, "subscriptionGroup.json", SUBSCRIPTION_GROUPS),
             clock,
             auto_create=config.auto_create_group,
             queue_limit=queue_limit,
@@ -284,7 +285,7 @@ def _topics(config: BrokerConfig, store: MessageStore, clock: Clock, disk: Disk,
     return topics
 
 
-def _json_file(disk: Disk, store: MessageStore, name: str, layout: ModuleType) -> ConfigFile[Any]:
+def _json_file(disk: Disk, store: MessageStore, name: str, layout: JsonFile[T]) -> ConfigFile[T]:
     path = str(Path(store.paths.config) / name)
     return ConfigFile(disk, path, layout.decode, partial(layout.encode, dialect=Dialect.V5_4))
 

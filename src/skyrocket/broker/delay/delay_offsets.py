@@ -5,7 +5,7 @@ from typing import Any
 
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
-from skyrocket.format.config_files.delay_offsets import DelayOffsets
+from skyrocket.format.config_files import DelayOffsets
 from skyrocket.store.config_file import ConfigFile
 
 

@@ -7,8 +7,7 @@ from skyrocket.broker.core.feature import Copied, Feature
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.delay.delay_levels import DelayLevels
 from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
-from skyrocket.format.config_files import delay_offsets
-from skyrocket.format.config_files.delay_offsets import DelayOffsets
+from skyrocket.format.config_files import DELAY_OFFSETS, DelayOffsets
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic import SCHEDULE_TOPIC
 from skyrocket.protocol.bodies.offsets import DelayOffsetTable as CopiedDelayOffsets
@@ -25,7 +24,7 @@ class DelayFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         self._delivers = parts.is_master  # a slave delivers nothing: its master does
-        self.offsets = DelayOffsetTable(parts.config_file("delayOffset.json", delay_offsets), parts.clock)
+        self.offsets = DelayOffsetTable(parts.config_file("delayOffset.json", DELAY_OFFSETS), parts.clock)
         self.levels = DelayLevels(
             parts.store,
             self.offsets,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from skyrocket.broker.state.broker_set import BrokerSet
-from skyrocket.format.config_files.consumer_offsets import offset_key
+from skyrocket.format.config_files import offset_key
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 
 

@@ -8,7 +8,7 @@ from skyrocket.broker.pop.routes import QueueRoutes
 from skyrocket.broker.state.consumer_group import BROADCASTING
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.tables import Tables
-from skyrocket.format.config_files.request_mode import POP, PULL, RequestMode
+from skyrocket.format.config_files import POP, PULL, RequestMode
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies import assignment as bodies

@@ -20,8 +20,7 @@ from skyrocket.broker.pop.revive_log import ReviveLog
 from skyrocket.broker.pop.routes import QueueRoutes
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import revive_topic
-from skyrocket.format.config_files import order_info, request_mode
-from skyrocket.format.config_files.request_mode import PULL, RequestMode, RequestModes
+from skyrocket.format.config_files import ORDER_INFOS, PULL, REQUEST_MODES, RequestMode, RequestModes
 from skyrocket.format.record import pack_host
 from skyrocket.model.topic_config import PERM_READ
 from skyrocket.observability.exposition import Kind, Metric
@@ -57,8 +56,8 @@ class PopFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         store, tables, clock, settings = parts.store, parts.tables, parts.clock, parts.settings
         self._parts = parts
-        self.orders = OrderTable(parts.config_file("consumerOrderInfo.json", order_info), clock)
-        self.modes = RequestModeTable(parts.config_file("messageRequestMode.json", request_mode), clock)
+        self.orders = OrderTable(parts.config_file("consumerOrderInfo.json", ORDER_INFOS), clock)
+        self.modes = RequestModeTable(parts.config_file("messageRequestMode.json", REQUEST_MODES), clock)
         self.polling = PopPolling(self.orders, clock, parts.peer_clock, settings)
         self.revive_log = self._build_revive_log()
         offsets = PopOffsets(store, tables.offsets)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
-from skyrocket.format.config_files.order_info import OrderInfo, OrderInfos
+from skyrocket.format.config_files import OrderInfo, OrderInfos
 from skyrocket.store.config_file import ConfigFile
 
 FORGOTTEN_AFTER_MS: Final = 24 * 3_600_000

@@ -2,7 +2,7 @@
 
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
-from skyrocket.format.config_files.request_mode import RequestMode, RequestModes
+from skyrocket.format.config_files import RequestMode, RequestModes
 from skyrocket.store.config_file import ConfigFile
 
 

@@ -9,12 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
-from skyrocket.format.config_files.consumer_offsets import (
-    ConsumerOffsets,
-    offset_key,
-    split_offset_key,
-    topics_by_group,
-)
+from skyrocket.format.config_files import ConsumerOffsets, offset_key, split_offset_key, topics_by_group
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.errors import InvalidParameter
 from skyrocket.store.config_file import ConfigFile

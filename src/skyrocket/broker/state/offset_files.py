@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets
-from skyrocket.format.config_files.consumer_offsets import ConsumerOffsets
+from skyrocket.format.config_files import CONSUMER_OFFSETS, ConsumerOffsets
 from skyrocket.store.config_file import ConfigDisk, ConfigFile
 
 
@@ -17,9 +16,9 @@ class OffsetFiles(ConfigFile[ConsumerOffsets]):
     """The file, and the one of light queues beside it when that exists."""
 
     def __init__(self, disk: ConfigDisk, path: str, light_path: str) -> None:
-        encode = partial(consumer_offsets.encode, dialect=Dialect.V5_4)
-        super().__init__(disk, path, consumer_offsets.decode, encode)
-        self._light = ConfigFile(disk, light_path, consumer_offsets.decode, encode)
+        encode = partial(CONSUMER_OFFSETS.encode, dialect=Dialect.V5_4)
+        super().__init__(disk, path, CONSUMER_OFFSETS.decode, encode)
+        self._light = ConfigFile(disk, light_path, CONSUMER_OFFSETS.decode, encode)
         self._has_light = False
 
     def load(self) -> ConsumerOffsets | None:

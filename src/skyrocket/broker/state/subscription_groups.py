@@ -11,7 +11,7 @@ from skyrocket.broker.state.rate_bucket import RateBucket
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.topics import QueueLimit
 from skyrocket.clock import Clock
-from skyrocket.format.config_files.subscription_groups import SubscriptionGroups
+from skyrocket.format.config_files import SubscriptionGroups
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.errors import FAQ, GroupNotExist, NoPermission, SystemBusy, SystemFailure
 from skyrocket.store.config_file import ConfigFile

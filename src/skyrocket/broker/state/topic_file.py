@@ -19,8 +19,7 @@ from typing import Final
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import topics as layout
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import TOPICS, Topics
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.store.config_file import ConfigDisk, ConfigFile
@@ -34,14 +33,14 @@ class TopicFile(ConfigFile[Topics]):
     """Loads the file with what the journal adds; a save makes the journal superfluous."""
 
     def __init__(self, disk: ConfigDisk, path: str) -> None:
-        super().__init__(disk, path, layout.decode, partial(layout.encode, dialect=Dialect.V5_4))
+        super().__init__(disk, path, TOPICS.decode, partial(TOPICS.encode, dialect=Dialect.V5_4))
         self.journal_path = os.path.join(os.path.dirname(path), _JOURNAL)
         self._lock = threading.Lock()  # a save runs in another thread than `note`
         self._noted = 0  # counter of the last line
 
     def note(self, version: DataVersion, configs: Sequence[TopicConfig]) -> None:
         """Write down topics that are new or changed; `version` is the table's with them."""
-        line = layout.encode(Topics(version, {config.name: config for config in configs}), Dialect.COMPACT)
+        line = TOPICS.encode(Topics(version, {config.name: config for config in configs}), Dialect.COMPACT)
         try:
             with self._lock, open(self.journal_path, "ab") as journal:
                 journal.write(line + b"\n")
@@ -74,7 +73,7 @@ class TopicFile(ConfigFile[Topics]):
         found = []
         for line in filter(None, lines):
             try:
-                found.append(layout.decode(line))
+                found.append(TOPICS.decode(line))
             except DataError as error:  # the last line of a machine that lost power
                 _logger.warning("a line of the journal is damaged path=%s reason=%s", self.journal_path, error)
         return found

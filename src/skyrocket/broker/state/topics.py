@@ -14,7 +14,7 @@ from skyrocket.broker.state.names import check_topic_name, is_closed_to_clients
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import TEMPLATE_TOPIC
 from skyrocket.clock import Clock
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import Topics
 from skyrocket.model.topic import RETRY_PREFIX, SYSTEM_TOPICS, is_system_topic
 from skyrocket.model.topic_config import (
     PERM_INHERIT,

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.clock import Clock
-from skyrocket.format.config_files.waiting_counts import Metric, TimerMetrics, TransactionMetrics
+from skyrocket.format.config_files import Metric, TimerMetrics, TransactionMetrics
 from skyrocket.store.config_file import ConfigFile
 
 T = TypeVar("T", bound=TimerMetrics | TransactionMetrics)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.format.config_files.waiting_counts import TIMERS
+from skyrocket.format.config_files import TIMERS
 from skyrocket.format.timer_checkpoint import WIRE_SIZE, encode_timer_checkpoint
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand

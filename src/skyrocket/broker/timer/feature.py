@@ -14,7 +14,7 @@ from skyrocket.broker.timer.recall import RecallProcessor
 from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import PendingTimer, TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
-from skyrocket.format.config_files.waiting_counts import TIMERS
+from skyrocket.format.config_files import TIMERS
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.requests.admin_broker import GetTimerCheckPoint, GetTimerMetrics
 from skyrocket.remoting.services import Work

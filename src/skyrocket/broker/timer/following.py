@@ -8,7 +8,7 @@ import logging
 
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.errors import DataError
-from skyrocket.format.config_files.waiting_counts import TIMERS
+from skyrocket.format.config_files import TIMERS
 from skyrocket.format.timer_checkpoint import TimerCheckpoint, decode_timer_checkpoint, encode_timer_checkpoint
 from skyrocket.store.disk import Disk
 

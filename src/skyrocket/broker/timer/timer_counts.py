@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from skyrocket.broker.state.waiting_counts import WaitingCountTable
-from skyrocket.format.config_files.waiting_counts import TimerMetrics
+from skyrocket.format.config_files import TimerMetrics
 
 
 class TimerCountTable(WaitingCountTable[TimerMetrics]):

@@ -10,7 +10,7 @@ from skyrocket.broker.transactions.end_transaction import EndTransactionProcesso
 from skyrocket.broker.transactions.open_transactions import OpenTransactionProcessor
 from skyrocket.broker.transactions.transaction_check import TransactionCheck
 from skyrocket.broker.transactions.transaction_log import TransactionCountTable, TransactionLog
-from skyrocket.format.config_files.waiting_counts import TRANSACTIONS
+from skyrocket.format.config_files import TRANSACTIONS
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.errors import NoPermission
 from skyrocket.remoting.services import Work

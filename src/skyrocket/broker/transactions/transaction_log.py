@@ -25,7 +25,7 @@ from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.config_files.waiting_counts import TransactionMetrics
+from skyrocket.format.config_files import TransactionMetrics
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.queue_entry import ENTRY, PREFILL_SIZE
 from skyrocket.format.record import decode_record, pack_host

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from skyrocket.errors import DataError
 from skyrocket.format.checkpoint import decode_checkpoint
+from skyrocket.format.config_files import CONFIG_FILES
 from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
 from skyrocket.inspector.views.view import Column, Row, View, as_time
-from skyrocket.offline.config_files import CONFIG_FILES, decode_config
+from skyrocket.offline.config_files import decode_config
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.store_files import StoreFiles
 from skyrocket.offline.timer_files import read_timer_log, read_wheel

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as fn
 
 from skyrocket.clock import SystemClock
-from skyrocket.format.config_files import consumer_offsets
+from skyrocket.format.config_files import CONSUMER_OFFSETS
 from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.pipeline.audit.findings import KINDS, Finding, Findings, table
 from skyrocket.pipeline.audit.index_files import find_index_files
@@ -167,7 +167,7 @@ def _repetition(row: Mapping[str, object]) -> str:
 
 def _consumer_offsets(store: Path) -> Mapping[str, Mapping[int, int]]:
     path = store / "config" / "consumerOffset.json"
-    return consumer_offsets.decode(path.read_bytes()).offsets if path.exists() else {}
+    return CONSUMER_OFFSETS.decode(path.read_bytes()).offsets if path.exists() else {}
 
 
 def _add_all(findings: Findings, found: Iterable[Finding]) -> None:

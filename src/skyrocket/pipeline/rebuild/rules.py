@@ -10,7 +10,7 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.config.sections.setting import section_from
 from skyrocket.config.sources import read_conf
 from skyrocket.errors import ConfigError
-from skyrocket.format.config_files import topics as topics_file
+from skyrocket.format.config_files import TOPICS
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE
 from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
 from skyrocket.offline.config_files import removed_queues
@@ -67,7 +67,7 @@ def rules_of_broker(conf: Path) -> RebuildRules:
 def rules_for(store: Path, rules: RebuildRules) -> RebuildRules:
     """What was given, and what the store itself says: its batch topics, and queues that were deleted."""
     path = store / "config" / "topics.json"
-    topics = topics_file.decode(path.read_bytes()).topics if path.exists() else {}
+    topics = TOPICS.decode(path.read_bytes()).topics if path.exists() else {}
     return replace(
         rules,
         batch_topics=rules.batch_topics | {name for name, topic in topics.items() if topic.has_batch_queues},

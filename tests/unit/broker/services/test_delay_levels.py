@@ -29,7 +29,7 @@ from skyrocket.broker.delay.delay_levels import (
 from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
 from skyrocket.broker.rules.put_rules import PutRules
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import delay_offsets
+from skyrocket.format.config_files import DELAY_OFFSETS
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_record, decode_records, pack_host
@@ -67,9 +67,9 @@ class Delayed:
         chosen = disk or UnforcedDisk()
         self.store = MessageStore(root, small_config(message_delay_levels=levels, **changes), clock=clock, disk=chosen)
         self.store.open()
-        encode = partial(delay_offsets.encode, dialect=Dialect.V5_4)
+        encode = partial(DELAY_OFFSETS.encode, dialect=Dialect.V5_4)
         path = str(root / "config" / "delayOffset.json")
-        self.offsets = DelayOffsetTable(ConfigFile(chosen, path, delay_offsets.decode, encode), clock)
+        self.offsets = DelayOffsetTable(ConfigFile(chosen, path, DELAY_OFFSETS.decode, encode), clock)
         self.levels = DelayLevels(self.store, self.offsets, clock, delays)
         self.levels.load()
         self.rules = PutRules(delays)
@@ -460,16 +460,16 @@ def test_what_waits_in_a_store_of_apache_rocketmq_is_delivered_and_nothing_else(
     golden = GoldenStore(version, "clean")
     messages = [line for line in golden.messages() if line["kind"] == "message"]
     waiting = [line for line in messages if line["topic"] == SCHEDULE]
-    progress = delay_offsets.decode((golden.path / "config" / "delayOffset.json").read_bytes()).offsets
+    progress = DELAY_OFFSETS.decode((golden.path / "config" / "delayOffset.json").read_bytes()).offsets
     left = [line for line in waiting if line["queueOffset"] >= progress.get(line["queueId"] + 1, 0)]
     assert left
     root = golden.extract(tmp_path)
     clock.set(max(line["storeTimestamp"] for line in messages))
     store = MessageStore(root, replace(golden.config_of_broker(), dispatch_thread=False), clock=clock)
     store.open()
-    encode = partial(delay_offsets.encode, dialect=Dialect.V5_4)
+    encode = partial(DELAY_OFFSETS.encode, dialect=Dialect.V5_4)
     path = str(root / "config" / "delayOffset.json")
-    offsets = DelayOffsetTable(ConfigFile(Disk(), path, delay_offsets.decode, encode), clock)
+    offsets = DelayOffsetTable(ConfigFile(Disk(), path, DELAY_OFFSETS.decode, encode), clock)
     levels = DelayLevels(store, offsets, clock, parse_delay_levels(DEFAULT_DELAY_LEVELS))
     levels.load()
     ends = store.commit_log.written_offset
@@ -493,7 +493,7 @@ def test_what_waits_in_a_store_of_apache_rocketmq_is_delivered_and_nothing_else(
     assert sorted(delivered) == sorted(expected)
     levels.save()
     store.close()
-    saved = delay_offsets.decode(Path(path).read_bytes()).offsets
+    saved = DELAY_OFFSETS.decode(Path(path).read_bytes()).offsets
     assert all(saved[line["queueId"] + 1] > line["queueOffset"] for line in waiting)
 
 
@@ -570,7 +570,7 @@ class AgainstAModel(RuleBasedStateMachine):
         shutil.copytree(self.delayed.root, saved)
         self.delayed.store.close()
         path = saved / "config" / "delayOffset.json"
-        known = delay_offsets.decode(path.read_bytes()).offsets if path.exists() else {}
+        known = DELAY_OFFSETS.decode(path.read_bytes()).offsets if path.exists() else {}
         for body, sent in self.sent.items():
             sent.repeats += body in delivered and sent.queue_offset >= known.get(sent.level, 0)
         self.delayed = Delayed(saved, self.clock)

@@ -8,7 +8,7 @@ import pytest
 from skyrocket.broker.state.consumer_offsets import ConsumerOffsetTable
 from skyrocket.broker.state.persistence import Persistence, saved
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.format.config_files import consumer_offsets, topics
+from skyrocket.format.config_files import CONSUMER_OFFSETS, TOPICS
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.testing.clock import FakeClock
 from tests.unit.broker.state.files import PATH, MemoryDisk, config_file
@@ -34,8 +34,8 @@ class SlowDisk(MemoryDisk):
 
 async def test_a_change_is_written_by_another_thread_and_finished_although_the_service_is_cancelled() -> None:
     disk, offset_disk = SlowDisk(), MemoryDisk()
-    table = TopicTable(config_file(topics, disk), FakeClock(), save_at_once=False)
-    offsets = ConsumerOffsetTable(config_file(consumer_offsets, offset_disk), FakeClock())
+    table = TopicTable(config_file(TOPICS, disk), FakeClock(), save_at_once=False)
+    offsets = ConsumerOffsetTable(config_file(CONSUMER_OFFSETS, offset_disk), FakeClock())
     service = Persistence([table], offsets, offset_interval_seconds=60.0)
 
     running = asyncio.create_task(service.run())
@@ -57,8 +57,8 @@ async def test_a_change_is_written_by_another_thread_and_finished_although_the_s
 
 async def test_many_who_wait_for_the_same_table_share_its_writes_and_nobody_is_told_too_early() -> None:
     disk = SlowDisk()
-    table = TopicTable(config_file(topics, disk), FakeClock(), save_at_once=False)
-    service = Persistence([table], ConsumerOffsetTable(config_file(consumer_offsets), FakeClock()))
+    table = TopicTable(config_file(TOPICS, disk), FakeClock(), save_at_once=False)
+    service = Persistence([table], ConsumerOffsetTable(config_file(CONSUMER_OFFSETS), FakeClock()))
 
     async def create(number: int) -> None:
         table.ensure(f"T{number}", 1)
@@ -86,8 +86,8 @@ async def test_whoever_waits_hears_that_a_table_could_not_be_saved_and_it_is_sav
             super().write_file(path, data)
 
     disk = FullDisk()
-    table = TopicTable(config_file(topics, disk), FakeClock(), save_at_once=False)
-    service = Persistence([table], ConsumerOffsetTable(config_file(consumer_offsets), FakeClock()))
+    table = TopicTable(config_file(TOPICS, disk), FakeClock(), save_at_once=False)
+    service = Persistence([table], ConsumerOffsetTable(config_file(CONSUMER_OFFSETS), FakeClock()))
 
     table.ensure("Orders", 4)
     with pytest.raises(SystemFailure, match=r"in force but could not be saved.*No space left"):

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
-from typing import Any
+from typing import TypeVar
 
 from skyrocket.fastjson import Dialect
+from skyrocket.format.config_files import JsonFile
 from skyrocket.store.config_file import ConfigFile
 
 PATH = "config/file.json"
+
+T = TypeVar("T")
 
 
 class MemoryDisk:
@@ -36,9 +38,9 @@ class MemoryDisk:
 
 
 def config_file(
-    config_format: ModuleType, disk: MemoryDisk | None = None, dialect: Dialect = Dialect.V5_4
-) -> ConfigFile[Any]:
-    """A file of one of the modules of `format.config_files`."""
+    config_format: JsonFile[T], disk: MemoryDisk | None = None, dialect: Dialect = Dialect.V5_4
+) -> ConfigFile[T]:
+    """A file of `format.config_files`."""
     return ConfigFile(
         MemoryDisk() if disk is None else disk,
         PATH,

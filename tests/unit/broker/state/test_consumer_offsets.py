@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from skyrocket.broker.state.consumer_offsets import NO_CORRECTION, ConsumerOffsetTable
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets as offsets_format
+from skyrocket.format.config_files import CONSUMER_OFFSETS
 from skyrocket.protocol.errors import InvalidParameter
 from skyrocket.testing.clock import FakeClock
 from tests.golden_store import GOLDEN
@@ -18,7 +18,7 @@ from tests.unit.broker.state.files import PATH, MemoryDisk, config_file
 
 
 def table(clock: FakeClock, disk: MemoryDisk | None = None, version_step: int = 500) -> ConsumerOffsetTable:
-    return ConsumerOffsetTable(config_file(offsets_format, disk), clock, version_step=version_step)
+    return ConsumerOffsetTable(config_file(CONSUMER_OFFSETS, disk), clock, version_step=version_step)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_reset_waits_for_the_next_pull_and_swallows_commits_until_then(offsets
 
 
 def test_with_resets_through_clients_nothing_waits(clock: FakeClock) -> None:
-    offsets = ConsumerOffsetTable(config_file(offsets_format), clock, server_side_reset=False)
+    offsets = ConsumerOffsetTable(config_file(CONSUMER_OFFSETS), clock, server_side_reset=False)
     offsets.reset("g", "T", {0: 10})
     assert offsets.commit("g", "T", 0, 95)
     assert offsets.committed("g", "T", 0) == 95
@@ -162,7 +162,7 @@ def test_offsets_of_broadcast_groups_are_kept_under_a_name_of_their_own(offsets:
 def test_golden_files_are_loaded_and_saved_as_they_were(clock: FakeClock, version: str, dialect: Dialect) -> None:
     written = (GOLDEN / version / "clean" / "config" / "consumerOffset.json").read_bytes()
     disk = MemoryDisk(**{PATH: written})
-    offsets = ConsumerOffsetTable(config_file(offsets_format, disk, dialect), clock)
+    offsets = ConsumerOffsetTable(config_file(CONSUMER_OFFSETS, disk, dialect), clock)
     offsets.load()
     assert offsets.committed("GroupOrderly", "TopicOrder", 0) == 72
     assert "TopicOrder" in offsets.topics_of("GroupOrderly")

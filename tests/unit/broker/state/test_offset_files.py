@@ -4,8 +4,7 @@ from pathlib import Path
 
 from skyrocket.broker.state.offset_files import OffsetFiles
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import consumer_offsets
-from skyrocket.format.config_files.consumer_offsets import ConsumerOffsets
+from skyrocket.format.config_files import CONSUMER_OFFSETS, ConsumerOffsets
 from skyrocket.model.data_version import DataVersion
 from skyrocket.store.disk import Disk
 
@@ -16,7 +15,7 @@ def files(directory: Path) -> OffsetFiles:
 
 def write(path: Path, timestamp: int, offsets: dict[str, dict[int, int]], light: dict[str, int] | None = None) -> None:
     content = ConsumerOffsets(DataVersion(timestamp=timestamp), offsets, light_offsets=light)
-    path.write_bytes(consumer_offsets.encode(content, Dialect.V5_4))
+    path.write_bytes(CONSUMER_OFFSETS.encode(content, Dialect.V5_4))
 
 
 def test_without_the_file_of_light_queues_there_is_one_file(tmp_path: Path) -> None:
@@ -50,5 +49,5 @@ def test_both_files_say_what_was_saved(tmp_path: Path) -> None:
     loaded.offsets["T@g"][0] = 8
     both.save(loaded)
     for name, light in (("consumerOffset.json", None), ("lmqConsumerOffset.json", {"%LMQ%x@%LMQ%x": 2})):
-        saved = consumer_offsets.decode((tmp_path / name).read_bytes())
+        saved = CONSUMER_OFFSETS.decode((tmp_path / name).read_bytes())
         assert (saved.offsets, saved.light_offsets) == ({"T@g": {0: 8}}, light)

@@ -6,7 +6,7 @@ import pytest
 
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.errors import CorruptFile
-from skyrocket.format.config_files import topics as topics_format
+from skyrocket.format.config_files import TOPICS
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.testing.clock import FakeClock
 from tests.unit.broker.state.files import PATH, MemoryDisk, config_file
@@ -24,12 +24,12 @@ class FullDisk(MemoryDisk):
 
 
 def saved_topics(disk: MemoryDisk) -> set[str]:
-    return set(topics_format.decode(disk.files[PATH]).topics)
+    return set(TOPICS.decode(disk.files[PATH]).topics)
 
 
 def test_a_save_takes_the_table_as_it_was_when_it_began(clock: FakeClock) -> None:
     disk = MemoryDisk()
-    topics = TopicTable(config_file(topics_format, disk), clock, save_at_once=False)
+    topics = TopicTable(config_file(TOPICS, disk), clock, save_at_once=False)
     topics.update(TopicConfig("T"))
     write = topics.begin_save()
     assert not topics.dirty
@@ -44,7 +44,7 @@ def test_a_save_takes_the_table_as_it_was_when_it_began(clock: FakeClock) -> Non
 
 def test_a_full_disk_refuses_the_change_but_the_topic_is_not_lost(clock: FakeClock) -> None:
     disk, heard = FullDisk(), list[Sequence[TopicConfig]]()
-    topics = TopicTable(config_file(topics_format, disk), clock)
+    topics = TopicTable(config_file(TOPICS, disk), clock)
     topics.on_change(heard.append)
     with pytest.raises(OSError, match="No space left"):
         topics.update(TopicConfig("T"))
@@ -57,13 +57,13 @@ def test_a_full_disk_refuses_the_change_but_the_topic_is_not_lost(clock: FakeClo
 
 
 def test_a_damaged_file_is_not_taken_for_an_empty_one(clock: FakeClock) -> None:
-    topics = TopicTable(config_file(topics_format, MemoryDisk(**{PATH: b"{"})), clock)
+    topics = TopicTable(config_file(TOPICS, MemoryDisk(**{PATH: b"{"})), clock)
     with pytest.raises(CorruptFile):
         topics.load()
 
 
 def test_no_file_is_a_fresh_broker(clock: FakeClock) -> None:
-    topics = TopicTable(config_file(topics_format), clock, [TopicConfig("T")])
+    topics = TopicTable(config_file(TOPICS), clock, [TopicConfig("T")])
     topics.load()
     assert topics.topics == {"T": TopicConfig("T")}
     assert not topics.dirty

@@ -7,7 +7,7 @@ import pytest
 
 from skyrocket.broker.state.subscription_groups import PRESET_GROUPS, SubscriptionGroupTable, is_system_group
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import subscription_groups as groups_format
+from skyrocket.format.config_files import SUBSCRIPTION_GROUPS
 from skyrocket.model.subscription_group import ExponentialRetry, GroupRetryPolicy, SubscriptionGroup
 from skyrocket.protocol.errors import GroupNotExist, InvalidParameter, NoPermission, SystemFailure
 from skyrocket.testing.clock import FakeClock
@@ -18,12 +18,12 @@ FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further det
 
 
 def table(clock: FakeClock, disk: MemoryDisk | None = None, **settings: Any) -> SubscriptionGroupTable:
-    return SubscriptionGroupTable(config_file(groups_format, disk), clock, **settings)
+    return SubscriptionGroupTable(config_file(SUBSCRIPTION_GROUPS, disk), clock, **settings)
 
 
 @pytest.mark.parametrize("store", ["cqext", "crc", "ipv6", "lmq", "timer-roll"])
 def test_a_fresh_broker_has_exactly_the_groups_of_rocketmq(clock: FakeClock, store: str) -> None:
-    written = groups_format.decode((GOLDEN / "5.4.0" / store / "config" / "subscriptionGroup.json").read_bytes())
+    written = SUBSCRIPTION_GROUPS.decode((GOLDEN / "5.4.0" / store / "config" / "subscriptionGroup.json").read_bytes())
     created = {name: group for name, group in written.groups.items() if not name.startswith("Group")}
     assert table(clock).groups == created
 
@@ -34,12 +34,12 @@ def test_a_fresh_broker_has_exactly_the_groups_of_rocketmq(clock: FakeClock, sto
 def test_golden_files_are_saved_as_they_were(clock: FakeClock, version: str, dialect: Dialect) -> None:
     written = (GOLDEN / version / "clean" / "config" / "subscriptionGroup.json").read_bytes()
     disk = MemoryDisk(**{PATH: written})
-    known_then = groups_format.decode(written).groups
+    known_then = SUBSCRIPTION_GROUPS.decode(written).groups
     built_in = [name for name in PRESET_GROUPS if name in known_then]
     assert set(PRESET_GROUPS) - set(built_in) == ({"CID_RMQ_SYS_TRANS"} if version == "4.9.7" else set())
-    groups = SubscriptionGroupTable(config_file(groups_format, disk, dialect), clock, built_in)
+    groups = SubscriptionGroupTable(config_file(SUBSCRIPTION_GROUPS, disk, dialect), clock, built_in)
     groups.load()
-    assert groups.content() == groups_format.decode(written)
+    assert groups.content() == SUBSCRIPTION_GROUPS.decode(written)
     groups.save()
     assert disk.files[PATH] == written
 

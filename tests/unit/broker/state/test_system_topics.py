@@ -3,7 +3,7 @@
 import pytest
 
 from skyrocket.broker.state.system_topics import SystemTopics
-from skyrocket.format.config_files import topics
+from skyrocket.format.config_files import TOPICS
 from skyrocket.model.topic_config import TopicConfig
 from tests.golden_store import GOLDEN
 
@@ -19,7 +19,7 @@ def by_name(settings: SystemTopics) -> dict[str, TopicConfig]:
 @pytest.mark.requirement("C094")
 @pytest.mark.parametrize("store", YOUNG)
 def test_a_fresh_broker_has_exactly_the_topics_of_rocketmq(store: str) -> None:
-    written = topics.decode((GOLDEN / "5.4.0" / store / "config" / "topics.json").read_bytes())
+    written = TOPICS.decode((GOLDEN / "5.4.0" / store / "config" / "topics.json").read_bytes())
     created = {name: config for name, config in written.topics.items() if not name.startswith(("Topic", "%"))}
     assert by_name(GOLDEN_BROKER) == created
     assert len(written.topics) - len(created) == 1

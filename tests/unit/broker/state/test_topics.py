@@ -9,8 +9,7 @@ import pytest
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.topics import TopicTable, topic_config_text
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files import topics as topics_format
-from skyrocket.format.config_files.topics import Topics
+from skyrocket.format.config_files import TOPICS, Topics
 from skyrocket.model.topic_config import MULTI_TAG, TopicConfig
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError, SystemFailure, TopicNotExist
 from skyrocket.testing.clock import FakeClock
@@ -21,7 +20,7 @@ FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further det
 
 
 def table(clock: FakeClock, disk: MemoryDisk | None = None, **settings: Any) -> TopicTable:
-    return TopicTable(config_file(topics_format, disk), clock, SystemTopics("C", "b").configs(), **settings)
+    return TopicTable(config_file(TOPICS, disk), clock, SystemTopics("C", "b").configs(), **settings)
 
 
 def send_to(topics: TopicTable, topic: str, queue_id: int = 0, queues: int = 4, **changes: Any) -> TopicConfig:
@@ -48,7 +47,7 @@ def test_the_first_message_creates_a_topic_with_the_four_queues_that_clients_ask
     assert heard == [[created]]
     assert topics.data_version.counter == 1
     assert topics.data_version.timestamp == clock.now_ms()
-    assert topics_format.decode(disk.files[PATH]).topics["T"] == created
+    assert TOPICS.decode(disk.files[PATH]).topics["T"] == created
     assert send_to(topics, "T", queues=2) is created
     assert len(heard) == 1
 
@@ -67,7 +66,7 @@ def test_the_first_message_creates_a_topic_with_the_four_queues_that_clients_ask
 def test_what_is_copied_from_the_template(
     clock: FakeClock, asked: int, template: TopicConfig, created: TopicConfig
 ) -> None:
-    topics = TopicTable(config_file(topics_format), clock, [template])
+    topics = TopicTable(config_file(TOPICS), clock, [template])
     assert topics.sendable("T", -1, template="P", template_queues=asked) == created
 
 
@@ -80,7 +79,7 @@ def test_unit_mode_marks_the_topic(clock: FakeClock, topic: str, sys_flag: int) 
 @pytest.mark.parametrize("template", ["TBW102", "NoSuchTemplate", "SELF_TEST_TOPIC", ""])
 def test_without_a_template_a_send_is_refused(clock: FakeClock, template: str) -> None:
     topics = TopicTable(
-        config_file(topics_format), clock, SystemTopics("C", "b", auto_create=False).configs(), auto_create=False
+        config_file(TOPICS), clock, SystemTopics("C", "b", auto_create=False).configs(), auto_create=False
     )
     assert refusal(TopicNotExist, topics, "T", template=template) == f"topic[T] not exist, apply first please!{FAQ}"
     assert topics.find("T") is None
@@ -284,7 +283,7 @@ def test_what_the_file_says_counts_more_than_what_is_built_in(clock: FakeClock) 
     assert not disk.files
     first.save()
     assert not first.dirty
-    again = TopicTable(config_file(topics_format, disk), clock, SystemTopics("C", "other").configs())
+    again = TopicTable(config_file(TOPICS, disk), clock, SystemTopics("C", "other").configs())
     again.load()
     assert again.topics["TBW102"].permission == 6
     assert again.topics["T"] == first.topics["T"]
@@ -310,12 +309,12 @@ def test_a_copy_of_the_master(clock: FakeClock) -> None:
 def test_golden_files_are_saved_as_they_were(clock: FakeClock, version: str, dialect: Dialect) -> None:
     written = (GOLDEN / version / "clean" / "config" / "topics.json").read_bytes()
     disk = MemoryDisk(**{PATH: written})
-    known_then = topics_format.decode(written).topics
+    known_then = TOPICS.decode(written).topics
     settings = SystemTopics("DefaultCluster", "broker-a", trace_topic="RMQ_SYS_TRACE_TOPIC")
     built_in = [config for config in settings.configs() if config.name in known_then]
     if version == "5.4.0":
         assert len(built_in) == len(settings.configs())
-    topics = TopicTable(config_file(topics_format, disk, dialect), clock, built_in)
+    topics = TopicTable(config_file(TOPICS, disk, dialect), clock, built_in)
     topics.load()
     assert topics.content() == Topics(topics.data_version, known_then)
     topics.save()

@@ -11,7 +11,7 @@ from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.config_files.waiting_counts import TIMERS
+from skyrocket.format.config_files import TIMERS
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.recall_handle import decode_handle, recall_handle
 from skyrocket.format.record import decode_records

@@ -15,7 +15,7 @@ from skyrocket.client import NoRoute, QueueLag, blocking
 from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError, DataError
-from skyrocket.format.config_files.consumer_offsets import decode, split_offset_key
+from skyrocket.format.config_files import CONSUMER_OFFSETS, split_offset_key
 from skyrocket.model.subscription_group import SubscriptionGroup
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def committed_in(store: Path, groups: Sequence[str], topics: Sequence[str] = ())
     """From `config/consumerOffset.json`; raises ConfigError where it cannot be read or does not know a group."""
     path = store / "config" / "consumerOffset.json"
     try:
-        table = decode(path.read_bytes()).offsets
+        table = CONSUMER_OFFSETS.decode(path.read_bytes()).offsets
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist: give the store directory of a broker, with its config") from None
     except (OSError, DataError) as error:
