@@ -13,7 +13,7 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records, encode_blank
 from skyrocket.offline.store_files import NotAStore
-from skyrocket.pipeline.commit_log import tail
+from skyrocket.pipeline.commit_log import walk
 from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA
 from skyrocket.pipeline.commit_log.data_source import plan_splits
 from skyrocket.pipeline.commit_log.log_files import find_log_files
@@ -30,7 +30,7 @@ SMALL = arrow_schema(["topic", "queueOffset", "commitLogOffset", "body"])
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail, "SECOND_LOOK_S", 0)
+    monkeypatch.setattr(walk, "SECOND_LOOK_S", 0)
 
 
 def read(path: Path, wanted: pa.Schema = SMALL, **options: Any) -> list[Row]:
