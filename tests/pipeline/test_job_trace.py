@@ -15,7 +15,7 @@ from skyrocket.format.trace import (
     SendKind,
     Sent,
     TraceEvent,
-    encode_trace,
+    encode_event,
 )
 from skyrocket.pipeline.jobs import trace
 from skyrocket.pipeline.jobs.trace_events import DAMAGED, events, rows_of_body
@@ -55,7 +55,7 @@ def _traces(spark: "SparkSession") -> "DataFrame":
         ([*_call("m3", 0, 210, 710, ok=True)], slow),
         (_call("m1", 0, 20, 25, ok=True, group="Audit"), fast),
     ]
-    rows: list[tuple[bytes, str]] = [(encode_trace(events), host) for events, host in bodies]
+    rows: list[tuple[bytes, str]] = [("".join(map(encode_event, events)).encode(), host) for events, host in bodies]
     return spark.createDataFrame([*rows, (b"Pub\x01too\x01short\x02", fast)], SCHEMA)
 
 

@@ -7,10 +7,10 @@ a send without the offset id, or with the client's host at the end, is read as w
 time and group. Kinds that are not known are passed over.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints
 
 from skyrocket.errors import DataError
 
@@ -143,58 +143,38 @@ _MAYBE: Final = _Kind(
 )
 _NUMBER: Final = _Kind(str, int)
 _FLAG: Final = _Kind(lambda flag: "true" if flag else "false", _read_flag)
-_SEND_KIND: Final = _Kind(lambda kind: str(int(kind)), lambda text: SendKind(int(text)))
-_OUTCOME: Final = _Kind(lambda outcome: str(int(outcome)), lambda text: CallOutcome(int(text)))
+_KINDS: Final[dict[Any, _Kind]] = {
+    str: _TEXT,
+    str | None: _MAYBE,
+    int: _NUMBER,
+    int | None: _NUMBER,
+    bool: _FLAG,
+    SendKind: _Kind(lambda kind: str(int(kind)), lambda text: SendKind(int(text))),
+    CallOutcome: _Kind(lambda outcome: str(int(outcome)), lambda text: CallOutcome(int(text))),
+}
+_CLIENT_HOST: Final = "client_host"  # not written by us; others add it to sends
 
 
 class _Layout(NamedTuple):
-    """The record of one kind of event."""
+    """The record of one kind of event: its fields in their order."""
 
     name: str
     event: type[Any]
-    fields: tuple[tuple[str, _Kind], ...]
+    fields: dict[str, _Kind]
     needed: int  # how many of the fields are always there
-    unwritten: tuple[tuple[str, _Kind], ...] = ()  # fields that others add at the end
 
 
-_WHERE: Final = (("timestamp", _NUMBER), ("region", _MAYBE), ("group", _TEXT))
-_WHAT: Final = (("topic", _TEXT), ("message_id", _TEXT), ("tags", _MAYBE), ("keys", _MAYBE), ("store_host", _TEXT))
+def _layout(name: str, event: type[Any], needed: int, **others: _Kind) -> _Layout:
+    kinds = {field: others.get(field) or _KINDS[hint] for field, hint in get_type_hints(event).items()}
+    return _Layout(name, event, {field: kind for field, kind in kinds.items() if field != _CLIENT_HOST}, needed)
+
+
 _LAYOUTS: Final = (
-    _Layout(
-        "Pub",
-        Sent,
-        (
-            *(*_WHERE, *_WHAT, ("body_length", _NUMBER), ("cost_ms", _NUMBER)),
-            *(("kind", _SEND_KIND), ("offset_message_id", _MAYBE), ("succeeded", _FLAG)),
-        ),
-        13,
-        (("client_host", _TEXT),),
-    ),
-    _Layout(
-        "SubBefore",
-        CallBegan,
-        (*_WHERE, ("request_id", _TEXT), ("message_id", _TEXT), ("retry_times", _NUMBER), ("keys", _MAYBE)),
-        7,
-    ),
-    _Layout(
-        "SubAfter",
-        CallEnded,
-        (
-            *(("request_id", _TEXT), ("message_id", _TEXT), ("cost_ms", _NUMBER), ("succeeded", _FLAG)),
-            *(("keys", _MAYBE), ("outcome", _OUTCOME), ("timestamp", _NUMBER), ("group", _TEXT)),
-        ),
-        5,
-    ),
-    _Layout(
-        "EndTransaction",
-        TransactionEnded,
-        (
-            *(*_WHERE, *_WHAT, ("kind", _SEND_KIND), ("transaction_id", _TEXT)),
-            *(("state", _TEXT), ("from_check", _FLAG)),
-        ),
-        12,
-    ),
-    _Layout("Recall", Recalled, (*_WHERE, ("topic", _TEXT), ("message_id", _TEXT), ("succeeded", _FLAG)), 6),
+    _layout("Pub", Sent, 13),
+    _layout("SubBefore", CallBegan, 7),
+    _layout("SubAfter", CallEnded, 5, group=_TEXT),
+    _layout("EndTransaction", TransactionEnded, 12),
+    _layout("Recall", Recalled, 6),
 )
 _BY_NAME: Final = {layout.name: layout for layout in _LAYOUTS}
 _BY_EVENT: Final = {layout.event: layout for layout in _LAYOUTS}
@@ -203,16 +183,11 @@ _BY_EVENT: Final = {layout.event: layout for layout in _LAYOUTS}
 def encode_event(event: TraceEvent) -> str:
     """Its record."""
     layout = _BY_EVENT[type(event)]
-    values = [(getattr(event, name), kind) for name, kind in layout.fields]
+    values = [(getattr(event, name), kind) for name, kind in layout.fields.items()]
     while len(values) > layout.needed and values[-1][0] is None:
         values.pop()  # the end of a call in its older form
     parts = [layout.name, *(kind.write(value) for value, kind in values)]
     return _FIELD_END.join(parts) + _RECORD_END
-
-
-def encode_trace(events: Iterable[TraceEvent]) -> bytes:
-    """The body that says all this."""
-    return "".join(map(encode_event, events)).encode("utf-8", "replace")
 
 
 def decode_trace(body: bytes) -> list[TraceEvent]:
@@ -240,9 +215,9 @@ def _decoded(layout: _Layout, parts: list[str], number: int) -> TraceEvent:
         raise DataError(f"trace record {number}: {layout.name} has {len(values)} fields, {layout.needed} are needed")
     if layout.event is CallEnded and len(values) < len(layout.fields):
         values = values[:6]  # without time and group; cloud servers leave an empty field in their place
-    fields = (*layout.fields, *layout.unwritten)
+    fields = layout.fields | ({_CLIENT_HOST: _TEXT} if layout.event is Sent else {})
     try:
-        read = {name: kind.read(text) for (name, kind), text in zip(fields, values, strict=False)}
+        read = {name: kind.read(text) for (name, kind), text in zip(fields.items(), values, strict=False)}
     except ValueError as error:
         raise DataError(f"trace record {number}: {layout.name} has a field that cannot be read: {error}") from None
     event: TraceEvent = layout.event(**read)

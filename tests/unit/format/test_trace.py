@@ -1,5 +1,7 @@
 """Trace records against what RocketMQ's Java client wrote, and against themselves."""
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +18,16 @@ from skyrocket.format.trace import (
     TraceEvent,
     TransactionEnded,
     decode_trace,
-    encode_trace,
+    encode_event,
 )
 from tests.golden_wire import capture
 
 ID, CALL = "0A0000053A234E0E2F2A4DA9E33F0000", "0A0000053A234E0E2F2A4DA9ECDB0002"
+
+
+def encode_trace(events: Iterable[TraceEvent]) -> bytes:
+    """The body that says all this, as the client joins it."""
+    return "".join(map(encode_event, events)).encode("utf-8", "replace")
 
 
 def captured_bodies() -> list[bytes]:
