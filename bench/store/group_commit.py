@@ -4,6 +4,7 @@ import queue
 import threading
 import time
 from pathlib import Path
+from queue import SimpleQueue
 
 from bench.store.figures import Figure, at_least
 from bench.store.scale import Scale
@@ -62,11 +63,14 @@ def _waiting_threads(store: MessageStore, batch: list[PutMessage], seconds: floa
 
     def write(number: int) -> None:
         message = batch[number]
+        answers: SimpleQueue[bool] = SimpleQueue()
         start.wait()
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
-            result = store.wait_durable(store.put(message))
+            result = store.put(message)
             assert result.ok, result.remark
+            store.flusher.when_flushed(result.end_offset, answers.put)
+            assert answers.get(timeout=60)
             counts[number] += 1
 
     threads = [threading.Thread(target=write, args=(number,), daemon=True) for number in range(WRITERS)]

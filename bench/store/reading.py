@@ -92,7 +92,7 @@ def _runs(store: MessageStore, queue: Queue, offset: int) -> list[Place]:
 
 def _copy(store: MessageStore, places: list[list[Place]]) -> Round:
     """memcpy as Python has it: bytes of slices of the same map, at the same places."""
-    view = store.read_raw(0, store.commit_log.written_offset)
+    view = store.commit_log.raw(0, store.commit_log.written_offset)
     assert view is not None
     cuts = [[(at, at + size) for at, size in runs] for runs in places]
     with Stopwatch() as watch:

@@ -24,6 +24,7 @@ from tests.faults.harness import (
     reopen_and_check,
     small_config,
 )
+from tests.unit.store.stores import clean_expired
 
 CONFIGS = {
     "async": small_config(),
@@ -87,10 +88,10 @@ class Life:
         driver.wait_disk()
         self.attempt(driver.store.dispatch)
         self.clock.advance(hours=80)
-        self.attempt(driver.store.clean_expired)
+        self.attempt(lambda: clean_expired(driver.store))
         self.mixed_puts(driver, 6)
         self.attempt(driver.store.flush_queues)
-        self.attempt(driver.store.clean_expired)
+        self.attempt(lambda: clean_expired(driver.store))
         self.mixed_puts(driver, 4)
         self.attempt(driver.store.dispatch)
 

@@ -20,6 +20,7 @@ from tests.faults.harness import (
     reopen_and_check,
     small_config,
 )
+from tests.unit.store.stores import wait_durable
 
 MODES = {
     "async": small_config(),
@@ -66,7 +67,8 @@ def test_every_waiter_is_answered_when_the_fsync_fails(directory: Path) -> None:
         results = [store.put(PutMessage("orders", 0, b"body")) for _ in range(8)]
         answers: list[PutStatus] = []
         threads = [
-            threading.Thread(target=lambda r=result: answers.append(store.wait_durable(r).status)) for result in results
+            threading.Thread(target=lambda r=result: answers.append(wait_durable(store, r).status))
+            for result in results
         ]
         for thread in threads:
             thread.start()
@@ -75,7 +77,7 @@ def test_every_waiter_is_answered_when_the_fsync_fails(directory: Path) -> None:
         thread.join(10)
         assert not thread.is_alive()
     assert answers == [PutStatus.SERVICE_NOT_AVAILABLE] * 8
-    assert store.wait_durable(results[0]).durability is not Durability.DISK
+    assert wait_durable(store, results[0]).durability is not Durability.DISK
     store.close()
     assert (directory / "abort").exists()
 

@@ -24,6 +24,7 @@ from tests.faults.harness import (
     reopen_and_check,
     small_config,
 )
+from tests.unit.store.stores import clean_expired
 
 CONFIG = small_config(max_mapped_index_files=3)
 
@@ -48,8 +49,8 @@ class Store:
                 driver.store.flush_queues()
                 if retention:
                     self.clock.advance(hours=100)
-                    driver.store.clean_expired()
-                    driver.store.clean_expired()
+                    clean_expired(driver.store)
+                    clean_expired(driver.store)
                     assert driver.store.commit_log.min_offset > 0
         driver.store.dispatch()
         if clean:
@@ -245,9 +246,9 @@ def test_a_log_file_that_cannot_be_deleted_is_not_skipped(directory: Path) -> No
     clock.advance(hours=100)
     disk.fail_next(Operation.UNLINK)
     with pytest.raises(OSError, match="Input/output"):
-        driver.store.clean_expired()
+        clean_expired(driver.store)
     assert driver.store.commit_log.min_offset == 0
-    driver.store.clean_expired()
+    clean_expired(driver.store)
     assert driver.store.commit_log.min_offset == CONFIG.commit_log_file_size
     driver.close()
     reopen_and_check(directory, ledger, CONFIG, clock, Survives.ACKNOWLEDGED)

@@ -22,6 +22,7 @@ from tests.faults.harness import (
     reopen_and_check,
     small_config,
 )
+from tests.unit.store.stores import clean_expired
 
 MODES: dict[str, StoreConfig] = {
     "async": small_config(),
@@ -64,7 +65,7 @@ class RandomLife:
                 self.reopen(Survives.FLUSHED if self.config.transient_pool else Survives.ACKNOWLEDGED)
             case 2:
                 self.clock.advance(hours=73 if random.random() < 0.3 else 0)
-                driver.store.clean_expired()
+                clean_expired(driver.store)
             case 3 | 4:
                 assert driver.flush()
             case 5:

@@ -19,6 +19,7 @@ from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Durability
 from skyrocket.testing.clock import FakeClock
 from tests.faults.harness import Ledger, Put
+from tests.unit.store.stores import wait_durable
 
 _HOUR_MS = 3_600_000
 CLOCK = FakeClock()  # for what the messages say; the store has the real one
@@ -75,7 +76,7 @@ def main(root: str, mode: str, first: int) -> None:
             if mode == "held" and number - first == 50:
                 time.sleep(3600)
             if mode == "sync" or (mode != "held" and number % 50 == 0):
-                result = store.wait_durable(result)
+                result = wait_durable(store, result)
                 if result.durability is Durability.DISK:
                     os.write(1, f"D {number}\n".encode())
             number += 1

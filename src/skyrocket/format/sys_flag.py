@@ -22,11 +22,6 @@ def transaction_type(sys_flag: int) -> int:
     return sys_flag & TRANSACTION_MASK
 
 
-def enters_queue(sys_flag: int) -> bool:
-    """Whether a record with this flag gets a queue offset and a queue entry."""
-    return sys_flag & TRANSACTION_PREPARED == 0  # prepared and rollback both have this bit
-
-
 def host_widths(bits: int) -> dict[str, int]:
     """The bytes that both hosts take, by the two IPv6 bits of sysFlag."""
     return {"born_host": 20 if bits & 1 else 8, "store_host": 20 if bits & 2 else 8}

@@ -35,7 +35,6 @@ class Flusher:
         on_failed: Callable[[OSError], None],
     ) -> None:
         """`on_flushed` gets the flushed offset and, after a thorough flush, the store time that it covers."""
-        self.flushes = 0
         self._log = commit_log
         self._config = config
         self._sync = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
@@ -85,19 +84,6 @@ class Flusher:
             ok = not self._failed
         callback(ok)
 
-    def wait_flushed(self, end_offset: int, timeout: float) -> bool:
-        """Wait until everything before the offset is on disk; False on timeout or failure."""
-        done = threading.Event()
-        outcome = [False]
-
-        def answer(ok: bool) -> None:
-            outcome[0] = ok
-            done.set()
-
-        self.when_flushed(end_offset, answer)
-        done.wait(timeout)
-        return outcome[0]
-
     def wake(self) -> None:
         """A message arrived: look at once whether enough pages are dirty, do not wait for the interval's end."""
         with self._condition:
@@ -117,7 +103,6 @@ class Flusher:
             except OSError as error:
                 self._fail(error)
                 return False
-        self.flushes += 1
         self._on_flushed(flushed, covered if thorough else None)
         self._answer(flushed)
         return True

@@ -25,10 +25,6 @@ class StorePaths:
         return os.path.join(self.root, names.BATCH_QUEUES)
 
     @property
-    def consume_queue_ext(self) -> str:
-        return os.path.join(self.root, names.QUEUE_EXTENSIONS)
-
-    @property
     def index(self) -> str:
         return os.path.join(self.root, names.INDEX)
 

@@ -12,7 +12,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
-from typing import TypeVar
 
 from skyrocket.clock import Clock, SystemClock, wall_clock
 from skyrocket.config.sections import FlushDiskType, StoreConfig
@@ -34,8 +33,8 @@ from skyrocket.store.queue_removal import QueueRemoval
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.reader import LOOK_AT, EntryFilter, Reader, RecordFilter
 from skyrocket.store.recovery import Recovery, RecoveryReport
-from skyrocket.store.results import BatchPutResult, Boundary, Durability, GetResult, PutResult, PutStatus
-from skyrocket.store.retention import Cleaner, CleanReport
+from skyrocket.store.results import Boundary, GetResult, PutResult
+from skyrocket.store.retention import Cleaner
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.strangers import look_at_strangers
 from skyrocket.store.tags_code import TagsCoder
@@ -43,8 +42,6 @@ from skyrocket.store.transient_pool import TransientPool
 from skyrocket.store.write_gate import NO_DESCRIPTORS, PUTS, Patience, WriteGate, look_for_room
 
 log = logging.getLogger(__name__)
-
-AnyPutResult = TypeVar("AnyPutResult", PutResult, BatchPutResult)
 
 LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
 
@@ -298,7 +295,7 @@ class MessageStore:
     def put(self, message: PutMessage) -> PutResult:
         """Append one message; the result says which durability it has already reached.
 
-        With SYNC_FLUSH wait for the disk by `wait_durable` or `flusher.when_flushed`. Groups and batches: `intake`.
+        With SYNC_FLUSH wait for the disk by `flusher.when_flushed`. Groups and batches: `intake`.
         """
         return self.intake.put(message)
 
@@ -306,22 +303,7 @@ class MessageStore:
         """Append log bytes that a master sent; queues and index are then built from them here."""
         self.intake.append_raw(offset, data)
 
-    def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
-        """Log bytes for a replica, from an offset to the end of its file at most."""
-        return self.commit_log.raw(offset, max_bytes)
-
     # -- durability -----------------------------------------------------------------------------------------
-
-    def wait_durable(self, result: AnyPutResult, timeout: float | None = None) -> AnyPutResult:
-        """The result after the disk has the message; FLUSH_DISK_TIMEOUT when that took too long."""
-        if result.status is not PutStatus.PUT_OK:
-            return result
-        seconds = self.config.sync_flush_timeout_ms / 1000 if timeout is None else timeout
-        if self.flusher.wait_flushed(result.end_offset, seconds):
-            return result._replace(durability=Durability.DISK)
-        if self.failure is not None:
-            return result._replace(status=PutStatus.SERVICE_NOT_AVAILABLE, remark=self.failure)
-        return result._replace(status=PutStatus.FLUSH_DISK_TIMEOUT, remark=f"not on disk after {seconds} s")
 
     def flush(self) -> bool:
         """Force the log to disk now."""
@@ -469,11 +451,6 @@ class MessageStore:
                 self.queues.new_queues = True
                 raise
         self.checkpoint.flush()
-
-    def clean_expired(self) -> CleanReport:
-        """Apply the retention rules now, as if it were the hour for it."""
-        self.cleaner.request()
-        return self.cleaner.clean()
 
     def _log_flushed(self, flushed_offset: int, covered_timestamp: int | None) -> None:
         self.checkpoint.advance(flushed_offset=flushed_offset)

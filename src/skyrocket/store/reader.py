@@ -246,7 +246,6 @@ class Reader:
         if result.count:
             statistics.get_found += 1
             statistics.get_messages += result.count
-            statistics.get_bytes += result.size
         else:
             statistics.get_missed += 1
 

@@ -37,7 +37,6 @@ class Statistics:
         self.get_found = 0  # reads that returned something
         self.get_missed = 0
         self.get_messages = 0
-        self.get_bytes = 0
         self.put_latency = LatencyHistogram()
 
     @property

@@ -43,6 +43,7 @@ from tests.cluster.broker.broker_fixture import (
     pull_request,
     running_broker,
 )
+from tests.unit.store.stores import clean_expired
 from tests.waiting import until
 
 CLEANED = r"broker busy, start flow control for a while, period in queue: (\d+)ms, size of queue: (\d+)"
@@ -432,7 +433,7 @@ async def test_a_disk_that_is_90_percent_full_takes_no_messages_but_gives_them(
         await given.send(b"kept")
         store = given.broker.store
         monkeypatch.setattr(store.disk, "used_ratio", lambda _: 0.91)
-        await asyncio.to_thread(store.clean_expired)
+        await asyncio.to_thread(clean_expired, store)
         with pytest.raises(ServiceNotAvailable) as refused:
             await given.send()
         assert re.fullmatch(
@@ -443,7 +444,7 @@ async def test_a_disk_that_is_90_percent_full_takes_no_messages_but_gives_them(
         )
         assert [record.body for record in decode_records((await given.pull()).body)] == [b"kept"]
         monkeypatch.setattr(store.disk, "used_ratio", lambda _: 0.5)
-        await asyncio.to_thread(store.clean_expired)
+        await asyncio.to_thread(clean_expired, store)
         await given.send()
 
 

@@ -19,6 +19,7 @@ from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker
 from tests.cluster.namesrv import name_server_fixture
 from tests.http_get import get
+from tests.unit.store.stores import clean_expired
 from tests.waiting import until
 
 OBSERVED = BrokerConfig(metrics_exporter=MetricsExporter.PROM, metrics_port=0)
@@ -96,7 +97,7 @@ async def test_a_broker_is_ready_while_its_store_takes_messages(
         assert await ready(given) == (200, {"status": "ready"})
         store = given.broker.store
         monkeypatch.setattr(store.disk, "used_ratio", lambda _: 0.95)
-        await asyncio.to_thread(store.clean_expired)
+        await asyncio.to_thread(clean_expired, store)
         status, text = await ready(given)
         assert status == 503
         assert text == {
@@ -104,7 +105,7 @@ async def test_a_broker_is_ready_while_its_store_takes_messages(
             "reasons": {"store": f"the disk of {store.paths.root} is full: no messages are taken"},
         }
         monkeypatch.undo()
-        await asyncio.to_thread(store.clean_expired)
+        await asyncio.to_thread(clean_expired, store)
         assert (await ready(given))[0] == 200
         store.gate.fail(OSError(5, "Input/output error"))
         status, text = await ready(given)

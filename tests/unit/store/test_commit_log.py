@@ -511,13 +511,13 @@ def test_raw_reads_stop_at_the_end_of_a_file_and_of_the_log(stores: Stores) -> N
     fill_files(store, 2)
     end = store.commit_log.written_offset
 
-    first = store.read_raw(FILE_SIZE - 100, 1000)
+    first = store.commit_log.raw(FILE_SIZE - 100, 1000)
     assert first is not None
     assert len(first) == 100
-    rest = store.read_raw(FILE_SIZE, 1 << 20)
+    rest = store.commit_log.raw(FILE_SIZE, 1 << 20)
     assert rest is not None
     assert len(rest) == end - FILE_SIZE
-    assert store.read_raw(end, 100) is None
+    assert store.commit_log.raw(end, 100) is None
 
 
 # -- everything that is put is got back -----------------------------------------------------------------------------

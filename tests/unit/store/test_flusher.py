@@ -14,7 +14,7 @@ from skyrocket.store.flusher import Flusher
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Durability, GetStatus, PutResult, PutStatus
 from skyrocket.testing.clock import FakeClock
-from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, fill_files, message, put
+from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, fill_files, message, put, wait_durable
 from tests.waiting import wait_until
 
 SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
@@ -54,7 +54,7 @@ def test_a_put_waits_for_the_disk_and_then_says_so(stores: Stores) -> None:
     store = stores.open(disk=disk, **SYNC)
     result = put(store)
     assert result.durability is Durability.MEMORY
-    durable = store.wait_durable(result)
+    durable = wait_durable(store, result)
     assert (durable.status, durable.durability) == (PutStatus.PUT_OK, Durability.DISK)
     assert disk.syncs >= 1
     assert flushed(store) >= result.end_offset
@@ -64,18 +64,18 @@ def test_a_put_waits_for_the_disk_and_then_says_so(stores: Stores) -> None:
 def test_one_fsync_answers_all_who_wait(stores: Stores) -> None:
     disk = SlowDisk()
     store = stores.open(disk=disk, **SYNC)
-    store.wait_durable(put(store))
+    wait_durable(store, put(store))
     disk.released.clear()
     disk.begun.clear()
     first = put(store)
     answers: list[PutResult] = []
-    threads = [threading.Thread(target=lambda: answers.append(store.wait_durable(first)))]
+    threads = [threading.Thread(target=lambda: answers.append(wait_durable(store, first)))]
     threads[0].start()
     assert disk.begun.wait(5)
     syncs = disk.syncs
     for number in range(20):  # they come while the disk is at work
         result = put(store, b"%d" % number)
-        threads.append(threading.Thread(target=lambda result=result: answers.append(store.wait_durable(result))))
+        threads.append(threading.Thread(target=lambda result=result: answers.append(wait_durable(store, result))))
         threads[-1].start()
     wait_until(lambda: len(store.flusher._waiting) == 21)
     assert answers == []
@@ -98,7 +98,7 @@ def test_with_synchronous_flush_nobody_reads_what_the_disk_does_not_have(stores:
     store.dispatch()
     assert store.get(TOPIC, 0, 0).status is GetStatus.NO_MESSAGE_IN_QUEUE
     disk.released.set()
-    store.wait_durable(result)
+    wait_durable(store, result)
     store.dispatch()
     assert bodies(store.get(TOPIC, 0, 0)) == [b"hello"]
 
@@ -113,7 +113,7 @@ def test_with_synchronous_flush_a_message_nobody_waits_for_is_flushed_at_once(st
 
 def test_with_synchronous_flush_replicated_bytes_are_flushed_at_once(stores: Stores) -> None:
     master = stores.open("master")
-    data = bytes(master.read_raw(0, put(master).end_offset) or b"")
+    data = bytes(master.commit_log.raw(0, put(master).end_offset) or b"")
     replica = stores.open("replica", **SYNC)
     replica.append_raw(0, data)
     wait_until(lambda: flushed(replica) == len(data))
@@ -123,7 +123,7 @@ def test_a_slow_disk_is_a_timeout_and_the_message_is_stored(stores: Stores) -> N
     disk = SlowDisk()
     store = stores.open(disk=disk, sync_flush_timeout_ms=30, **SYNC)
     disk.released.clear()
-    result = store.wait_durable(put(store))
+    result = wait_durable(store, put(store))
     assert (result.status, result.durability) == (PutStatus.FLUSH_DISK_TIMEOUT, Durability.MEMORY)
     disk.released.set()
     wait_until(lambda: flushed(store) == result.end_offset)
@@ -161,13 +161,7 @@ def test_a_callback_that_fails_does_not_stop_the_flusher(stores: Stores) -> None
         raise ValueError("not the store's fault")
 
     store.flusher.when_flushed(put(store).end_offset, broken)
-    assert store.wait_durable(put(store)).durability is Durability.DISK
-
-
-def test_a_refused_put_is_not_waited_for(stores: Stores) -> None:
-    store = stores.open(max_message_size=10, **SYNC)
-    refused = store.put(message(b"x" * 11))
-    assert store.wait_durable(refused) is refused
+    assert wait_durable(store, put(store)).durability is Durability.DISK
 
 
 # -- asynchronous --------------------------------------------------------------------------------------------------
@@ -267,9 +261,9 @@ def test_a_flush_covers_several_files_and_their_names(stores: Stores) -> None:
 def test_after_a_failed_fsync_no_write_is_taken_and_nothing_counts_as_flushed(stores: Stores) -> None:
     disk = SlowDisk()
     store = stores.open(disk=disk, **SYNC)
-    durable = store.wait_durable(put(store, b"safe"))
+    durable = wait_durable(store, put(store, b"safe"))
     disk.error = OSError(5, "Input/output error")
-    lost = store.wait_durable(put(store, b"lost"))
+    lost = wait_durable(store, put(store, b"lost"))
 
     assert lost.status is PutStatus.SERVICE_NOT_AVAILABLE
     assert "Input/output error" in lost.remark

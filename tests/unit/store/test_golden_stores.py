@@ -9,6 +9,7 @@ from skyrocket.fastjson import loads
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import decode_ext_unit, ext_position, is_ext_address
 from skyrocket.format.record import decode_record
+from skyrocket.format.store_names import QUEUE_EXTENSIONS
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
@@ -98,7 +99,7 @@ def resolved(store: MessageStore, line: Line, tags_code: int) -> int:
         return tags_code
     position = ext_position(tags_code)
     start = position - position % 4096
-    path = Path(store.paths.consume_queue_ext) / line["topic"] / str(line["queueId"]) / f"{start:020d}"
+    path = Path(store.paths.root) / QUEUE_EXTENSIONS / line["topic"] / str(line["queueId"]) / f"{start:020d}"
     unit = decode_ext_unit(path.read_bytes(), position - start)
     assert unit is not None
     return unit.tags_code

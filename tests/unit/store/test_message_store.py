@@ -28,6 +28,7 @@ from tests.unit.store.stores import (
     put,
     record,
     small_config,
+    wait_durable,
 )
 from tests.waiting import wait_until
 
@@ -341,7 +342,7 @@ def test_a_batch_can_be_waited_for_too(stores: Stores) -> None:
     store = stores.open()
     batch = store.intake.put_batch(message(), [BatchElement(0, b"one", b""), BatchElement(0, b"two", b"")])
     assert batch.durability is Durability.MEMORY
-    durable = store.wait_durable(batch)
+    durable = wait_durable(store, batch)
     assert (durable.status, durable.durability) == (PutStatus.PUT_OK, Durability.DISK)
     assert store.commit_log.flushed_offset >= batch.end_offset
 

@@ -19,6 +19,7 @@ from tests.unit.store.stores import (
     TOPIC,
     Stores,
     UnforcedDisk,
+    clean_expired,
     fill_files,
     message,
     put,
@@ -221,7 +222,7 @@ def test_a_store_on_a_full_disk_opens_for_reading_only(stores: Stores) -> None:
 def test_manual_cleaning_takes_expired_files_at_any_hour(stores: Stores) -> None:
     aged = Aged(stores)
     aged.age(80, 80, 1, 1, 0)
-    assert aged.store.clean_expired().log_files == 2
+    assert clean_expired(aged.store).log_files == 2
     assert aged.kept == [2, 3, 4]
     aged.age(80, 1, 0)
     assert aged.store.cleaner.clean().log_files == 1  # the request holds for twenty runs
@@ -271,7 +272,7 @@ def test_queues_follow_the_log_and_keep_their_numbers(stores: Stores) -> None:
     store = aged.store
     put(store, b"small", topic="Old")
     aged.age(80, 80, 1, 1, 0)
-    report = store.clean_expired()
+    report = clean_expired(store)
 
     assert report.queue_files > 0
     low = store.min_offset(TOPIC, 0)
@@ -329,7 +330,7 @@ def test_slices_in_use_survive_the_deletion_of_their_file(stores: Stores) -> Non
 def test_a_cleaned_store_opens_without_a_rebuild(stores: Stores) -> None:
     aged = Aged(stores)
     aged.age(80, 80, 1, 1, 0)
-    aged.store.clean_expired()
+    clean_expired(aged.store)
     low = aged.store.min_offset(TOPIC, 0)
     aged.store.close()
     store = stores.open(disk=aged.disk)
@@ -397,7 +398,7 @@ def test_readers_never_see_anything_wrong_while_files_go(stores: Stores) -> None
                 store.offset_by_time(TOPIC, 0, 1)
                 store.reader.earliest_log_time()
                 store.query(TOPIC, "k")
-                store.read_raw(store.commit_log.min_offset, 100)
+                store.commit_log.raw(store.commit_log.min_offset, 100)
         except Exception as error:
             problems.append(repr(error))
             raise

@@ -14,13 +14,13 @@ def test_puts_gets_and_refusals_are_counted(stores: Stores) -> None:
     store.intake.put_batch(message(), [BatchElement(0, b"a", b""), BatchElement(0, b"b", b"")])
     store.put(message(b"x" * 101))
     store.dispatch()
-    got = store.get(TOPIC, 0, 0)
+    store.get(TOPIC, 0, 0)
     store.get(TOPIC, 0, 99)
 
     counted = store.statistics
     assert (counted.put_messages, counted.put_refused) == (5, 1)
     assert (counted.get_found, counted.get_missed) == (1, 1)
-    assert (counted.get_messages, counted.get_bytes) == (5, got.size)
+    assert counted.get_messages == 5
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.mapped_file_queue import MappedFileQueue
 from skyrocket.store.retention import CleanReport
 from skyrocket.testing.clock import FakeClock
-from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, put
+from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, clean_expired, put
 
 _HOUR_MS = 3_600_000
 
@@ -38,9 +38,9 @@ def test_a_shorter_retention_counts_from_the_next_cleaning_on(stores: Stores, cl
     for start in store.commit_log.files.starts:
         two_hours_ago = (clock.now_ms() - 2 * _HOUR_MS) / 1000
         os.utime(store.commit_log.files.path_of(start), (two_hours_ago, two_hours_ago))
-    assert store.clean_expired() == CleanReport()
+    assert clean_expired(store) == CleanReport()
     store.change_settings(replace(store.config, file_reserved_hours=1))
-    assert store.clean_expired().log_files == 2
+    assert clean_expired(store).log_files == 2
 
 
 def test_queues_of_unknown_topics_go_but_not_those_of_the_system_or_light_ones(stores: Stores) -> None:

@@ -6,7 +6,18 @@ import pytest
 
 from skyrocket.store.results import Durability, PutStatus
 from skyrocket.store.transient_pool import PoolExhausted, TransientPool
-from tests.unit.store.stores import FILE_SIZE, TOPIC, Stores, bodies, copy_log, fill_files, log_bytes, message, put
+from tests.unit.store.stores import (
+    FILE_SIZE,
+    TOPIC,
+    Stores,
+    bodies,
+    copy_log,
+    fill_files,
+    log_bytes,
+    message,
+    put,
+    wait_durable,
+)
 from tests.waiting import wait_until
 
 POOL: dict[str, Any] = {"transient_pool": True, "transient_pool_size": 2}
@@ -30,7 +41,7 @@ def test_readers_see_only_what_was_committed(stores: Stores) -> None:
     assert result.durability is Durability.BUFFER
     assert store.dispatch() == 0
     assert store.by_physical_offset(0) is None
-    assert store.read_raw(0, 100) is None
+    assert store.commit_log.raw(0, 100) is None
     assert not any(log_bytes(store))  # the page cache has nothing yet
 
     store.commit_log.commit()
@@ -47,7 +58,7 @@ def test_readers_see_only_what_was_committed(stores: Stores) -> None:
 def test_a_flush_commits_first(stores: Stores) -> None:
     store = stores.open(**POOL)
     result = put(store)
-    durable = store.wait_durable(result)
+    durable = wait_durable(store, result)
     assert durable.durability is Durability.DISK
     assert store.commit_log.flushed_offset == result.end_offset
 

@@ -68,10 +68,6 @@ class ConnectedProducers(Generic[C]):
             self.unregister(group, client.connection)
         return list({client.connection: client for _, client in expired}.values())
 
-    def is_registered(self, group: str) -> bool:
-        """Whether anyone produces for a group."""
-        return group in self._groups
-
     def find(self, client_id: str) -> Client[C] | None:
         """A producer by its client id; the one that was heard of last."""
         return self._by_client_id.get(client_id)

@@ -25,7 +25,7 @@ def test_queries(producers: ConnectedProducers[FakeChannel], clock: FakeClock) -
     producers.register("g", producer)
     clock.advance(seconds=30)
     producers.register("g", producer)
-    assert producers.is_registered("g")
+    assert "g" in producers.table().groups
     assert producers.find("p") == producer
     assert producers.connections("g").connections == (ClientConnection("p", "192.0.2.1:50000", "JAVA", 493),)
     assert producers.table().groups == {"g": [ProducerInfo("p", "/192.0.2.1:50000", "JAVA", 493, clock.now_ms())]}
@@ -69,7 +69,7 @@ def test_departure(producers: ConnectedProducers[FakeChannel]) -> None:
     producers.register("h", producer)
     producers.unregister("g", producer.connection)
     producers.unregister("g", producer.connection)
-    assert not producers.is_registered("g")
+    assert "g" not in producers.table().groups
     assert producers.find("p") == producer
     producers.closed(producer.connection)
     producers.closed(producer.connection)
@@ -101,4 +101,4 @@ def test_expiry(producers: ConnectedProducers[FakeChannel], clock: FakeClock) ->
     assert producers.expire() == [late]
     assert producers.find("late") is None
     assert [info.client_id for info in producers.table().groups["g"]] == ["prompt"]
-    assert not producers.is_registered("h")
+    assert "h" not in producers.table().groups
