@@ -10,7 +10,7 @@ import pytest
 
 from skyrocket import Admin, Message, Producer
 from skyrocket.fastjson import Dialect
-from skyrocket.format.config_files.topics import decode
+from skyrocket.format.config_files import TOPICS
 from skyrocket.repair.convert import convert
 from tests.interop.apache import Apache
 from tests.interop.our_store import found_lines, opened, put_all, read_everything, write_topics
@@ -82,7 +82,7 @@ async def test_what_rocketmq_kept_in_rocksdb_is_there_after_the_conversion(
     assert not (tmp_path / "config" / "topics.json").exists()
     done = convert(tmp_path)
     assert done is not None
-    assert TOPIC in decode((tmp_path / "config" / "topics.json").read_bytes()).topics
+    assert TOPIC in TOPICS.decode((tmp_path / "config" / "topics.json").read_bytes()).topics
     with opened(tmp_path, SMALL_FILES) as store:
         found = [line for line in found_lines(read_everything(store)) if line["topic"] == TOPIC]
     assert len(found) == 30
