@@ -201,3 +201,16 @@ async def test_a_topic_is_created_while_one_name_server_is_down_and_another_sile
         async with running_broker(tmp_path, BrokerConfig(name_servers=f"{gone};127.0.0.1:{port}")) as given:
             await given.client.call(given.address, creation("Made"))
             assert given.broker.tables.topics.find("Made") is not None
+
+
+async def test_nobody_waits_for_a_registration_that_rests_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "_TOLD_SECONDS", 600.0)  # the call would time out before
+    monkeypatch.setattr(registration, "_LITTLE_WORK_SECONDS", 0.0)
+    monkeypatch.setattr(registration, "_REST_PER_WORK", 1e9)
+    async with name_server_fixture.running(tmp_path) as (server, names):
+        async with running_broker(tmp_path, BrokerConfig(name_servers=str(names))) as given:
+            await given.client.call(given.address, creation("Made"))
+            assert given.broker.tables.topics.find("Made") is not None
+        assert "Made" not in routes(server)

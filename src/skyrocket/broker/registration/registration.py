@@ -35,6 +35,7 @@ _TOLD_SECONDS: Final = 2.0  # that whoever changes a topic waits at most; operat
 _LOOKING_SECONDS: Final = 3.0  # between two registrations of a slave that does not know where its master is
 _MOST_SINGLE: Final = 100  # topics that are told one by one
 _REST_PER_WORK: Final = 10  # so much longer than it took to write a registration the next change waits
+_LONG_REST_SECONDS: Final = 0.5
 _LITTLE_WORK_SECONDS: Final = 0.02  # of writing one, after which nobody waits: some thousand topics
 _READ_WRITE: Final = PERM_READ | PERM_WRITE
 
@@ -76,12 +77,18 @@ class Registration:
         self._wake.set()
 
     def telling(self) -> "asyncio.Future[None]":
-        """Done when the name servers have heard of what has changed up to now, or could not; it is not for long."""
+        """Done when the name servers have heard of what has changed up to now, or could not; it is not for long.
+
+        While a rest is long nobody waits: thousands of topics that are made one after the other would take hours.
+        """
         loop = asyncio.get_running_loop()
         told: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(told)
         self._wake.set()
-        loop.call_later(_TOLD_SECONDS, _end_wait, told)
+        if self._rests_until - loop.time() > _LONG_REST_SECONDS:
+            told.set_result(None)
+        else:
+            self._waiting.append(told)
+            loop.call_later(_TOLD_SECONDS, _end_wait, told)
         return told
 
     def permission_changed(self, permission: int) -> None:
