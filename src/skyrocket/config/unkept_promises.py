@@ -27,10 +27,6 @@ def _off(value: str) -> bool:
     return value.strip().lower() == "false"
 
 
-def _several(value: str) -> bool:
-    return value.strip().isdigit() and int(value) > 1
-
-
 def _given(value: str) -> bool:
     return bool(value.strip())
 
@@ -43,7 +39,6 @@ _NO_CONTROLLER: Final = "there is no fail-over by a controller yet"
 _NO_ACTING: Final = "no slave acts as master yet; slaves serve pulls with slaveReadEnable=true"
 
 _REFUSED: Final = (
-    _Promise("totalReplicas", _several, _NO_ACTING),
     _Promise("enableSlaveActingMaster", _on, _NO_ACTING),
     _Promise("enableControllerMode", _on, _NO_CONTROLLER),
     _Promise("enableDLegerCommitLog", _on, "the log of DLedger has another format and is not served"),

@@ -16,7 +16,6 @@ from skyrocket.protocol.requests.admin_broker import (
     GetBrokerEpochCache,
     GetColdDataFlowCtrInfo,
     RemoveColdDataFlowCtrConfig,
-    ResetMasterFlushOffset,
     SetCommitLogReadMode,
     UpdateColdDataFlowCtrConfig,
 )
@@ -46,7 +45,6 @@ class MaintenanceProcessor:
             serve(RemoveColdDataFlowCtrConfig, self.remove_cold_limit),
             serve(GetColdDataFlowCtrInfo, self.show_cold_limits),
             serve(GetBrokerEpochCache, self.epochs),
-            serve(ResetMasterFlushOffset, self.reset_master_flush_offset),
             serve(CheckRocksDbCqWriteProgress, self.check_queues),
         )
 
@@ -97,6 +95,3 @@ class MaintenanceProcessor:
     def epochs(self, _: Peer, __: GetBrokerEpochCache, ___: Body) -> None:
         """Only a controller gives epochs to a log."""
         raise SystemFailure("this request only for controllerMode")
-
-    def reset_master_flush_offset(self, _: Peer, __: ResetMasterFlushOffset, ___: Body) -> None:
-        """For slaves; a master says that it is done and knows its own."""

@@ -85,6 +85,10 @@ class Feature:
         """What a slave has learned while its master was gone; asked after all was copied."""
         return ()
 
+    def taken_back(self) -> Iterable[Copied]:
+        """What a master that comes back takes over from its slaves, if theirs is newer."""
+        return ()
+
     def follows(self) -> Iterable[Follow]:
         """Settings that take effect while the broker runs."""
         return ()

@@ -23,6 +23,7 @@ class DelayFeature(Feature):
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
+        self._when_online = parts.broker_set.when_online
         self._delivers = parts.is_master  # a slave delivers nothing: its master does
         self.offsets = DelayOffsetTable(parts.config_file("delayOffset.json", DELAY_OFFSETS), parts.clock)
         self.levels = DelayLevels(
@@ -46,11 +47,25 @@ class DelayFeature(Feature):
 
     def _take(self, body: bytes) -> None:
         table = CopiedDelayOffsets.decode(body)
+        if (table.data_version or DataVersion()) < self.offsets.data_version:
+            return  # a master that was away: its slave has delivered more, and it will take that back
         if table.offsets != self.offsets.content().offsets:
             self.offsets.replace(DelayOffsets(table.data_version or DataVersion(), dict(table.offsets)))
 
+    def taken_back(self) -> tuple[Copied, ...]:
+        return (Copied(GetAllDelayOffset(), self._take_back),)
+
+    def _take_back(self, body: bytes) -> None:
+        table = CopiedDelayOffsets.decode(body)
+        if table.data_version is not None and table.data_version > self.offsets.data_version:
+            self.offsets.replace(DelayOffsets(table.data_version, dict(table.offsets)))
+            self.offsets.save()
+            self.levels.load()
+
     def services(self) -> tuple[Work, ...]:
-        return (self.levels.run, self.levels.run_saves) if self._delivers else ()
+        if not self._delivers:
+            return ()
+        return (self._when_online(self.levels.run), self._when_online(self.levels.run_saves))
 
     def tables(self) -> tuple[DelayOffsetTable, ...]:
         return () if self._delivers else (self.offsets,)  # who delivers saves what is on disk alone

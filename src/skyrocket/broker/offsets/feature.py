@@ -8,6 +8,7 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.offsets.commits_apart import CommitsApart
 from skyrocket.broker.offsets.consumer_progress import OffsetProcessor
 from skyrocket.broker.offsets.reset import OffsetAdminProcessor
+from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable as CopiedOffsets
 from skyrocket.protocol.command import Body
@@ -48,6 +49,18 @@ class OffsetsFeature(Feature):
     def given_back(self) -> Iterator[GivenBack]:
         for queue, request in self._apart.requests():
             yield GivenBack(request, partial(self._apart.told, queue))
+
+    def taken_back(self) -> tuple[Copied, ...]:
+        return (Copied(GetAllConsumerOffset(), self._take_back),)
+
+    def _take_back(self, body: bytes) -> None:
+        """Consumers went on at a slave. Versions are raised seldom: where both are equal the larger offset is newer."""
+        table, own = ConsumerOffsetTable.decode(body), self._offsets.data_version
+        theirs = table.data_version or DataVersion()
+        if theirs > own:
+            self._offsets.take_over(table.offsets, theirs)
+        elif theirs == own:
+            self._offsets.take_larger(table.offsets)
 
     def services(self) -> tuple[Work, ...]:
         return (self._parts.persistence.run,)

@@ -96,7 +96,9 @@ class PopFeature(Feature):
 
     def services(self) -> tuple[Work, ...]:
         loops: tuple[Work, ...] = (self.polling.pops.run, self.polling.notifications.run, self.run_forgetting)
-        return (*loops, self.revive.run) if self._parts.is_master else loops  # a slave revives nothing
+        if not self._parts.is_master:
+            return loops  # a slave revives nothing
+        return (*loops, self._parts.broker_set.when_online(self.revive.run))
 
     def copied(self) -> tuple[Copied, ...]:
         return (Copied(GetAllMessageRequestMode(), self._take_modes),)

@@ -19,6 +19,7 @@ class RegistrationFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         self._settings = parts.settings
         self._name_servers = parts.config.name_servers
+        self._set = parts.broker_set
         self.registration = Registration(
             parts.client,
             parts.name_servers,
@@ -33,7 +34,7 @@ class RegistrationFeature(Feature):
             parts.tables.topics.telling = self.registration.telling
 
     def services(self) -> tuple[Work, ...]:
-        return (self.registration.run,) if self._name_servers else ()
+        return (self._set.when_online(self.registration.run),) if self._name_servers else ()
 
     def follows(self) -> tuple[Follow, ...]:
         return (
@@ -57,10 +58,10 @@ class RegistrationFeature(Feature):
         return f"registered at none of the name servers {self._name_servers}"
 
     async def started(self) -> None:
-        if self._name_servers:
+        if self._name_servers and not self._set.is_isolated:
             first = asyncio.ensure_future(self.registration.register())
             await asyncio.wait((first,), timeout=_FIRST_REGISTRATION_SECONDS)
 
     async def stopping(self) -> None:
-        if self._name_servers:
+        if self._name_servers and not self._set.is_isolated:
             await self.registration.unregister()

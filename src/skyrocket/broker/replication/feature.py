@@ -7,13 +7,20 @@ from typing import Final
 from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.master import Master
+from skyrocket.broker.replication.pre_online import MasterPreOnline, PreOnline, SlavePreOnline, starts_isolated
 from skyrocket.broker.replication.slave import Slave
 from skyrocket.config.sections import BrokerRole
 from skyrocket.observability.exposition import Kind, Metric, single
 from skyrocket.observability.health import Check as Trouble
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.command import Body
-from skyrocket.protocol.requests.admin_broker import ExchangeBrokerHaInfo, GetBrokerHaStatus, HaInfoAnswer
+from skyrocket.protocol.errors import InvalidParameter
+from skyrocket.protocol.requests.admin_broker import (
+    ExchangeBrokerHaInfo,
+    GetBrokerHaStatus,
+    HaInfoAnswer,
+    ResetMasterFlushOffset,
+)
 from skyrocket.protocol.requests.broker_registration import NotifyMinBrokerIdChange
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.services import Work
@@ -44,11 +51,19 @@ class ReplicationFeature(Feature):
             self.slave = Slave(parts)
         else:
             self.master = Master(parts)
+        self.pre_online = self._pre_online() if starts_isolated(parts) else None
+
+    def _pre_online(self) -> PreOnline:
+        if self.slave is not None:
+            return SlavePreOnline(self._parts, self.slave)
+        assert self.master is not None
+        return MasterPreOnline(self._parts, self.master)
 
     def handlers(self) -> Handlers:
         yield serve(GetBrokerHaStatus, self.status)
         yield serve(NotifyMinBrokerIdChange, self.learn_of_master)
         yield serve(ExchangeBrokerHaInfo, self.exchange)
+        yield serve(ResetMasterFlushOffset, self.set_flush_offset)
         if self.master is not None:
             yield from self.master.handlers()
 
@@ -64,11 +79,12 @@ class ReplicationFeature(Feature):
         if self.slave is not None and header.min_broker_id == 0:
             self._set.ask()
 
-    def exchange(self, _: Peer, header: ExchangeBrokerHaInfo, __: Body) -> HaInfoAnswer:
-        """A master tells where its log is. To a slave anybody could: it asks the name servers."""
+    def exchange(self, peer: Peer, header: ExchangeBrokerHaInfo, __: Body) -> HaInfoAnswer:
+        """A master tells where its log is, or a slave asks. Raises InvalidParameter."""
         if header.master_ha_address is not None:
             if self.slave is not None:
-                self._set.ask()
+                self._hear_of_master(self.slave, peer, header.master_address, header.master_ha_address)
+                self._set.master_flush_offset = header.master_flush_offset or self._set.master_flush_offset
             return HaInfoAnswer()
         if self.slave is not None:
             return HaInfoAnswer()
@@ -77,6 +93,20 @@ class ReplicationFeature(Feature):
             master_flush_offset=self._parts.store.commit_log.flushed_offset,
             master_address=str(self._parts.identity.address),
         )
+
+    def _hear_of_master(self, slave: Slave, peer: Peer, address: str | None, ha_address: str) -> None:
+        if not self._parts.config.acting_master:
+            self._set.ask()
+            return
+        try:
+            slave.hear_of_master(peer.remote_address.host, address, ha_address)
+        except ValueError as error:
+            raise InvalidParameter(f"the master's address cannot be read: {error}") from None
+
+    def set_flush_offset(self, _: Peer, header: ResetMasterFlushOffset, __: Body) -> None:
+        """A slave remembers it for haStatus; it never cuts its log, so nothing else depends on it. A master knows."""
+        if self.slave is not None and header.master_flush_offset is not None:
+            self._set.master_flush_offset = header.master_flush_offset
 
     def follows(self) -> tuple[Follow, ...]:
         return (Follow(self._settings_changed, _WAIT_KEYS),)
@@ -94,10 +124,11 @@ class ReplicationFeature(Feature):
             await self.master.listen()
 
     def services(self) -> tuple[Work, ...]:
+        isolated = () if self.pre_online is None else (self.pre_online.run,)
         if self.slave is not None:
-            return (self.run_looks, self.slave.sync.run, self.slave.client.run)
+            return (*isolated, self.run_looks, self.slave.sync.run, self.slave.client.run)
         assert self.master is not None
-        return (self.run_looks, self.master.members.run)
+        return (*isolated, self.run_looks, self.master.members.run)
 
     async def run_looks(self) -> None:
         """Look once a second how fast bytes flow, until cancelled."""
@@ -123,7 +154,9 @@ class ReplicationFeature(Feature):
 
     def troubles(self) -> Mapping[str, Trouble]:
         side = self.slave or self.master
-        return {"replication": side.trouble} if side is not None else {}
+        assert side is not None
+        isolated = {} if self.pre_online is None else {"set": self.pre_online.trouble}
+        return {"replication": side.trouble, **isolated}
 
     def runtime_rows(self) -> Mapping[str, str]:
         rows = {"brokerRole": self._role.value}

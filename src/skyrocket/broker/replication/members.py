@@ -24,6 +24,7 @@ from skyrocket.remoting.guard import is_in, networks
 
 _logger = logging.getLogger(__name__)
 
+NOT_REGISTERED: Final = "is registered with the address"
 _LOOK_SECONDS: Final = 30.0
 _REST_SECONDS: Final = 1.0  # between two questions, however many strangers come
 
@@ -49,7 +50,7 @@ class Members:
             return None
         self._asked.set()
         return (
-            f"no member of broker {self._identity.broker_name} is registered with the address {address.host}; "
+            f"no member of broker {self._identity.broker_name} {NOT_REGISTERED} {address.host}; "
             "a slave behind another address is let in by haNetworks"
         )
 
@@ -66,19 +67,33 @@ class Members:
     async def _look(self) -> None:
         identity = self._identity
         found: set[str] = {identity.address.host, identity.ip}
-        request = GetBrokerMemberGroup(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
-        for name_server in self._name_servers:
+        members = await members_of_set(self._client, self._name_servers, identity) or {}
+        for text in members.values():
             try:
-                reply = await self._client.call(name_server, request)
-                members = BrokerMemberGroup.decode(bytes(reply.body)).members.addresses
-                for text in members.values():
-                    found |= await _hosts_of(text)
-            except (RemotingError, RequestError, DataError, OSError, ValueError) as error:
-                _logger.warning("members of the set not known name_server=%s reason=%s", name_server, error)
+                found |= await hosts_of(text)
+            except (OSError, ValueError) as error:
+                _logger.warning("a member's address is not known member=%s reason=%s", text, error)
         self._hosts |= found
 
 
-async def _hosts_of(address: str) -> set[str]:
+async def members_of_set(
+    client: RemotingClient, name_servers: Sequence[str], identity: BrokerIdentity
+) -> dict[int, str] | None:
+    """Who is registered with this broker's name, by id; None when no name server tells."""
+    found: dict[int, str] | None = None
+    request = GetBrokerMemberGroup(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
+    for name_server in name_servers:
+        try:
+            reply = await client.call(name_server, request)
+            members = BrokerMemberGroup.decode(bytes(reply.body)).members.addresses
+        except (RemotingError, RequestError, DataError) as error:
+            _logger.warning("members of the set not known name_server=%s reason=%s", name_server, error)
+        else:
+            found = {**members, **(found or {})}
+    return found
+
+
+async def hosts_of(address: str) -> set[str]:
     """The numbers behind a member's address, which may be a name."""
     host = Address.parse(address).host
     found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)

@@ -103,13 +103,34 @@ class Slave:
             return f"the master {master} does not answer: {error}"
         return None
 
+    @property
+    def follows(self) -> bool:
+        """Whether the master has let this slave in, and was heard."""
+        return self.client.stream is not None and self.client.stream.received_from_master
+
+    def hear_of_master(self, caller: str, address: str | None, ha_address: str) -> None:
+        """A master that comes back says where its log is, before the name servers know.
+
+        Anybody could say so: it is believed when it is the master that is known, or speaks of itself while no master is
+        followed. Its log is compared with ours before it is followed in any case.
+        """
+        is_known = address is not None and address == self._set.master_address
+        speaks_of_itself = address is not None and {Address.parse(each).host for each in (address, ha_address)} == {
+            caller
+        }
+        if self.client.stream is not None or not (is_known or speaks_of_itself):
+            self._set.ask()
+            return
+        self._set.master_is(address, ha_address)
+        self.sync.soon()
+        self.client.look_again()
+
     def look(self) -> None:
         """Once a second: how fast it goes, and whether the name servers must be asked for the master soon."""
         stream = self.client.stream
         self.pace.look(stream.received_bytes if stream is not None else 0)
         self._set.is_looking = stream is None
-        if stream is not None and stream.received_from_master:
-            self.has_followed = True
+        self.has_followed |= self.follows
 
     # ── what is refused ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,6 +167,7 @@ class Slave:
             max_offset=self._commit_log.written_offset,
             last_read_timestamp=now_ms - int((now - stream.last_heard) * 1000) if stream is not None else 0,
             last_write_timestamp=now_ms - int((now - stream.last_report) * 1000) if stream is not None else 0,
+            master_flush_offset=self._set.master_flush_offset,
             is_activated=stream is not None,
         )
         return HaStatus(is_master=False, master_max_offset=self.sync.master_end_offset or 0, client=client)

@@ -1,6 +1,9 @@
 """The set that a broker belongs to: brokers of one name, of which one is the master."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
 
 
 class BrokerSet:
@@ -10,9 +13,40 @@ class BrokerSet:
         self.ha_address = ha_address  # where this broker offers its own log; as name servers are told
         self.master_address: str | None = None  # of the set's master, once a slave has heard of it
         self.master_ha_address: str | None = None
+        self.master_flush_offset = 0  # what of its log the master had on disk when a slave last heard of it
         self._is_looking = False
+        self._online = asyncio.Event()
+        self._online.set()
         self._listeners: list[Callable[[], None]] = []
         self._helpers: list[Callable[[], None]] = []
+
+    # ── before the others know of this broker ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether this broker must hear its set first: name servers do not know of it, and it delivers nothing."""
+        return not self._online.is_set()
+
+    def isolate(self) -> None:
+        """Wait until this broker was brought online."""
+        self._online.clear()
+
+    def bring_online(self) -> None:
+        """Be known to the name servers, now, and do what a broker does by itself."""
+        self._online.set()
+        self.ask()
+
+    def when_online(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Coroutine[Any, Any, None]]:
+        """A loop that begins when this broker is online."""
+
+        @wraps(work)
+        async def begin() -> None:
+            await self._online.wait()
+            await work()
+
+        return begin
+
+    # ── where the master is ──────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def is_looking(self) -> bool:

@@ -198,6 +198,15 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
         if version is not None:
             self.data_version = version
 
+    def take_larger(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """What another broker of the set has, where it is ahead."""
+        for key, queues in offsets.items():
+            known = self._offsets.get(key, {})
+            ahead = {queue_id: offset for queue_id, offset in queues.items() if offset > known.get(queue_id, -1)}
+            if ahead:
+                (self._offsets.get(key) or self._add(key)).update(ahead)
+                self.dirty = True
+
     def remove_topic(self, topic: str) -> None:
         """Forget the offsets of all groups of a topic."""
         self._remove(key for key in self._all_keys() if _parts(key)[0] == topic)

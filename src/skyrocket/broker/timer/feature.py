@@ -15,6 +15,7 @@ from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.broker.timer.service import PendingTimer, TimerService
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.format.config_files import TIMERS
+from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.requests.admin_broker import GetTimerCheckPoint, GetTimerMetrics
 from skyrocket.remoting.services import Work
@@ -52,18 +53,31 @@ class TimerFeature(Feature):
         self._recall = RecallProcessor(store, parts.tables.topics, self._rules, parts.identity, parts.config, clock)
         self._clock = clock
         self._settings = parts.settings
+        self._when_online = parts.broker_set.when_online
 
     def handlers(self) -> Handlers:
         return (*self._recall.handlers(), *self._admin.handlers(), *self._pending.handlers())
 
     def services(self) -> tuple[Work, ...]:
-        return (self.service.run, self.service.run_saves) if self.service is not None else ()
+        if self.service is None:
+            return ()
+        return (self._when_online(self.service.run), self._when_online(self.service.run_saves))
 
     def copied(self) -> tuple[Copied, ...]:
         return (
             Copied(GetTimerCheckPoint(), self._follower.take_checkpoint, after_log=True),
             Copied(GetTimerMetrics(), self._follower.take_counts),
         )
+
+    def taken_back(self) -> tuple[Copied, ...]:
+        return (Copied(GetTimerCheckPoint(), self._take_back),) if self.service is not None else ()
+
+    def _take_back(self, body: bytes) -> None:
+        """How far a slave has parked and delivered in this broker's place; raises DataError."""
+        told = decode_timer_checkpoint(body)
+        if self.service is not None:
+            parked_before = max(told.queue_offset, told.master_queue_offset)
+            self.service.delivered_elsewhere(parked_before, told.last_read_time_ms)
 
     def tables(self) -> tuple[TimerCountTable, ...]:
         return () if self._delivers else (self.counts,)  # who delivers saves them with its wheel

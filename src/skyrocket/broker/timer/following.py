@@ -42,6 +42,8 @@ class TimerFollower:
         known = TimerCheckpoint(last_read_time_ms=told.last_read_time_ms, master_queue_offset=told.queue_offset)
         if self._has_own_wheel or known == self._known:
             return
+        if self._known is not None and known.last_read_time_ms < self._known.last_read_time_ms:
+            return  # a master that was away: more was delivered meanwhile, and it will take that back
         try:
             self._disk.replace_file(self._path, encode_timer_checkpoint(known))
         except OSError as error:

@@ -114,6 +114,45 @@ class TimerService:
         self._loaded = True
         self.pin()
 
+    def delivered_elsewhere(self, parked_before: int, due_before_ms: int) -> None:
+        """A slave has parked the queue before an offset, and delivered what was due before a time, in our absence.
+
+        Where it had parked less than this broker nothing is passed over: it would not be known who delivered what.
+        """
+        next_offset = self._parking.next_offset
+        if parked_before < next_offset:
+            return
+        begun, steps = self._delivery.begun, self._steps.in_order()
+        delivered = [time_ms for time_ms in steps if time_ms < due_before_ms]
+        for time_ms in delivered:
+            self._count_delivered(time_ms)
+            self._files.take_out(time_ms)
+        self._take_up(steps[len(delivered) :])
+        self._delivery.resume(each for each in begun if each[0] in self._steps)
+        self._parking.go_on_at(next_offset)
+        self._parking.pass_over(parked_before, due_before_ms)
+        if self._steps.first_ms is None:
+            self._counts.none_waits()
+        _logger.info("a slave has delivered timers before=%d steps=%d", due_before_ms, len(delivered))
+
+    def _count_delivered(self, time_ms: int) -> None:
+        positions, magics = array("q"), bytearray()
+        slot, log = self._files.wheel.slot(time_ms), self._files.log
+        log.walk_back(slot.last_position, NO_POSITION, max(slot.messages, 1), positions, magics)
+        self._counts.add_all({topic: -count for topic, count in self._counted(map(log.unit, positions)).items()})
+
+    def _counted(self, units: Iterable[TimerUnit]) -> Counter[str]:
+        """How many messages of each topic wait by these units; cancels count against them."""
+        counted: Counter[str] = Counter()
+        for unit in units:
+            record = self._store.by_physical_offset(unit.physical_offset)
+            if record is not None:
+                try:
+                    counted[_topic_name(timer_request_of(record))] += -1 if unit.deletes else 1
+                except DataError:
+                    continue  # reported when its time has come
+        return counted
+
     def _first_offset(self, found: Recovered) -> int:
         """The first message of the queue that is not parked."""
         behind_last = 0
@@ -126,15 +165,7 @@ class TimerService:
 
     def _count_again(self, units: Sequence[TimerUnit]) -> None:
         """What came after the last save is not in the saved numbers."""
-        changes: Counter[str] = Counter()
-        for unit in units:
-            record = self._store.by_physical_offset(unit.physical_offset)
-            if record is not None:
-                try:
-                    changes[_topic_name(timer_request_of(record))] += -1 if unit.deletes else 1
-                except DataError:
-                    continue  # reported when its time has come
-        self._counts.add_all(changes)
+        self._counts.add_all(self._counted(units))
 
     async def run(self) -> None:
         """Deliver until cancelled."""

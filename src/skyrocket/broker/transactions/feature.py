@@ -41,6 +41,7 @@ class TransactionsFeature(Feature):
         self.ends = EndTransactionProcessor(self.log, store, config, clock, is_master=parts.is_master)
         self._open = OpenTransactionProcessor(self.log, is_master=parts.is_master)
         self._settings = parts.settings
+        self._when_online = parts.broker_set.when_online
         self._host = parts.identity.address.host
         self._checks = parts.is_master  # a slave asks nobody: its master does
         parts.rules.halves = self
@@ -55,7 +56,7 @@ class TransactionsFeature(Feature):
         return (*self.ends.handlers(), *self._open.handlers())
 
     def services(self) -> tuple[Work, ...]:
-        return (self.check.run,) if self._checks else ()
+        return (self._when_online(self.check.run),) if self._checks else ()
 
     def follows(self) -> tuple[Follow, ...]:
         return (Follow(self._settings_changed, _KEYS),)

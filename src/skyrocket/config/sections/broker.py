@@ -103,6 +103,16 @@ class BrokerConfig:
     slave_read: bool = setting(
         False, key="slaveReadEnable", help="send consumers that read old messages, which are on disk, to a slave"
     )
+    acting_master: bool = setting(
+        False,
+        key="enableSlaveActingMaster",
+        help="the slave with the smallest id does its master's work while that is gone; of all brokers of the set",
+    )
+    skip_pre_online: bool = setting(
+        False,
+        key="skipPreOnline",
+        help="with enableSlaveActingMaster and totalReplicas: register at once, without hearing the set",
+    )
     lite_pulls: bool = setting(True, key="litePullMessageEnable", help="serve lite pull consumers")
 
     # periods

@@ -333,6 +333,13 @@ class StoreConfig:
     min_in_sync_replicas: int = setting(
         1, key="minInSyncReplicas", min=1, max=64, help="with fewer brokers in sync a SYNC_MASTER takes no messages"
     )
+    total_replicas: int = setting(
+        1,
+        key="totalReplicas",
+        min=1,
+        max=64,
+        help="brokers of the set; with several and enableSlaveActingMaster a broker hears the others before it serves",
+    )
     auto_in_sync_replicas: bool = setting(
         False,
         key="enableAutoInSyncReplicas",

@@ -677,3 +677,35 @@ def test_numbers_of_an_older_backup_do_not_outlive_the_timers(tmp_path: Path) ->
     timed = Timed(tmp_path / "1", clock)
     assert timed.counts.counts() == {TOPIC: 0}
     timed.stop()
+
+
+# ── a slave that delivered in our place ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_slave_delivered_meanwhile_is_not_delivered_again(timed: Timed, clock: FakeClock) -> None:
+    due_ms = clock.now_ms() + 5000
+    timed.put_at(b"parked", due_ms)
+    timed.fire()
+    timed.put_at(b"not parked here", due_ms)
+    timed.put_at(b"later", due_ms + 10_000)
+    clock.advance(seconds=10)
+    timed.service.delivered_elsewhere(parked_before=3, due_before_ms=clock.now_ms())
+    timed.fire()
+    assert (timed.bodies(), timed.counts.counts()[TOPIC]) == ([], 1)
+    clock.advance(seconds=10)
+    timed.fire()
+    assert (timed.bodies(), timed.counts.counts()[TOPIC]) == ([b"later"], 0)
+    again = reopened(timed)
+    again.fire()
+    assert again.bodies() == [b"later"]
+
+
+def test_a_slave_that_had_parked_less_delivered_nothing_for_sure(timed: Timed, clock: FakeClock) -> None:
+    due_ms = clock.now_ms() + 5000
+    timed.put_at(b"one", due_ms)
+    timed.put_at(b"two", due_ms)
+    timed.fire()
+    clock.advance(seconds=10)
+    timed.service.delivered_elsewhere(parked_before=1, due_before_ms=clock.now_ms())
+    timed.fire()
+    assert timed.bodies() == [b"one", b"two"]
