@@ -90,6 +90,12 @@ def test_a_planted_bug_is_found_within_a_thousand_seeds(
     assert first_broken(range(1000)) is not None
 
 
+def test_logs_that_went_different_ways_and_are_continued_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: nobody compares the logs when a master comes back that lost its newest records; RocketMQ cuts there."""
+    monkeypatch.setattr(nodes, "check_tail", lambda log, tail: None)
+    assert first_broken(range(1000)) is not None
+
+
 def test_bytes_appended_at_a_wrong_place_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real protocol never sends such bytes; a master that starts elsewhere makes the careless slave visible."""
 
