@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import resource
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
@@ -163,6 +165,56 @@ async def test_who_only_connects_keeps_no_slave_out(tmp_path: Path) -> None:
             await until(lambda: slave.commit_log.written_offset == end)
         for _, writer in silent:
             writer.close()
+
+
+async def crowd(tmp_path: Path, connections: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Connections that stay open at their end: a third says nothing, a third garbage, a third a log that is ahead."""
+    hellos = (b"", b"GET / HTTP/1.1\r\n\r\n", REPORT.pack(1 << 40))
+    async with running_master(tmp_path / "master") as master:
+        before = (master.put(5), master.log())
+        memory, sockets = resident_bytes(), []
+        loop = asyncio.get_running_loop()
+        try:
+            for number in range(connections):
+                one = socket.socket()
+                sockets.append(one)
+                one.setblocking(False)
+                await loop.sock_connect(one, tuple(master.address))
+                with contextlib.suppress(ConnectionError):
+                    await loop.sock_sendall(one, hellos[number % 3])
+                assert len(master.server._links) <= MAX_CONNECTIONS
+            async with following(tmp_path / "slave", master.address) as slave:
+                await until(partial(has_end, slave, before[0]))
+            grown = resident_bytes() - memory
+        finally:
+            for one in sockets:
+                one.close()
+        assert (master.store.commit_log.written_offset, master.log()) == before
+    assert grown < 32 << 20, f"{grown >> 20} MiB for {connections} connections"
+    reasons = [each for each in caplog.messages if "slave let go" in each]
+    assert any("it has records that this master lost or never had" in each for each in reasons)
+    assert len(reasons) < 10, "one line for each reason"
+
+
+def resident_bytes() -> int:
+    """Of this process, in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+async def test_three_hundred_connections_keep_no_slave_out_and_fill_neither_memory_nor_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await crowd(tmp_path, 300, caplog)
+
+
+@pytest.mark.slow
+async def test_ten_thousand_connections_keep_no_slave_out_and_fill_neither_memory_nor_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if limit != resource.RLIM_INFINITY and limit < 10_500:
+        pytest.skip(f"this process may have {limit} open files, ten thousand connections need more")
+    await crowd(tmp_path, 10_000, caplog)
 
 
 async def test_a_master_that_sends_other_bytes_is_left_and_nothing_is_appended(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """The master's HA port: a `MasterStream` per slave between its socket and the log.
 
 Bounds: so many connections in all, so many bytes per slave and turn of the loop, and no more than the transport's own
-buffer ahead of a slave that reads slowly. A connection that is refused is closed after one line in the log. When all
+buffer ahead of a slave that reads slowly. A connection that is refused is closed after a line in the log, one a minute
+for each host and reason. When all
 places are taken, the oldest that has not said where its log ends makes room: who only connects keeps no slave out.
 """
 
 import asyncio
 import logging
+import re
 import ssl
 from collections.abc import Callable, Iterator
 from typing import Final, cast
@@ -14,13 +16,14 @@ from typing import Final, cast
 from skyrocket.broker.replication.master_stream import LogBytes, MasterStream, ReplicaRefused, TransferRules
 from skyrocket.broker.replication.pace import Pace
 from skyrocket.broker.replication.replicas import Replicas
-from skyrocket.clock import Clock
+from skyrocket.clock import Clock, Seldom
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting.addresses import Address
 
 _logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 64
+_NUMBERS: Final = re.compile(r"\d+")
 _HANDSHAKE_SECONDS: Final = 10.0
 _BYTES_PER_TURN: Final = 1 << 20
 _BUFFERED_BYTES: Final = 4 << 20
@@ -39,6 +42,7 @@ class HaServer:
         self.clock = clock
         self.rules = rules or TransferRules()
         self._admit = admit
+        self._seldom = Seldom(clock)
         self._listener: asyncio.Server | None = None
         self._links: dict[SlaveLink, None] = {}  # in the order of their coming
 
@@ -86,6 +90,10 @@ class HaServer:
             silent.close("it said nothing, and another needs the place")
         self._links[link] = None
         return None
+
+    def may_tell(self, address: Address, reason: str) -> bool:
+        """Whether the log has said for a minute nothing of a host that was let go for the same reason."""
+        return self._seldom.may_say((address.host, _NUMBERS.sub("#", reason)))
 
     def left(self, link: "SlaveLink") -> None:
         """A connection is gone."""
@@ -159,7 +167,8 @@ class SlaveLink(asyncio.Protocol):
     def close(self, reason: str) -> None:
         """Let this slave go."""
         if self._transport is not None:
-            _logger.warning("slave let go address=%s reason=%s", self.address, reason)
+            level = logging.WARNING if self._server.may_tell(self.address, reason) else logging.DEBUG
+            _logger.log(level, "slave let go address=%s reason=%s", self.address, reason)
             self._transport.abort()
             self._transport = None
 
