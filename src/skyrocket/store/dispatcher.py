@@ -3,17 +3,20 @@
 Records appended here come from the writer's `pending` list, so that nothing is decoded; records that arrived as
 raw bytes (replication) or that recovery finds are read from the log. Both ways end in `feed`.
 
+At a damaged record dispatch stops, and `damage` says where: what follows cannot be told from what is lost.
+
 Dispatch never passes `limit`: what is not safe from a crash as far as the flush mode promises is not shown to anyone.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property
 from skyrocket.format.queue_entry import ENTRY
-from skyrocket.format.record import RecordHead, WalkEnd
+from skyrocket.format.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, RecordHead, RecordWalk, WalkEnd
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
 from skyrocket.store.commit_log import CommitLog
@@ -32,6 +35,14 @@ _pack_entry = ENTRY.pack
 _MOST_OFFSET = (1 << 63) - 1
 _MOST_MESSAGES = (1 << 15) - 1
 _MOST_DIGITS = 19
+_LARGEST_RECORD = 64 << 20  # one that says that it is larger is not waited for
+
+
+class DamagedRecord(NamedTuple):
+    """A place of the log at which no record begins."""
+
+    physical_offset: int
+    reason: str
 
 
 class Dispatcher:
@@ -50,6 +61,7 @@ class Dispatcher:
         self.dispatched_offset = 0  # everything before it is in queues and (or waiting for) index
         self.dispatched_timestamp = 0  # store time of the newest dispatched record
         self.dispatched_record = 0  # and where it begins
+        self.damage: DamagedRecord | None = None  # at which dispatch of raw bytes has stopped
         self.listeners: list[Listener] = []
         self._log = commit_log
         self._queues = queues
@@ -77,6 +89,7 @@ class Dispatcher:
                     self._continue_after(items)
                 done += len(items)
                 self.dispatched_offset = max(self.dispatched_offset, end_offset(items[-1]))
+                self.damage = None
             if self._index is not None and self._index.overdue:
                 self._index.catch_up()
         return done
@@ -109,8 +122,23 @@ class Dispatcher:
                 if not items and walk.end is WalkEnd.BLANK and next_file <= limit:
                     self.dispatched_offset = next_file
                     continue
+                if not items:
+                    self._look_at_end(walk, limit, next_file)
                 break  # at the end, or at a record that is still arriving
         return items
+
+    def _look_at_end(self, walk: RecordWalk, limit: int, next_file: int) -> None:
+        """Remember damage; a record of which only the first bytes have come is none."""
+        if walk.end not in (WalkEnd.DAMAGED, WalkEnd.ZERO):
+            return
+        offset = max(self.dispatched_offset, self._log.min_offset)
+        head = self._log.raw(offset, BLANK.size)
+        if head is None or len(head) < BLANK.size:
+            return
+        size, magic = BLANK.unpack(head)
+        is_arriving = limit - offset < size <= min(_LARGEST_RECORD, next_file - offset)
+        if not is_arriving or magic not in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK):
+            self.damage = DamagedRecord(offset, walk.reason)
 
     def _continue_after(self, items: Sequence[DispatchItem]) -> None:
         """A replica that becomes the master goes on with the offsets and times of what it received."""

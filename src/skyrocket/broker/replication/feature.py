@@ -180,6 +180,9 @@ class ReplicationFeature(Feature):
             following = self.slave.client.stream is not None
             lag.add(self.slave.lag_bytes)
             moved.add(self.slave.pace.per_second)
+            stopped = self.slave.damage is not None
+            help_text = "1: the copied log is damaged, queues end there"
+            yield single("skyrocket_replication_dispatch_stopped", Kind.GAUGE, help_text, stopped)
             yield single("skyrocket_replication_following", Kind.GAUGE, "1: the master's log is followed", following)
         elif self.master is not None:
             in_sync = 1

@@ -1,5 +1,6 @@
 """The slave's side: follows its master's log, takes over its tables, and takes no messages of its own."""
 
+import logging
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -12,6 +13,7 @@ from skyrocket.broker.replication.metadata_sync import MetadataSync
 from skyrocket.broker.replication.pace import Pace
 from skyrocket.broker.replication.slave_stream import ReportRules
 from skyrocket.broker.replication.topic_guesses import TopicGuesses
+from skyrocket.clock import Seldom
 from skyrocket.config.sections import FlushDiskType
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
@@ -27,6 +29,8 @@ from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import RawHandler
 from skyrocket.remoting.tls import client_tls
+
+_logger = logging.getLogger(__name__)
 
 _PUTS: Final = frozenset(
     {
@@ -50,6 +54,9 @@ class Slave:
         self._remoting = parts.client
         self._set = parts.broker_set
         self._commit_log = store.commit_log
+        self._dispatcher = store.dispatcher
+        self._root = store.paths.root
+        self._seldom = Seldom(parts.peer_clock)
         self._clock = parts.peer_clock
         self._settings = parts.settings
         self._told_address = _parsed(config.ha_master_address)
@@ -131,6 +138,8 @@ class Slave:
         self.pace.look(stream.received_bytes if stream is not None else 0)
         self._set.is_looking = stream is None
         self.has_followed |= self.follows
+        if self.damage is not None and self._seldom.may_say("damage"):
+            _logger.error("%s path=%s", self.damage, self._root)
 
     # ── what is refused ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,8 +164,20 @@ class Slave:
         return max((self.sync.master_end_offset or 0) - self._commit_log.written_offset, 0)
 
     def trouble(self) -> str | None:
-        """Why this slave is not ready: it has not reached its master since it was started."""
-        return None if self.has_followed else self.sync.trouble or self.client.trouble
+        """Why this slave is not ready: its log is damaged, or it has not reached its master since it was started."""
+        return self.damage or (None if self.has_followed else self.sync.trouble or self.client.trouble)
+
+    @property
+    def damage(self) -> str | None:
+        """Where the copied log cannot be read, and what to do: its queues end there, whatever else is copied."""
+        found = self._dispatcher.damage
+        if found is None:
+            return None
+        return (
+            f"the copied log is damaged at offset {found.physical_offset} ({found.reason}): queues end there. Compare "
+            "both logs (skyrocket inspect --compare). Where the master's is sound, empty this slave's store directory "
+            "so that it begins anew; where it is damaged too, repair the master's store first"
+        )
 
     def status(self, now_ms: int) -> HaStatus:
         """As GET_BROKER_HA_STATUS shows it."""
