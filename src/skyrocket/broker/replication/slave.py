@@ -62,6 +62,7 @@ class Slave:
         self._told_address = _parsed(config.ha_master_address)
         self.pace = Pace()
         self.has_followed = False  # since the start
+        self._was_called = False  # by a master that came back
         self.sync = MetadataSync(parts.client, parts.broker_set, parts.features, parts.peer_clock, self._has_on_disk)
         self.client = HaClient(
             SlaveLog(store),
@@ -82,7 +83,8 @@ class Slave:
         """Where the log is copied from, once the master's topics are here."""
         if self._told_address is not None and self._set.master_address is None:
             return self._told_address
-        if self.sync.synced_at is None or self._set.master_ha_address is None:
+        has_topics = self.sync.synced_at is not None or self._was_called
+        if not has_topics or self._set.master_ha_address is None:
             return None
         return self._told_address or Address.parse(self._set.master_ha_address)
 
@@ -128,6 +130,8 @@ class Slave:
         if self.client.stream is not None or not (is_known or speaks_of_itself):
             self._set.ask()
             return
+        # It may take over no tables before this slave follows; topics of a log that we have are here already.
+        self._was_called = self._commit_log.written_offset > 0
         self._set.master_is(address, ha_address)
         self.sync.soon()
         self.client.look_again()
