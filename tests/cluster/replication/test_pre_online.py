@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from skyrocket.broker.delay.feature import DelayFeature
+from skyrocket.broker.offsets.feature import OffsetsFeature
 from skyrocket.broker.replication import pre_online
+from skyrocket.broker.replication.members import NOT_REGISTERED
+from skyrocket.format.config_files.consumer_offsets import offset_key
+from skyrocket.model.data_version import DataVersion
+from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.bodies.route import BrokerMemberGroup
 from skyrocket.protocol.errors import InvalidParameter
@@ -15,7 +20,7 @@ from skyrocket.protocol.requests.broker_registration import GetBrokerMemberGroup
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.client import RemotingClient
-from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker
+from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, running_broker
 from tests.cluster.namesrv import name_server_fixture
 from tests.cluster.replication.broker_pair import CONFIG, Pair, replication, running_master, running_slave
 from tests.waiting import until
@@ -155,3 +160,36 @@ async def test_a_slave_believes_a_master_that_speaks_of_itself_while_it_follows_
         status = HaStatus.decode(bytes((await slave.client.call(slave.address, GetBrokerHaStatus())).body))
         assert status.client is not None
         assert status.client.master_flush_offset == 4096
+
+
+async def test_a_slave_that_the_master_does_not_know_yet_is_registered_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pre_online, "_HAND_SHAKE_SECONDS", 0.2)
+    async with (
+        name_server_fixture.running(tmp_path) as (_, names),
+        running_master(tmp_path, str(names), SET, ACTING) as master,
+    ):
+        await online(master, names)
+        side = replication(master.broker).master
+        assert side is not None
+        refusal = f"no member of broker broker-a {NOT_REGISTERED} 192.0.2.7"
+        monkeypatch.setattr(side.members, "refusal", lambda address: refusal)
+        async with running_slave(tmp_path, str(names), SET, ACTING) as slave:
+            await online(slave, names)
+            copier = replication(slave.broker).slave
+            assert copier is not None
+            assert not copier.follows
+
+
+@pytest.mark.parametrize(("counter", "expected"), [(4, {0: 5, 1: 5}), (5, {0: 7, 1: 5}), (6, {0: 7, 1: 3})])
+async def test_of_two_tables_of_offsets_the_newer_counts_and_of_equal_ones_the_larger_offset(
+    tmp_path: Path, counter: int, expected: dict[int, int]
+) -> None:
+    async with running_broker(tmp_path) as master:
+        offsets = master.broker.tables.offsets
+        key = offset_key(TOPIC, GROUP)
+        offsets.take_over({key: {0: 5, 1: 5}}, DataVersion(counter=5))
+        (taken,) = master.broker.feature(OffsetsFeature).taken_back()
+        taken.take(ConsumerOffsetTable({key: {0: 7, 1: 3}}, DataVersion(counter=counter)).encode())
+        assert offsets.committed_queues(GROUP, TOPIC) == expected

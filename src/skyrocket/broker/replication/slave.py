@@ -130,7 +130,7 @@ class Slave:
         if self.client.stream is not None or not (is_known or speaks_of_itself):
             self._set.ask()
             return
-        # It may take over no tables before this slave follows; topics of a log that we have are here already.
+        # A slave that acts as master takes over no tables yet; the topics of the log that it has are here already.
         self._was_called = self._commit_log.written_offset > 0
         self._set.master_is(address, ha_address)
         self.sync.soon()
