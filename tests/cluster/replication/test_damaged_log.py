@@ -13,7 +13,7 @@ from tests.waiting import until
 
 def damage(master: RunningBroker, physical_offset: int) -> None:
     """Write something else over the magic number of a record."""
-    (file,) = Path(master.broker.store.paths.root, "commitlog").iterdir()
+    file = min(Path(master.broker.store.paths.root, "commitlog").iterdir())
     with file.open("r+b") as opened:
         opened.seek(physical_offset + 4)
         opened.write(b"oops")
