@@ -40,6 +40,7 @@ async def pair_behind(wire: Wire, folder: Path, store: StoreConfig) -> AsyncIter
         await wire.close()
 
 
+@pytest.mark.requirement("C050")
 async def test_a_slave_that_vanished_is_not_in_sync_though_its_connection_stays(tmp_path: Path) -> None:
     wire = Wire()
     async with pair_behind(wire, tmp_path, SYNC) as pair:
