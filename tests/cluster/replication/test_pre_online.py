@@ -9,7 +9,7 @@ from skyrocket.broker.delay.feature import DelayFeature
 from skyrocket.broker.offsets.feature import OffsetsFeature
 from skyrocket.broker.replication import pre_online
 from skyrocket.broker.replication.members import NOT_REGISTERED
-from skyrocket.format.config_files.consumer_offsets import offset_key
+from skyrocket.format.config_files import offset_key
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable
 from skyrocket.protocol.bodies.replication import HaStatus
