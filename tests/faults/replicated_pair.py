@@ -2,13 +2,18 @@
 
 senders ─▶ master ═══ wire ═══▶ slave         the wire is a proxy for the HA connection: cut, frozen, or slow
              │                     │
-           store                 store        kill -9, SIGSTOP, a store that is thrown away
+           store                 store        kill -9, SIGSTOP, a store that is thrown away, a disk that is full or slow
+
+Each store lies on a small file system of its own, in memory, where this machine lets us mount one.
 """
 
 import asyncio
 import contextlib
+import logging
+import os
 import shutil
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -24,10 +29,13 @@ from tests.integration.client.servers import free_port
 from tests.integration.program import SMALL_FILES, Program
 from tests.waiting import SECONDS
 
+_logger = logging.getLogger(__name__)
+
 BROKER: Final = "broker-a"
 SLAVE_TIMEOUT_MS: Final = 1500
 _REST_SECONDS: Final = 0.05
 _CHUNK: Final = 16 << 10
+_DISK_BYTES: Final = 512 << 20  # at most, of memory
 _QUICK = (
     f"slaveTimeout={SLAVE_TIMEOUT_MS}",
     "haHousekeepingInterval=3000",
@@ -129,7 +137,9 @@ class ReplicatedPair:
         self.client = RemotingClient()
         self.master_at = self.slave_at = ""
         self._ports: dict[Path, tuple[int, int]] = {}  # of each store's broker: for clients and for slaves
+        self._disks = contextlib.ExitStack()
         self._processes = contextlib.ExitStack()
+        self.has_disks = shutil.which("mount") is not None
         self.master_store = self.slave_store = folder
 
     async def __aenter__(self) -> Self:
@@ -147,11 +157,25 @@ class ReplicatedPair:
         await self.client.close()
         await self.wire.close()
         await asyncio.to_thread(self._processes.close)
+        await asyncio.to_thread(self._disks.close)
 
     def _new_store(self) -> Path:
-        store = self.folder / f"store-{len(self._ports) + 1}"
+        disk = self.folder / f"disk-{len(self._ports) + 1}"
+        disk.mkdir()
+        if self.has_disks:
+            self.has_disks = self._mount(disk)
+        store = disk / "store"
         self._ports[store] = (free_port(), free_port())
         return store
+
+    def _mount(self, disk: Path) -> bool:
+        size = f"size={_DISK_BYTES}"
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(disk)], capture_output=True, text=True)
+        if done.returncode:
+            _logger.warning("no full disks here: %s", done.stderr.strip())
+            return False
+        self._disks.callback(subprocess.run, ["umount", "-l", str(disk)], check=True)
+        return True
 
     async def start_master(self) -> None:
         self.master, self.master_at = await self._start(self.master_store, (f"brokerRole={self.role}", "brokerId=0"))
@@ -189,6 +213,25 @@ class ReplicatedPair:
             await asyncio.sleep(seconds)
         finally:
             program.process.send_signal(signal.SIGCONT)
+
+    async def fill(self, store: Path, seconds: float) -> None:
+        """Leave no room on the disk of a store for a while."""
+        filler = store.parent / "filler"
+        room = os.statvfs(store.parent)
+        with filler.open("wb") as opened:
+            with contextlib.suppress(OSError):  # somebody was quicker
+                os.posix_fallocate(opened.fileno(), 0, max(room.f_bavail * room.f_frsize, 1))
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                filler.unlink()
+
+    async def slow(self, program: Program, seconds: float) -> None:
+        """Let it work in short pulses alone, as one that waits for its disk most of the time."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < deadline:
+            await self.pause(program, 0.08)
+            await asyncio.sleep(0.02)
 
     async def lose_master(self) -> None:
         """kill -9 of the master, its store is gone; the slave becomes the master, a new slave begins with nothing."""

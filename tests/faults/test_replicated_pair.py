@@ -7,7 +7,7 @@ asynchronous master. Long mode: 200 faults. SKYROCKET_PAIR_SEED=n runs another o
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -67,6 +67,32 @@ async def cut_and_kill_master(pair: ReplicatedPair, random: Random) -> None:
     pair.wire.mend()
 
 
+async def slow_slave(pair: ReplicatedPair, random: Random) -> None:
+    await pair.slow(pair.slave, random.uniform(0.5, 2.0))
+
+
+async def slow_master(pair: ReplicatedPair, random: Random) -> None:
+    await pair.slow(pair.master, random.uniform(0.5, 1.5))
+
+
+async def fill_disk_of_slave(pair: ReplicatedPair, random: Random) -> None:
+    """It appends nothing, so nothing is acknowledged, until there is room again."""
+    if pair.has_disks:
+        await pair.fill(pair.slave_store, random.uniform(0.5, 2.0))
+
+
+async def fill_disk_of_master(pair: ReplicatedPair, random: Random) -> None:
+    if pair.has_disks:
+        await pair.fill(pair.master_store, random.uniform(0.5, 2.0))
+
+
+async def fill_disk_and_kill_slave(pair: ReplicatedPair, random: Random) -> None:
+    """It begins anew on a disk that has had no room for what it was writing."""
+    if pair.has_disks:
+        await pair.fill(pair.slave_store, random.uniform(0.2, 1.0))
+    await pair.restart_slave()
+
+
 async def lose_master(pair: ReplicatedPair, _: Random) -> None:
     await pair.lose_master()
 
@@ -80,6 +106,11 @@ FAULTS: tuple[Fault, ...] = (
     freeze_the_wire,
     slow_wire,
     cut_and_kill_master,
+    slow_slave,
+    slow_master,
+    fill_disk_of_slave,
+    fill_disk_of_master,
+    fill_disk_and_kill_slave,
 )
 LOSSES_EVERY = 5
 
@@ -103,12 +134,12 @@ async def check_soon(ledger: Ledger, address: str, *, whole: bool = False) -> No
     raise reason
 
 
-async def live_through(folder: Path, rounds: int, pause: float) -> None:
+async def live_through(folder: Path, faults: Sequence[Fault], pause: float) -> None:
     random, ledger = Random(SEED), Ledger()
     async with ReplicatedPair(folder, "SYNC_MASTER") as pair:
         await pair.in_sync()
         senders = Senders(pair, ledger, connections=4, on_their_way=4, pause=pause)
-        for number, fault in enumerate(order_of_faults(rounds, random)):
+        for number, fault in enumerate(faults):
             _logger.info("round %d: %s, acknowledged before %d", number, fault.__name__, ledger.acknowledged_count)
             async with acknowledging(senders, ledger, HEARD_PER_ROUND):
                 await asyncio.sleep(random.uniform(0.1, 0.5))
@@ -121,13 +152,19 @@ async def live_through(folder: Path, rounds: int, pause: float) -> None:
 
 
 async def test_a_synchronous_pair_loses_nothing_acknowledged_in_five_faults(tmp_path: Path) -> None:
-    await live_through(tmp_path, 5, pause=0.05)
+    await live_through(tmp_path, order_of_faults(5, Random(SEED)), pause=0.05)
+
+
+async def test_a_pair_whose_disks_are_full_and_slow_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """Each once, in any run: the short mode draws five of all faults, and may draw none of these."""
+    faults = [fill_disk_of_slave, slow_slave, fill_disk_of_master, lose_master]
+    await live_through(tmp_path, faults, pause=0.05)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 async def test_a_synchronous_pair_loses_nothing_acknowledged_in_two_hundred_faults(tmp_path: Path) -> None:
-    await live_through(tmp_path, 200, pause=0.02)
+    await live_through(tmp_path, order_of_faults(200, Random(SEED)), pause=0.02)
 
 
 async def test_an_asynchronous_master_loses_no_more_than_the_lag_that_it_reported(tmp_path: Path) -> None:
