@@ -155,6 +155,7 @@ async def test_a_synchronous_pair_loses_nothing_acknowledged_in_five_faults(tmp_
     await live_through(tmp_path, order_of_faults(5, Random(SEED)), pause=0.05)
 
 
+@pytest.mark.requirement("B042")
 async def test_a_pair_whose_disks_are_full_and_slow_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """Each once, in any run: the short mode draws five of all faults, and may draw none of these."""
     faults = [fill_disk_of_slave, slow_slave, fill_disk_of_master, lose_master]
