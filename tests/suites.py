@@ -44,6 +44,7 @@ def _faults(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/faults/test_{name}.py" for name in names)
 
 
+_BENCHMARKS = ("tests/integration/test_bench_runs.py", "tests/integration/test_bench_replication_runs.py")
 _CLIENT = ("three_servers", "kill", "mixed_groups", "terminal")
 
 # The parts of the fault suite are cut so that each ends within 20 minutes on two quiet cores.
@@ -87,8 +88,8 @@ SUITES = (
     ),
     Suite(
         "faults-formats",
-        "bytes, headers and JSON with many more random examples; the benchmark as a program",
-        ("tests/unit/format", "tests/unit/fastjson", "tests/unit/protocol", "tests/integration/test_bench_runs.py"),
+        "bytes, headers and JSON with many more random examples; two benchmarks as programs",
+        ("tests/unit/format", "tests/unit/fastjson", "tests/unit/protocol", *_BENCHMARKS),
         (*PARALLEL, *THOROUGH),
     ),
     Suite(
