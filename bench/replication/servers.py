@@ -24,7 +24,7 @@ from skyrocket.remoting.errors import RemotingError
 ALONE, ASYNC, SYNC = "alone", "asynchronous slave", "synchronous slave"
 SETUPS: Final = (ALONE, ASYNC, SYNC)
 FOLLOW_SECONDS: Final = 120.0
-_LOOK_SECONDS: Final = 0.02
+_LOOK_SECONDS: Final = 0.1  # each look costs a connection: more would disturb what is measured
 
 
 class NotFollowed(Exception):

@@ -21,7 +21,7 @@ class Transfer(NamedTuple):
     """Bytes of the master's log that begin at a physical offset; a heartbeat has none."""
 
     offset: int
-    body: bytes
+    body: bytes | memoryview
 
 
 class ReportReader:
@@ -44,31 +44,42 @@ class ReportReader:
 
 
 class TransferReader:
-    """What a slave reads; it holds at most one incomplete transfer."""
+    """What a slave reads: the bytes of a transfer as they come, so that none are held back until it is complete."""
 
     def __init__(self, max_body_size: int = MAX_BODY_SIZE) -> None:
         self._max_body_size = max_body_size
-        self._pending = bytearray()
+        self._head = b""  # what came of the head of the next transfer
+        self._offset = 0  # of the next byte of the transfer that has begun
+        self._left = 0  # how many bytes of it are to come
 
     @property
     def pending_size(self) -> int:
-        """Bytes held of a transfer that is not complete."""
-        return len(self._pending)
+        """Bytes that are known to be missing: of a head that has begun, or of a transfer."""
+        return self._left or (TRANSFER.size - len(self._head) if self._head else 0)
 
     def receive(self, data: bytes) -> list[Transfer]:
-        """All transfers that are now complete; raises ProtocolError."""
-        self._pending += data
+        """Transfers and parts of them, as views of the data; raises ProtocolError."""
+        view, at, end = memoryview(data), 0, len(data)
         transfers: list[Transfer] = []
-        at, end = 0, len(self._pending)
-        with memoryview(self._pending) as view:
-            while end - at >= TRANSFER.size:
-                offset, size = TRANSFER.unpack_from(view, at)
-                if offset < 0 or not 0 <= size <= self._max_body_size:
-                    raise ProtocolError(f"a master announced {size} bytes at offset {offset}")
-                body_at = at + TRANSFER.size
-                if end - body_at < size:
-                    break
-                transfers.append(Transfer(offset, view[body_at : body_at + size].tobytes()))
-                at = body_at + size
-        del self._pending[:at]
+        while at < end:
+            if not self._left:
+                missing = TRANSFER.size - len(self._head)
+                self._head += data[at : at + missing]
+                at += missing
+                if len(self._head) == TRANSFER.size and not self._begin():
+                    transfers.append(Transfer(self._offset, b""))
+                continue
+            body = view[at : at + self._left]
+            transfers.append(Transfer(self._offset, body))
+            at += len(body)
+            self._offset += len(body)
+            self._left -= len(body)
         return transfers
+
+    def _begin(self) -> int:
+        """How many bytes the transfer has whose head is complete."""
+        self._offset, self._left = TRANSFER.unpack(self._head)
+        self._head = b""
+        if self._offset < 0 or not 0 <= self._left <= self._max_body_size:
+            raise ProtocolError(f"a master announced {self._left} bytes at offset {self._offset}")
+        return self._left

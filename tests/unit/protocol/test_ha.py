@@ -25,11 +25,29 @@ def pieces(data: bytes, sizes: list[int]) -> list[bytes]:
     return [*cut, data[at:]]
 
 
+def runs(received: list[Transfer]) -> list[tuple[int, bytes]]:
+    """Parts that follow each other as one; heartbeats stand alone."""
+    joined: list[tuple[int, bytes]] = []
+    for offset, body in received:
+        if joined and body and joined[-1][1] and joined[-1][0] + len(joined[-1][1]) == offset:
+            joined[-1] = (joined[-1][0], joined[-1][1] + bytes(body))
+        else:
+            joined.append((offset, bytes(body)))
+    return joined
+
+
 @given(transfers, st.lists(st.integers(1, 60)))
 def test_transfers_come_out_as_they_went_in_however_they_are_cut(sent: list[Transfer], sizes: list[int]) -> None:
     reader = TransferReader()
-    assert [each for piece in pieces(encoded(sent), sizes) for each in reader.receive(piece)] == sent
+    assert runs([each for piece in pieces(encoded(sent), sizes) for each in reader.receive(piece)]) == runs(sent)
     assert reader.pending_size == 0
+
+
+def test_bytes_of_a_transfer_are_given_before_the_rest_of_it_has_come() -> None:
+    reader = TransferReader()
+    assert reader.receive(TRANSFER.pack(100, 1 << 20) + b"abc") == [Transfer(100, b"abc")]
+    assert reader.pending_size == (1 << 20) - 3
+    assert reader.receive(b"de") == [Transfer(103, b"de")]
 
 
 @given(st.lists(st.integers(0, 2**62), min_size=1), st.lists(st.integers(1, 20)))

@@ -70,7 +70,7 @@ class _HastySlaveStream(SlaveStream):
 class _CarelessSlaveStream(SlaveStream):
     """Planted: bytes are appended wherever they came from."""
 
-    def _take(self, offset: int, body: bytes) -> None:
+    def _take(self, offset: int, body: bytes | memoryview) -> None:
         if body:
             self._log.append(self._log.end_offset, body)
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, cast
 
 from skyrocket.broker.replication.slave_stream import MasterLeft, ReplicaLog, ReportRules, SlaveStream
 from skyrocket.clock import Clock
@@ -16,7 +16,49 @@ from skyrocket.remoting.addresses import Address
 _logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS: Final = 5.0
-_READ_BYTES: Final = 1 << 20
+_UNSENT_BYTES: Final = 1 << 16
+
+LEFT = (OSError, MasterLeft, ProtocolError, StoreError)  # why a master is left
+
+
+class MasterLink(asyncio.Protocol):
+    """The connection to a master: what comes is taken at once, without a copy in between."""
+
+    def __init__(self, take: Callable[[bytes], bytes]) -> None:
+        """`take` gives what is to be answered, and may raise what LEFT names."""
+        self._take = take
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # always by an exception
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its base class
+
+    def data_received(self, data: bytes) -> None:
+        if self.ended.done():
+            return
+        try:
+            report = self._take(data)
+        except LEFT as error:
+            self.end(error)
+        else:
+            self.write(report)
+
+    def write(self, report: bytes) -> None:
+        """Send a report, unless those before it have not left yet: a later one says the same and more."""
+        transport = self._transport
+        if report and transport is not None and transport.get_write_buffer_size() < _UNSENT_BYTES:
+            transport.write(report)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.end(error if isinstance(error, OSError) else MasterLeft(f"the connection is closed: {error or 'by it'}"))
+
+    def end(self, error: Exception) -> None:
+        """Close; whoever waits for the end hears this reason."""
+        if not self.ended.done():
+            self.ended.set_exception(error)
+            self.ended.exception()  # known to be there, whether somebody waits or not
+        if self._transport is not None:
+            self._transport.abort()
 
 
 class HaClient:
@@ -50,7 +92,7 @@ class HaClient:
         self._is_stopped = False
         self._wake = asyncio.Event()
         self.stream: SlaveStream | None = None  # while connected
-        self._writer: asyncio.StreamWriter | None = None
+        self._link: MasterLink | None = None
         self.trouble: str | None = "not connected yet"
 
     async def run(self) -> None:
@@ -74,52 +116,52 @@ class HaClient:
         """Leave the master, and follow nobody any more."""
         self._is_stopped = True
         self._wake.set()
-        if self._writer is not None:
-            self._writer.transport.abort()
+        if self._link is not None:
+            self._link.end(MasterLeft("this slave stops"))
 
     async def _follow(self, address: Address) -> None:
         reason = await self._may_follow() if self._may_follow is not None else None
         if reason is not None:
             self._say(reason)
             return
+        link = MasterLink(self._received)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(
-                    address.host, address.port, limit=_READ_BYTES, ssl=self._tls
+                await asyncio.get_running_loop().create_connection(
+                    lambda: link, address.host, address.port, ssl=self._tls
                 )
         except (OSError, TimeoutError) as error:
             self._say(f"cannot connect to {address}: {error or 'time-out'}")
             return
+        if self._is_stopped:
+            link.end(MasterLeft("this slave stops"))
+            return
         _logger.info("following master=%s from=%d", address, self._log.end_offset)
         self.trouble = None
-        self._writer = writer
+        now = self._clock.monotonic()
+        self._link, self.stream = link, SlaveStream(self._log, self._rules, now)
+        link.write(self.stream.begin(now))
         try:
-            await self._exchange(reader, writer)
-        except (OSError, MasterLeft, ProtocolError, StoreError) as error:
+            await self._stay(link, self.stream)
+        except LEFT as error:
             self._say(f"left {address}: {error}")
         finally:
-            self.stream = self._writer = None
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            self.stream = self._link = None
+            link.end(MasterLeft("the slave has left"))
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        now = self._clock.monotonic()
-        self.stream = stream = SlaveStream(self._log, self._rules, now)
-        writer.write(stream.begin(now))
-        while True:
-            data = b""
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(stream.next_look(self._clock.monotonic())):
-                    data = await reader.read(_READ_BYTES)
-                    if not data or self._is_stopped:
-                        raise MasterLeft("the connection is closed")
-            now = self._clock.monotonic()
-            report = (stream.receive(data, now) if data else b"") or stream.due(now)
-            self._await_flush()
-            if report:
-                writer.write(report)
-                await writer.drain()
+    async def _stay(self, link: MasterLink, stream: SlaveStream) -> None:
+        """Report now and then, until the connection ends; raises what LEFT names."""
+        while not link.ended.done():
+            link.write(stream.due(self._clock.monotonic()))
+            await asyncio.wait((link.ended,), timeout=stream.next_look(self._clock.monotonic()))
+        link.ended.result()
+
+    def _received(self, data: bytes) -> bytes:
+        if self.stream is None:
+            raise MasterLeft("the master spoke first")
+        report = self.stream.receive(data, self._clock.monotonic())
+        self._await_flush()
+        return report
 
     def _await_flush(self) -> None:
         """What the disk has is acknowledged at once; one wait at a time."""
@@ -136,8 +178,8 @@ class HaClient:
 
     def _flushed(self, ok: bool) -> None:
         self._awaits_flush = False
-        if ok and self.stream is not None and self._writer is not None:
-            self._writer.write(self.stream.progress(self._clock.monotonic()))
+        if ok and self.stream is not None and self._link is not None:
+            self._link.write(self.stream.progress(self._clock.monotonic()))
             self._await_flush()
 
     def _say(self, trouble: str) -> None:

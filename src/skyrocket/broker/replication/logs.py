@@ -43,5 +43,5 @@ class SlaveLog:
     def safe_offset(self) -> int:
         return self._log.flushed_offset if self._waits_for_disk else self._log.written_offset
 
-    def append(self, offset: int, data: bytes) -> None:
+    def append(self, offset: int, data: bytes | memoryview) -> None:
         self._store.append_raw(offset, data)

@@ -1,6 +1,6 @@
 """What a slave does with its master's bytes, as a state machine: bytes and time go in, reports come out.
 
-begin ─▶ first report ─▶ transfers are appended where the log ends, each followed by a report of its new end
+begin ─▶ first report ─▶ bytes are appended where the log ends as they come, each time with a report of its new end
                          a report every few seconds in any case; a master that falls silent is left
 """
 
@@ -26,7 +26,7 @@ class ReplicaLog(Protocol):
     def safe_offset(self) -> int:
         """What may be acknowledged: its end, or with SYNC_FLUSH what the disk has."""
 
-    def append(self, offset: int, data: bytes) -> None:
+    def append(self, offset: int, data: bytes | memoryview) -> None:
         """Append bytes that begin at the log's end."""
 
 
@@ -62,7 +62,7 @@ class SlaveStream:
             self._take(offset, body)
         return self.progress(now)
 
-    def _take(self, offset: int, body: bytes) -> None:
+    def _take(self, offset: int, body: bytes | memoryview) -> None:
         self.received_from_master = True
         end = self._log.end_offset
         if end and offset != end:

@@ -55,7 +55,7 @@ class SimulatedLog:
         to_file_end = FILE_SIZE - physical_offset % FILE_SIZE
         return memoryview(bytes(self.data[at : at + min(max_bytes, to_file_end)]))
 
-    def append(self, offset: int, data: bytes) -> None:
+    def append(self, offset: int, data: bytes | memoryview) -> None:
         if self.is_full:
             raise DiskFull("no space left")
         if not self.data:
