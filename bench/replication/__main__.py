@@ -23,7 +23,7 @@ from tests.interop.apache import Unavailable, obtain
 from bench.load.measure import LoadFailed, Timing
 from bench.load.own_server import WORK
 from bench.peers.processes import NotReady
-from bench.replication.backlog import backlog
+from bench.replication.backlog import backlogs
 from bench.replication.costs import costs
 from bench.replication.following import following
 from bench.replication.report import OURS, Results, markdown, print_tables
@@ -71,8 +71,7 @@ def _run(options: argparse.Namespace) -> Results:
     if "following" in parts:
         results.following = following(work, options.seconds, options.mib * _MIB)
     if "backlog" in parts:
-        for slave_reads in (True, False):
-            results.readings[slave_reads] = backlog(work, timing, options.mib * _MIB, slave_reads=slave_reads)
+        results.readings = backlogs(work, timing, options.mib * _MIB)
     return results
 
 

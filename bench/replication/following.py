@@ -2,6 +2,7 @@
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,15 +38,27 @@ def following(work: Path, seconds: float, log_bytes: int) -> Following:
 
 
 def _followed(master: Broker, seconds: float) -> tuple[float, float]:
+    """MB/s that the slave got while the load ran, and what it lacked at the end of it."""
     print(f"{ASKED_MB:.0f} MB/s of large messages, and a slave that follows …", file=sys.stderr, flush=True)
     large = sends(master, "Large", body=BODY, rate=ASKED_MB * 1e6 / BODY)
-    measure(large, Timing(0, 1.0), 1, [master.pid])
-    before, began = master.status().master_max_offset, time.monotonic()
-    measure(large, Timing(0, seconds), 1, [master.pid])
-    took, status = time.monotonic() - began, master.status()
+    start = master.status().master_max_offset
+    with ThreadPoolExecutor(1) as pool:
+        load = pool.submit(measure, large, Timing(1.0, seconds), 1, [master.pid])
+        wait_for(lambda: master.status().master_max_offset > start, "the load has begun")
+        first, _ = _copied_by_slave(master)
+        began = time.monotonic()
+        time.sleep(seconds)
+        last, lag = _copied_by_slave(master)
+        took = time.monotonic() - began
+        load.result()
+    return (last - first) / took / 1e6, lag / 1e6
+
+
+def _copied_by_slave(master: Broker) -> tuple[int, int]:
+    """Up to where the slave has the log, as it told its master, and what it lacks."""
+    status = master.status()
     lag = max(each.lag_bytes for each in status.connections)
-    took = max(min(took, seconds + 1.0), seconds)  # connecting and draining are no load
-    return (status.master_max_offset - lag - before) / took / 1e6, lag / 1e6
+    return status.master_max_offset - lag, lag
 
 
 def fill(master: Broker, log_bytes: int) -> None:
