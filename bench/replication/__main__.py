@@ -12,6 +12,7 @@ slave on a machine of its own would take nothing from its master but the bytes.
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -39,23 +40,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.quick:
         options.seconds, options.rounds, options.mib, options.apache_warm_up = 1.0, 1, 64, 2.0
     options.work.mkdir(parents=True, exist_ok=True)
-    load = os.getloadavg()[0]
+    now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    title = f"Run of {now}, {os.cpu_count()} cores, load before {os.getloadavg()[0]:.2f}; {options.seconds:g} s each"
+    results = Results()
+    signal.signal(signal.SIGTERM, _stop)  # brokers are ended, and what was measured so far is printed
     try:
-        results = _run(options)
+        _run(options, results)
     except (LoadFailed, NotReady, NotFollowed) as error:
         sys.exit(f"bench.replication: {error}")
-    now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    title = f"Run of {now}, {os.cpu_count()} cores, load before {load:.2f}; {options.seconds:g} s each"
-    if options.markdown:
-        print(f"{title}\n\n{markdown(results)}")
-        return
-    console = Console(width=None if Console().is_terminal else 140, highlight=False)
-    console.print(title + "\n")
-    print_tables(console, results)
+    finally:
+        if options.markdown:
+            print(f"{title}\n\n{markdown(results)}", flush=True)
+        else:
+            console = Console(width=None if Console().is_terminal else 140, highlight=False)
+            console.print(title + "\n")
+            print_tables(console, results)
 
 
-def _run(options: argparse.Namespace) -> Results:
-    parts, work, results = options.only or PARTS, options.work, Results()
+def _stop(*_: object) -> None:
+    sys.exit("bench.replication: stopped")
+
+
+def _run(options: argparse.Namespace, results: Results) -> None:
+    parts, work = options.only or PARTS, options.work
     warm_up = min(1.5, options.seconds)
     timing = Timing(warm_up, options.seconds)
     if "cost" in parts:
@@ -71,8 +78,7 @@ def _run(options: argparse.Namespace) -> Results:
     if "following" in parts:
         results.following = following(work, options.seconds, options.mib * _MIB)
     if "backlog" in parts:
-        results.readings = backlogs(work, timing, options.mib * _MIB)
-    return results
+        results.readings += backlogs(work, timing, options.mib * _MIB)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
