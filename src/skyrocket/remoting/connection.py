@@ -50,7 +50,7 @@ class Owner(Protocol):
     def closed(self, connection: "Connection", reason: CloseReason) -> None: ...
 
     def holds(self, connection: "Connection", size: int, *, is_new: bool) -> None:
-        """So many bytes of an incomplete frame wait for the rest; `is_new`: of another frame than before."""
+        """So many bytes wait, for the rest of their frame or for their time; `is_new`: others than before."""
 
 
 class Connection(asyncio.Protocol):
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
         self._out_laters = 0
         self._will_flush = False
         self._unanswered: set[LaterAnswer] = set()
-        self._holds_incomplete = False
+        self._holds_bytes = False
         self._is_in_ring = False
         self._has_heard_all = False
         self._write_is_full = False
@@ -242,6 +242,7 @@ class Connection(asyncio.Protocol):
         try:
             commands = self._inbox.at_once(data)
             if commands is None:
+                self._holds_bytes = True
                 self._adjust_reading()
                 self._go_on()
             elif commands:
@@ -250,8 +251,8 @@ class Connection(asyncio.Protocol):
                 self._inbox.handled()
         except ProtocolError as error:
             self._no_frames(error)
-        if reader.pending or self._holds_incomplete:
-            self._tell_incomplete(before)
+        if reader.pending or self._holds_bytes:
+            self._tell_held(before)
 
     def eof_received(self) -> bool:
         if self._inbox.has_left:
@@ -304,8 +305,8 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             self._no_frames(error)
             return len(error.commands), False
-        if reader.pending or self._holds_incomplete:
-            self._tell_incomplete(before)
+        if reader.pending or self._holds_bytes:
+            self._tell_held(before)
         left = self._handle(commands) if commands else None
         inbox.handled()
         if left:
@@ -327,10 +328,10 @@ class Connection(asyncio.Protocol):
         self._adjust_reading()
         self._speak()  # when what is there has been written, there may be room
 
-    def _tell_incomplete(self, frames_before: int) -> None:
-        reader = self._reader
-        self._holds_incomplete = bool(reader.pending)
-        self._owner.holds(self, len(reader.pending), is_new=reader.frames_received != frames_before)
+    def _tell_held(self, frames_before: int) -> None:
+        size = len(self._reader.pending) + self._inbox.unread_size
+        self._holds_bytes = size > 0
+        self._owner.holds(self, size, is_new=self._reader.frames_received != frames_before)
 
     def _no_frames(self, error: ProtocolError) -> None:
         self._handle(error.commands)

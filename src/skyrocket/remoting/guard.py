@@ -103,7 +103,7 @@ class Door:
 
 
 class UnfinishedFrames:
-    """How many bytes of frames that are not complete all connections of a server have left with it.
+    """How many bytes all connections of a server have left with it: incomplete frames, and what waits for its time.
 
     Beyond the bound the address that has left most loses a frame: of those that are not small the one that has been
     unfinished for longest. So whoever has left less than others is not the one to pay for them.

@@ -53,6 +53,11 @@ class Inbox:
         """Whether something waits to be taken."""
         return bool(self._commands or self._unread)
 
+    @property
+    def unread_size(self) -> int:
+        """Bytes that wait to be parsed."""
+        return len(self._unread)
+
     def at_once(self, data: bytes) -> list[RemotingCommand] | None:
         """Bytes came: their commands, when there are no more than any peer may bring in any turn and nothing waits.
 

@@ -9,9 +9,9 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.limits import TurnLimits
-from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
-from skyrocket.remoting.server import RemotingServer
+from skyrocket.remoting.server import RemotingServer, ServerSettings
 from skyrocket.remoting.turn import Turn
 from tests.unit.remoting.peers import LOCALHOST, RawPeer, request
 from tests.waiting import until
@@ -46,10 +46,10 @@ class Counting:
         return command.answer(0)
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[Address]:
+    async def serving(self, settings: ServerSettings | None = None) -> AsyncIterator[Address]:
         router = Router()
         router.register(COUNTED, self.handle)
-        async with RemotingServer(router, turn=Turn(self.limits)) as server:
+        async with RemotingServer(router, settings, turn=Turn(self.limits)) as server:
             self.server = server
             server.on_turn_end(lambda: self.turns.append(Counter()))
             yield await server.listen(LOCALHOST, 0)
@@ -153,3 +153,12 @@ async def test_what_was_sent_before_the_peer_went_away_is_handled() -> None:
         await peer.writer.drain()
         peer.writer.write_eof()
         await until(lambda: counting.total == 2000)
+
+
+async def test_bytes_that_wait_for_their_time_count_for_the_bound_of_all_connections() -> None:
+    counting = Counting(TurnLimits(requests=4, requests_at_once=4), handler_seconds=0.002)
+    settings = ServerSettings(max_unfinished_size=1 << 20)
+    async with counting.serving(settings) as address, floods(address, 40, 800) as peers:  # 200 kB each
+        closed = counting.server.counters.closed
+        await until(lambda: closed[CloseReason.SLOW] > 0)
+        assert closed[CloseReason.SLOW] < len(peers), "those within the bound stay"
