@@ -11,10 +11,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
-from skyrocket.pipeline.topic_source.limits import backlog
 from skyrocket.pipeline.topic_source.loss import DataLost
 from skyrocket.pipeline.topic_source.offsets import flat
 from skyrocket.pipeline.topic_source.queues import BrokersAway
+from skyrocket.pipeline.topic_source.splits import backlog
 from skyrocket.pipeline.topic_source.stream_reader import TopicStreamReader
 from skyrocket.testing import LocalCluster
 from tests.pipeline.topics import filled, numbers, rows_of, stream_reader

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skyrocket.format.record import RecordHead
-from skyrocket.offline.log_reader import LogReader
-from skyrocket.offline.log_walk import LogWalk
+from skyrocket.offline.log_walk import LogReader, LogWalk
 from skyrocket.offline.offset_files import OffsetFiles
 
 _WINDOW_BYTES = 8 << 20

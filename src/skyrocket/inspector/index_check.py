@@ -23,7 +23,7 @@ from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.log_chunks import LogChunk
 from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.offline.index_files import IndexContent, IndexShape, expected_chains, read_index_file, shapes_of
-from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.log_walk import LogReader
 from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 _FILES_AT_HAND = 3

@@ -7,8 +7,7 @@ damaged in a log that was closed is still claimed by its queue, so the queues te
 
 from skyrocket.errors import CorruptRecord
 from skyrocket.format.record import BLANK, BLANK_SIZE, MAGIC_BLANK, decode_record
-from skyrocket.offline.log_reader import LogReader
-from skyrocket.offline.log_walk import all_zero
+from skyrocket.offline.log_walk import LogReader, all_zero
 from skyrocket.offline.offset_files import OffsetFiles
 from skyrocket.offline.queue_files import open_queues
 from skyrocket.offline.store_files import StoreFiles

@@ -17,7 +17,7 @@ from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
-from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.log_walk import LogReader
 from skyrocket.offline.queue_files import BatchQueue, Entries, QueueExtension, SimpleQueue, is_used, open_queue
 from skyrocket.offline.store_files import StoreFiles
 

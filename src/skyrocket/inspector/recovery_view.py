@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from skyrocket.format.checkpoint import Checkpoint, decode_checkpoint
 from skyrocket.inspector.findings import Severity
-from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.log_walk import LogReader
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.store_files import StoreFiles
 

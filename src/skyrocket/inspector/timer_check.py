@@ -13,7 +13,7 @@ from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.model.property_names import REAL_TOPIC
 from skyrocket.model.topic import TIMER_TOPIC
-from skyrocket.offline.log_reader import LogReader
+from skyrocket.offline.log_walk import LogReader
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.queue_files import SimpleQueue
 from skyrocket.offline.store_files import StoreFiles

@@ -16,8 +16,7 @@ from skyrocket.inspector.recovery_view import RecoveryView, recovery_view
 from skyrocket.inspector.settings import InspectionSettings
 from skyrocket.inspector.timer_check import TimerCheck
 from skyrocket.offline.config_files import load_config, removed_queues
-from skyrocket.offline.log_reader import LogReader
-from skyrocket.offline.log_walk import LogWalk
+from skyrocket.offline.log_walk import LogReader, LogWalk
 from skyrocket.offline.store_files import StoreFiles, lock_holder
 
 

@@ -1,4 +1,4 @@
-"""A walk through the whole commit log that goes on behind damage.
+"""A walk through the whole commit log that goes on behind damage, and single records by their offset.
 
 RocketMQ stops at the first record that is not intact; an inspection wants to know what lies behind it. Files are read
 in windows; the records of a window are a run, whose fields are gathered for all of them together.
@@ -10,16 +10,47 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyrocket.errors import CorruptRecord
 from skyrocket.format import record
 from skyrocket.format.column_walk import intact_run, why
 from skyrocket.format.record import WalkEnd
 from skyrocket.format.record_columns import Parts
 from skyrocket.format.record_search import possible_records
-from skyrocket.offline.log_reader import LogReader
 from skyrocket.offline.offset_files import OffsetFile, OffsetFiles, read_at
 
 WINDOW_BYTES = 32 << 20
 _LARGEST_WINDOW = 1 << 31
+
+
+class LogReader:
+    """Answers what stands at a physical offset."""
+
+    def __init__(self, log: OffsetFiles) -> None:
+        self._log = log
+
+    def head_at(self, physical_offset: int) -> record.RecordHead | None:
+        """The record that begins here; None when there is no intact one."""
+        data = self.record_at(physical_offset)
+        try:
+            return record.read_head(data, 0, physical_offset) if data else None
+        except CorruptRecord:
+            return None
+
+    def record_at(self, physical_offset: int) -> bytes:
+        """The bytes that a record beginning here would have; empty when its size is impossible."""
+        file = self._log.file_of(physical_offset)
+        head = self._log.read(physical_offset, record.BLANK_SIZE)
+        if file is None or len(head) < record.BLANK_SIZE:
+            return b""
+        size, _magic = record.BLANK.unpack(head)
+        if not record.SMALLEST_RECORD <= size <= file.end - physical_offset:
+            return b""
+        return self._log.read(physical_offset, size)
+
+    def store_timestamp_at(self, physical_offset: int) -> int | None:
+        """The store time of the record that begins here."""
+        head = self.head_at(physical_offset)
+        return head.store_timestamp if head is not None else None
 
 
 class RecordRun(NamedTuple):

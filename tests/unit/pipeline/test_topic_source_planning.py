@@ -11,12 +11,11 @@ from skyrocket.client.consumer.queue_ranges import QueueRange, first_at_or_after
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_source.initial_offsets import local_path, remembered
-from skyrocket.pipeline.topic_source.limits import backlog, capped, heads, limited, started
 from skyrocket.pipeline.topic_source.loss import DataLost, beyond_the_end, clamped, decide, losses_of
 from skyrocket.pipeline.topic_source.offsets import BadOffsets, Bounds, Offsets, as_text, flat, nested
 from skyrocket.pipeline.topic_source.positions import EARLIEST, LATEST, resolved
 from skyrocket.pipeline.topic_source.settings import Subscribed, TopicSettings, read_settings
-from skyrocket.pipeline.topic_source.splits import JOINED, ranges_of, tasks_of
+from skyrocket.pipeline.topic_source.splits import JOINED, backlog, capped, heads, limited, ranges_of, started, tasks_of
 from skyrocket.pipeline.topic_source.stream import initial_offsets_location
 from tests.loops import run_bounded
 

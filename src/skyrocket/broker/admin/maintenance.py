@@ -1,10 +1,12 @@
 """What operators ask a broker to do to its files, and what only brokers under a controller know."""
 
+import json
 import logging
 import mmap
 from typing import Final
 
-from skyrocket.broker.admin.cold_data_limits import ColdDataLimits
+from skyrocket.config.sources import parse_properties
+from skyrocket.errors import ConfigError
 from skyrocket.protocol.bodies.tables import QUEUE_CHECK_RUNS, QueueCheck
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -26,6 +28,48 @@ from skyrocket.store.message_store import MessageStore
 _logger = logging.getLogger(__name__)
 
 _READ_MODES: Final = {0: mmap.MADV_NORMAL, 1: mmap.MADV_RANDOM}
+_OF_A_GROUP: Final = 3 << 20  # RocketMQ's cgColdReadThreshold
+_OF_ALL: Final = 100 << 20  # and globalColdReadThreshold
+
+
+class ColdDataLimits:
+    """How many bytes a second single groups may read that are no longer in memory.
+
+    Kept until the next start and shown; reads are not slowed down by them. RocketMQ does so only with
+    `coldDataFlowControlEnable`, which is off by default there.
+    """
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, int] = {}
+
+    def update(self, text: str) -> None:
+        """Take `group=bytes` lines; a line that is none is passed over. Raises SystemFailure for no properties text."""
+        try:
+            pairs = parse_properties(text)
+        except ConfigError as error:
+            raise SystemFailure("string2Properties error") from error
+        for group, value in pairs.items():
+            try:
+                self._by_group[group] = int(value)
+            except ValueError:
+                _logger.warning("a cold read limit is not a number group=%s value=%r", group, value)
+
+    def remove(self, group: str) -> None:
+        """Forget the limit of a group, if it has one."""
+        self._by_group.pop(group, None)
+
+    def text(self) -> str:
+        """As JSON, in RocketMQ's order."""
+        return json.dumps(
+            {
+                "runtimeTable": {},
+                "configTable": self._by_group,
+                "cgColdReadThreshold": _OF_A_GROUP,
+                "globalColdReadThreshold": _OF_ALL,
+                "globalAcc": 0,
+            },
+            separators=(",", ":"),
+        )
 
 
 class MaintenanceProcessor:

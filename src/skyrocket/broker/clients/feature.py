@@ -8,13 +8,16 @@ from typing import Final
 from skyrocket.broker.clients.client_relay import ClientRelay
 from skyrocket.broker.clients.connections import ConnectionProcessor
 from skyrocket.broker.clients.heartbeats import ClientProcessor
-from skyrocket.broker.clients.locks import LockProcessor
 from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.state.subscription_groups import is_system_group
 from skyrocket.observability.exposition import Kind, Metric, label
+from skyrocket.protocol.bodies.locks import LockedQueues
+from skyrocket.protocol.bodies.locks import QueueLocks as NamedQueues
+from skyrocket.protocol.requests.consumers import LockBatchMq, UnlockBatchMq
+from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.services import Work
-from skyrocket.remoting.serving import Handlers
+from skyrocket.remoting.serving import Handlers, serve
 
 _HOUSEKEEPING_SECONDS: Final = 10.0
 
@@ -25,14 +28,23 @@ class ClientsFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         self._tables = tables = parts.tables
         self.clients = ClientProcessor(tables, parts.peer_clock, parts.config.new_groups_per_second)
-        self._locks = LockProcessor(tables.locks)
         self._connections = ConnectionProcessor(tables, parts.identity, parts.subscriptions)
         self.relay = ClientRelay(parts.store, tables, parts.identity)
         parts.server.on_close(self.clients.closed)
 
     def handlers(self) -> Handlers:
-        for processor in (self.clients, self._locks, self._connections, self.relay):
+        yield serve(LockBatchMq, self.lock)
+        yield serve(UnlockBatchMq, self.unlock)
+        for processor in (self.clients, self._connections, self.relay):
             yield from processor.handlers()
+
+    def lock(self, _: Peer, __: LockBatchMq, wanted: NamedQueues) -> LockedQueues:
+        """Lock queues for consumption in order; the answer names the queues that the client now holds."""
+        return LockedQueues(self._tables.locks.lock(wanted.group or "", wanted.client_id or "", wanted.queues))
+
+    def unlock(self, _: Peer, __: UnlockBatchMq, given: NamedQueues) -> None:
+        """Give queues back."""
+        self._tables.locks.unlock(given.group or "", given.client_id or "", given.queues)
 
     def services(self) -> tuple[Work, ...]:
         return (self._housekeeping,)

@@ -8,8 +8,7 @@ from typing import Final
 from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.broker.state.counters import BROKER_GET_NUMS, BROKER_PUT_NUMS
-from skyrocket.broker.statistics.rates import Traffic
-from skyrocket.broker.statistics.sampling import Sampling, traffic
+from skyrocket.broker.statistics.sampling import Sampling, Traffic, traffic
 from skyrocket.clock import Clock
 from skyrocket.protocol.codes import OUR_VERSION, RequestCode, version_name
 from skyrocket.store.disk import Disk

@@ -30,14 +30,13 @@ from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.schema import wanted_schema
 from skyrocket.pipeline.topic_source.connection import run
 from skyrocket.pipeline.topic_source.initial_offsets import remembered
-from skyrocket.pipeline.topic_source.limits import backlog, capped, heads, limited, started
 from skyrocket.pipeline.topic_source.loss import Loss, clamped, decide, losses_of
 from skyrocket.pipeline.topic_source.offsets import Bounds, Offsets, flat, nested
 from skyrocket.pipeline.topic_source.positions import EARLIEST, resolved
 from skyrocket.pipeline.topic_source.queues import BrokersAway, Queues, Seen
 from skyrocket.pipeline.topic_source.reading import RangesPartition, read_ranges
 from skyrocket.pipeline.topic_source.settings import TopicSettings, read_settings
-from skyrocket.pipeline.topic_source.splits import ranges_of, tasks_of
+from skyrocket.pipeline.topic_source.splits import backlog, capped, heads, limited, ranges_of, started, tasks_of
 
 _logger = logging.getLogger(__name__)
 

@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from skyrocket.broker.statistics.rates import Rates, Traffic
 from skyrocket.broker.statistics.runtime_info import distribution_text, duration_text, percentile_ms, size_text
-from skyrocket.broker.statistics.sampling import DayTotals
+from skyrocket.broker.statistics.sampling import DayTotals, Rates, Traffic
 from skyrocket.store.statistics import LatencyHistogram
 from skyrocket.testing.clock import FakeClock
 
