@@ -338,7 +338,7 @@ async def test_wrong_requests_about_users_are_refused_in_rocketmqs_words(tmp_pat
         assert await verdict(3008, subject="User:alice", resource="nonsense") == (16, "The resource is null.")
         assert await verdict(3009, subject="User:bob") == (16, "The subject is not exist.")
         assert await verdict(3009) == (16, "The subject is null.")
-        (acl,) = running.broker.feature(AccessFeature).control.users.acls.values()
+        (acl,) = running.broker.feature(AccessFeature).users.acls.values()
         assert len(acl.policies[0].entries) == 2  # nothing of all that has changed a thing
 
 
@@ -406,9 +406,9 @@ async def test_secrets_are_neither_shown_nor_logged(tmp_path: Path, caplog: pyte
         assert running.broker.settings.broker.init_authentication_user == config.init_authentication_user
         await root.verdict(RequestCode.SEND_MESSAGE, {})
         things = (
-            running.broker.feature(AccessFeature).control.users.users,
-            running.broker.feature(AccessFeature).control.signer,
-            running.broker.feature(AccessFeature).control.users.acls,
+            running.broker.feature(AccessFeature).users.users,
+            running.broker.feature(AccessFeature).signer,
+            running.broker.feature(AccessFeature).users.acls,
         )
         for secret in (*SECRETS, "inner-secret"):
             assert secret not in shown
@@ -482,7 +482,7 @@ async def test_the_broker_signs_what_it_asks_of_name_servers(tmp_path: Path) -> 
         own = '{"accessKey":"inner","secretKey":"inner-secret"}'
         config = replace(WITH_USERS, inner_client_credentials=own, name_servers=str(address))
         async with broker_with_users(tmp_path, config) as running:
-            assert running.broker.feature(AccessFeature).control.users.users["inner"].is_super
+            assert running.broker.feature(AccessFeature).users.users["inner"].is_super
     finally:
         await server.stop()
     assert {command.code for command in seen} >= {RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER}

@@ -36,7 +36,7 @@ def verdict(broker: Broker, raw: bytes) -> tuple[int, str] | None:
     """The refusal of the checks; None when the handler would be asked."""
     (command,) = FrameReader().receive(raw)
     try:
-        for check in broker.feature(AccessFeature).control.checks:
+        for check in broker.feature(AccessFeature).checks():
             check(PEER, command)
     except RequestError as error:
         return error.code, error.remark or ""
@@ -111,7 +111,7 @@ async def test_the_session_that_prepared_the_captures_gives_the_same_lists(tmp_p
 
 async def test_without_acl_users_are_refused_as_by_rocketmq(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as running:
-        assert running.broker.feature(AccessFeature).control.checks == ()
+        assert running.broker.feature(AccessFeature).checks() == ()
         answers = await play(running.broker, exchanges("admin54-createUser-auth-off.jsonl", ALL_CODES))
         assert [line for pair in answers for line in differences(*pair)] == []
 

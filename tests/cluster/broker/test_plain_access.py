@@ -131,7 +131,7 @@ async def test_a_changed_file_counts_at_once_and_a_broken_one_not_at_all(
         file = tmp_path / "plain_acl.yml"
         assert not await may_send(alice, "TopicDenied")
         file.write_text(ACCOUNTS.replace("TopicAllowed=", "TopicDenied="))
-        access = running.broker.feature(AccessFeature).control.plain
+        access = running.broker.feature(AccessFeature).plain
         assert access is not None
         await until(lambda: "TopicDenied" in access.rules.accounts["alice12345"].topics)
         assert await may_send(alice, "TopicDenied")
@@ -177,7 +177,7 @@ async def test_the_file_is_looked_for_beside_the_conf_file(tmp_path: Path) -> No
 async def test_the_broker_signs_with_the_account_of_tools_yml(tmp_path: Path) -> None:
     (tmp_path / "tools.yml").write_text("accessKey: admin12345\nsecretKey: secret12345\n")
     async with serving(tmp_path) as (running, _, _):
-        signer = running.broker.feature(AccessFeature).control.signer
+        signer = running.broker.feature(AccessFeature).signer
         assert signer is not None
         assert signer.credentials == ADMIN_ACCOUNT
 

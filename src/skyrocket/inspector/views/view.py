@@ -47,18 +47,16 @@ class Column:
 
     key: str
     heading: str
-    kind: str = "text"  # text, number, time, bytes
+    kind: str = "text"  # text, number, time
 
     def show(self, value: Any) -> str:
         if self.kind == "time":
             return as_time(value)
-        if self.kind == "bytes" and value is not None:
-            return as_bytes(value)
         return as_text(value)
 
     @property
     def is_number(self) -> bool:
-        return self.kind in ("number", "bytes")
+        return self.kind == "number"
 
 
 @dataclass(frozen=True, slots=True)

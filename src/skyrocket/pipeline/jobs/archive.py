@@ -9,9 +9,9 @@ as often as you like: what matters is to stay ahead of the broker's retention, a
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from skyrocket.pipeline.archive.split_task import SplitTask, archive_split
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, mapped
 from skyrocket.pipeline.jobs.launch import in_tasks
 from skyrocket.pipeline.jobs.tables import floats
-from skyrocket.pipeline.lake import Change, Gap, Lake, LakeState, LakeWriter, lake_writer
+from skyrocket.pipeline.lake import Change, Gap, Lake, LakeFile, LakeState, LakeWriter, lake_writer
 from skyrocket.pipeline.lake.mirrors import TableFormat, mirrored
 from skyrocket.pipeline.report import Plot, Report
 
@@ -203,19 +203,17 @@ _TOPICS: Final = pa.schema(
 )
 
 
-def _by_topic(files: Sequence[Any]) -> pa.Table:
-    rows = []
-    for topic, of_topic in groupby(sorted(files, key=lambda each: each.topic), key=lambda each: each.topic):
-        group = list(of_topic)
-        rows.append(
-            {
-                "topic": topic,
-                "messages": sum(each.rows for each in group),
-                "files": len(group),
-                "bytes": sum(each.size for each in group),
-            }
-        )
-    return pa.Table.from_pylist(sorted(rows, key=lambda row: -row["messages"]), schema=_TOPICS)
+def _by_topic(files: Sequence[LakeFile]) -> pa.Table:
+    rows = pa.table(
+        {
+            "topic": [each.topic for each in files],
+            "messages": [each.rows for each in files],
+            "bytes": [each.size for each in files],
+        }
+    )
+    sums = rows.group_by("topic").aggregate([("messages", "sum"), ("topic", "count"), ("bytes", "sum")])
+    named = sums.select(["topic", "messages_sum", "topic_count", "bytes_sum"]).rename_columns(_TOPICS.names)
+    return named.cast(_TOPICS).sort_by([("messages", "descending"), ("topic", "ascending")])
 
 
 def _hours_left(files: Sequence[LogFile], archived_to: int, retention_hours: int) -> float | None:

@@ -7,26 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 # Few different values per file: a dictionary makes them nearly free. Bodies, keys and ids differ in every row.
-DICTIONARY_COLUMNS = (
-    "topic",
-    "brokerName",
-    "queueId",
-    "tags",
-    "bornHost",
-    "storeHost",
-    "reconsumeTimes",
-    "sysFlag",
-    "flag",
-)
-STATISTICS_COLUMNS = (
-    "queueId",
-    "queueOffset",
-    "commitLogOffset",
-    "bornTimestamp",
-    "storeTimestamp",
-    "topic",
-    "brokerName",
-)
+DICTIONARY_COLUMNS = "topic brokerName queueId tags bornHost storeHost reconsumeTimes sysFlag flag".split()
+STATISTICS_COLUMNS = "queueId queueOffset commitLogOffset bornTimestamp storeTimestamp topic brokerName".split()
 
 
 def partition_directory(topic: str, date: str) -> str:
