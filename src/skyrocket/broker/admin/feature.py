@@ -1,21 +1,25 @@
 """What operators change on a running broker: topics, groups, settings, files."""
 
+import asyncio
 from dataclasses import fields
 from typing import Final
 
 from skyrocket.broker.admin.groups import GroupAdminProcessor
 from skyrocket.broker.admin.maintenance import MaintenanceProcessor
-from skyrocket.broker.admin.settings import SettingsProcessor
 from skyrocket.broker.admin.topics import TopicAdminProcessor
 from skyrocket.broker.core.feature import Copied, Feature, Follow, asked_when_needed
 from skyrocket.broker.core.parts import Parts
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.config_files import SubscriptionGroups, Topics
 from skyrocket.protocol.bodies.groups import GroupTable
-from skyrocket.protocol.bodies.topics import TopicTable
+from skyrocket.protocol.bodies.topics import DATA_VERSION, TopicTable
+from skyrocket.protocol.command import Body
+from skyrocket.protocol.errors import SystemFailure
+from skyrocket.protocol.requests.admin_broker import GetBrokerConfig, GetBrokerConfigAnswer, UpdateBrokerConfig
 from skyrocket.protocol.requests.admin_groups import GetAllSubscriptionGroupConfig
 from skyrocket.protocol.requests.admin_topics import GetAllTopicConfig
-from skyrocket.remoting.serving import Handlers
+from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.serving import Answered, Handlers, serve
 from skyrocket.store.changeable_settings import CHANGEABLE
 
 _STORE_KEYS: Final = tuple(field.metadata["key"] for field in fields(StoreConfig) if field.name in CHANGEABLE)
@@ -35,17 +39,42 @@ class AdminFeature(Feature):
         self._store = parts.store
         self._tables = tables = parts.tables
         self._settings = parts.settings
+        self._turn = asyncio.Lock()
         save = parts.persistence.save_now
         self._processors = (
             TopicAdminProcessor(parts.store, tables, save, parts.settings, parts.clock.now_ms()),
             GroupAdminProcessor(tables.groups, tables.offsets, save),
-            SettingsProcessor(parts.settings),
             MaintenanceProcessor(parts.store),
         )
 
     def handlers(self) -> Handlers:
+        yield serve(UpdateBrokerConfig, self.update_settings)
+        yield serve(GetBrokerConfig, self.show_settings)
         for processor in self._processors:
             yield from processor.handlers()
+
+    def show_settings(self, _: Peer, __: GetBrokerConfig, ___: Body) -> Answered:
+        """All settings as Java properties, and their version."""
+        version = DATA_VERSION.encode(self._settings.data_version).decode()
+        return Answered(GetBrokerConfigAnswer(version=version), self._settings.text().encode())
+
+    async def update_settings(self, _: Peer, __: UpdateBrokerConfig, body: Body) -> None:
+        """Change settings, one change after the other: each is checked, saved, and then takes effect.
+
+        Without a body nothing is asked for, and that is done.
+        """
+        if not body:
+            return
+        async with self._turn:
+            change = self._settings.changed_by(_text(body))
+            try:
+                await asyncio.to_thread(self._settings.save, change)
+            except OSError as error:
+                raise SystemFailure(
+                    f"nothing was changed, because the settings could not be saved: {error}. "
+                    "Make the file of brokerConfigPath and its directory writable and try again"
+                ) from error
+            self._settings.apply(change)
 
     def copied(self) -> tuple[Copied, ...]:
         return (
@@ -81,3 +110,12 @@ class AdminFeature(Feature):
 
     async def open(self) -> None:
         self._tables.groups.load()
+
+
+def _text(body: Body) -> str:
+    try:
+        return bytes(body).decode()
+    except UnicodeDecodeError as error:
+        raise SystemFailure(
+            f"string2Properties error: the settings are not UTF-8 text, see byte {error.start}; nothing was changed"
+        ) from error
