@@ -52,15 +52,30 @@ class Dispatching:
 
     def _await_flush(self) -> None:
         self._awaits_flush = True
-        loop = asyncio.get_running_loop()
-
-        def flushed(ok: bool) -> None:  # in the flusher's thread
-            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
-                loop.call_soon_threadsafe(self._flushed, ok)
-
-        self._store.flusher.when_flushed(self._store.commit_log.readable_offset, flushed)
+        when_flushed(self._store, self._store.commit_log.readable_offset, self._flushed)
 
     def _flushed(self, ok: bool) -> None:
         self._awaits_flush = False
         if ok:
             self.request()
+
+
+def when_flushed(store: MessageStore, end_offset: int, settled: Callable[[bool], None]) -> None:
+    """Call back in this event loop: True when all before the offset is on disk, False if that failed."""
+    loop = asyncio.get_running_loop()
+
+    def flushed(ok: bool) -> None:  # in the flusher's thread
+        with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
+            loop.call_soon_threadsafe(settled, ok)
+
+    store.flusher.when_flushed(end_offset, flushed)
+
+
+async def is_flushed(store: MessageStore, end_offset: int, timeout_ms: int) -> bool | None:
+    """Wait for the disk; None when it took too long."""
+    durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    when_flushed(store, end_offset, lambda ok: None if durable.done() else durable.set_result(ok))
+    try:
+        return await asyncio.wait_for(durable, timeout_ms / 1000)
+    except TimeoutError:
+        return None

@@ -4,12 +4,11 @@ replier ── 324, 325 ──▶ broker ── 326 ──▶ requester      fou
                           └──▶ the reply topic           afterwards, whether the push went well or not
 """
 
-import asyncio
-import contextlib
 import random
 from collections.abc import Awaitable
 from typing import Final, NamedTuple
 
+from skyrocket.broker.core.dispatching import is_flushed
 from skyrocket.broker.rules.put_rules import check_own_properties, with_replaced
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
 from skyrocket.broker.state.tables import Tables
@@ -173,18 +172,6 @@ class ReplyProcessor:
             return None
         waits = self._store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         if waits and find_property(message.properties, b"WAIT") != b"false":
-            await self._on_disk(result.end_offset)
+            # Not longer than a send would.
+            await is_flushed(self._store, result.end_offset, self._store.config.sync_flush_timeout_ms)
         return _StoredReply(offset_message_id(self._identity.store_host, result.physical_offset), result.queue_offset)
-
-    async def _on_disk(self, end_offset: int) -> None:
-        """Wait for the disk, but not longer than a send would."""
-        loop = asyncio.get_running_loop()
-        done = asyncio.Event()
-
-        def flushed(_: bool) -> None:  # in the flusher's thread
-            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
-                loop.call_soon_threadsafe(done.set)
-
-        self._store.flusher.when_flushed(end_offset, flushed)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(done.wait(), self._store.config.sync_flush_timeout_ms / 1000)

@@ -5,11 +5,11 @@ the same: the answer has all fields, and its code says what is missing. RocketMQ
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
+from skyrocket.broker.core.dispatching import when_flushed
 from skyrocket.broker.rules.put_refusals import put_refusal
 from skyrocket.broker.rules.put_rules import CopyKeeper
 from skyrocket.broker.state.identity import BrokerIdentity
@@ -114,19 +114,14 @@ class SendAnswers:
             self._copies.wait(end_offset, both.copies_settled)
 
     def _await_disk(self, end_offset: int, settle: Callable[[PutStatus], None]) -> None:
-        loop = asyncio.get_running_loop()
         timeout_seconds = self._store.config.sync_flush_timeout_ms / 1000
-        timer = loop.call_later(timeout_seconds, settle, PutStatus.FLUSH_DISK_TIMEOUT)
+        timer = asyncio.get_running_loop().call_later(timeout_seconds, settle, PutStatus.FLUSH_DISK_TIMEOUT)
 
         def settled(ok: bool) -> None:
             timer.cancel()
             settle(PutStatus.PUT_OK if ok else PutStatus.SERVICE_NOT_AVAILABLE)
 
-        def flushed(ok: bool) -> None:  # in the flusher's thread
-            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
-                loop.call_soon_threadsafe(settled, ok)
-
-        self._store.flusher.when_flushed(end_offset, flushed)
+        when_flushed(self._store, end_offset, settled)
 
     def _settle(self, waiting: list[Stored], end_offset: int, status: PutStatus) -> None:
         code = _CODES.get(status)

@@ -4,10 +4,9 @@ A cancel is parked for the same step as the message: when the step is over, canc
 is not delivered. The answer comes when the cancel is stored.
 """
 
-import asyncio
-import contextlib
 from typing import Final
 
+from skyrocket.broker.core.dispatching import is_flushed
 from skyrocket.broker.state.identity import BrokerIdentity, packed_host
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.broker.timer.rules import TimerRules
@@ -140,19 +139,4 @@ class RecallProcessor:
 
     async def _is_durable(self, end_offset: int) -> bool:
         """Wait for the disk; when it is slow the cancel is stored all the same, and RocketMQ says so."""
-        loop = asyncio.get_running_loop()
-        durable: asyncio.Future[bool] = loop.create_future()
-
-        def settled(ok: bool) -> None:
-            if not durable.done():
-                durable.set_result(ok)
-
-        def flushed(ok: bool) -> None:  # in the flusher's thread
-            with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
-                loop.call_soon_threadsafe(settled, ok)
-
-        self._store.flusher.when_flushed(end_offset, flushed)
-        try:
-            return await asyncio.wait_for(durable, self._limits.sync_flush_timeout_ms / 1000)
-        except TimeoutError:
-            return True
+        return await is_flushed(self._store, end_offset, self._limits.sync_flush_timeout_ms) is not False
