@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skyrocket.broker.access.feature import AccessFeature
+from skyrocket.broker.acting.feature import ActingFeature
 from skyrocket.broker.admin.feature import AdminFeature
 from skyrocket.broker.clients.feature import ClientsFeature
 from skyrocket.broker.core.feature import Feature
@@ -28,6 +29,7 @@ FEATURES: Final[tuple[Callable[[Parts], Feature], ...]] = (
     OffsetsFeature,
     ClientsFeature,
     ReplicationFeature,  # above all that put messages: slaves get the last ones, too
+    ActingFeature,
     DelayFeature,
     TimerFeature,
     TransactionsFeature,

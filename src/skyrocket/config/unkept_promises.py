@@ -36,10 +36,8 @@ def _rocksdb(value: str) -> bool:
 
 
 _NO_CONTROLLER: Final = "there is no fail-over by a controller yet"
-_NO_ACTING: Final = "no slave acts as master yet; slaves serve pulls with slaveReadEnable=true"
 
 _REFUSED: Final = (
-    _Promise("enableSlaveActingMaster", _on, _NO_ACTING),
     _Promise("enableControllerMode", _on, _NO_CONTROLLER),
     _Promise("enableDLegerCommitLog", _on, "the log of DLedger has another format and is not served"),
     _Promise("duplicationEnable", _on, "logs are copied by slaves alone (brokerRole=SLAVE)"),

@@ -19,6 +19,7 @@ from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.request_classes import RequestClasses
 from skyrocket.broker.core.slices import Slices
 from skyrocket.broker.rules.put_rules import PutRules, delays_of_levels
+from skyrocket.broker.rules.special_services import SpecialServices
 from skyrocket.broker.rules.subscriptions import Subscriptions
 from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.broker.state.connected_consumers import ConnectedConsumers
@@ -74,6 +75,7 @@ class Parts:
     dispatching: Dispatching
     tables: Tables
     rules: PutRules
+    special: SpecialServices
     subscriptions: Subscriptions
     counters: Counters
     persistence: Persistence
@@ -89,6 +91,11 @@ class Parts:
     @property
     def is_master(self) -> bool:
         return self.config.broker_id == 0
+
+    @property
+    def may_act(self) -> bool:
+        """Whether this is a slave that does its master's work while that is gone."""
+        return not self.is_master and self.config.acting_master
 
     @property
     def name_servers(self) -> list[str]:
@@ -131,6 +138,7 @@ def build_parts(
         dispatching=Dispatching(store),
         tables=tables,
         rules=rules,
+        special=SpecialServices(),
         subscriptions=Subscriptions(
             by_property=config.property_filter, of_retries=config.filter_retries, clock=peer_clock
         ),
@@ -281,6 +289,7 @@ def _topics(config: BrokerConfig, store: MessageStore, clock: Clock, disk: Disk,
         queue_limit=queue_limit,
         save_at_once=False,
     )
+    topics.takes_check_points = config.acting_master and config.remote_escape
     topics.on_change(lambda configs: file.note(topics.data_version, configs))
     return topics
 

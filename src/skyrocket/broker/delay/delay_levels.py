@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from skyrocket.broker.delay.delay_offsets import DelayOffsetTable
+from skyrocket.broker.rules.special_services import Puts, SpecialServices, put_elsewhere, put_here
 from skyrocket.broker.rules.stored_copy import real_queue, stored_copy
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
@@ -120,6 +121,9 @@ class DelayLevels:
     def load(self) -> None:
         """Take up the work where it was left; the store must be open. Raises CorruptFile."""
         self._offsets.load()
+        self._take_up()
+
+    def _take_up(self) -> None:
         self._begins_at = self._clock.monotonic() + FIRST_LOOK_SECONDS
         delays: dict[int, int | None] = dict(enumerate(self._delays_ms, 1))
         for queue in self._store.queues:
@@ -141,6 +145,18 @@ class DelayLevels:
                 await asyncio.sleep(0)
                 continue
             await self._clock.sleep_until(self.next_due_ms(now_ms), LOOK_SECONDS)
+
+    async def run_acting(self, special: SpecialServices) -> None:
+        """Deliver to other brokers whenever this one acts as master, until cancelled."""
+        while True:
+            others = await special.begin()
+            with special.at_work():
+                self._take_up()
+                while special.acts:
+                    now_ms = self._clock.now_ms()
+                    if not await put_elsewhere(self._firing(now_ms), others):
+                        await self._clock.sleep_until(self.next_due_ms(now_ms), LOOK_SECONDS)
+                    self.settle()
 
     async def run_saves(self) -> None:
         """Save how far delivery has come, until cancelled."""
@@ -172,13 +188,16 @@ class DelayLevels:
 
     def fire_due(self, now_ms: int) -> int:
         """Deliver one group of the level that has waited longest; how many entries were passed, 0: nothing is due."""
+        return put_here(self._firing(now_ms), self._store.intake.put_group)
+
+    def _firing(self, now_ms: int) -> Puts[int]:
         waiting = [(due_ms, level) for level in self._levels if (due_ms := self._due_ms(level)) is not None]
         due = [(due_ms, level.number, level) for due_ms, level in waiting if level.is_due(due_ms, now_ms)]
         if not due:
             return 0
         level = min(due)[2]
         try:
-            return self._deliver(level, now_ms)
+            return (yield from self._deliver(level, now_ms))
         except (StoreError, DataError):
             _logger.exception("a delay level failed level=%d offset=%d", level.number, level.next_offset)
             level.rests_until = self._clock.monotonic() + REST_SECONDS
@@ -242,7 +261,7 @@ class DelayLevels:
             level.passed(found, 0)
             level.settle(0)
 
-    def _deliver(self, level: _Level, now_ms: int) -> int:
+    def _deliver(self, level: _Level, now_ms: int) -> Puts[int]:
         queue = self._queue(level)
         assert queue is not None
         begin = offset = level.next_offset
@@ -262,7 +281,7 @@ class DelayLevels:
             offset += 1
         if not data:
             raise StoreError(f"the queue of delay level {level.number} has no entry {begin}")
-        results = self._store.intake.put_group(group) if group else []
+        results = (yield group) if group else []
         return self._account(level, begin, offset, places, results)
 
     def _account(self, level: _Level, begin: int, end: int, places: Sequence[int], results: Sequence[PutResult]) -> int:

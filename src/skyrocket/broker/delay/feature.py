@@ -24,7 +24,9 @@ class DelayFeature(Feature):
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         self._when_online = parts.broker_set.when_online
-        self._delivers = parts.is_master  # a slave delivers nothing: its master does
+        self._delivers = parts.is_master  # a slave delivers nothing, unless it acts as master
+        self._may_act = parts.may_act
+        self._special = parts.special
         self.offsets = DelayOffsetTable(parts.config_file("delayOffset.json", DELAY_OFFSETS), parts.clock)
         self.levels = DelayLevels(
             parts.store,
@@ -63,9 +65,12 @@ class DelayFeature(Feature):
             self.levels.load()
 
     def services(self) -> tuple[Work, ...]:
-        if not self._delivers:
-            return ()
-        return (self._when_online(self.levels.run), self._when_online(self.levels.run_saves))
+        if self._delivers:
+            return (self._when_online(self.levels.run), self._when_online(self.levels.run_saves))
+        return (self._run_acting,) if self._may_act else ()
+
+    async def _run_acting(self) -> None:
+        await self.levels.run_acting(self._special)
 
     def tables(self) -> tuple[DelayOffsetTable, ...]:
         return () if self._delivers else (self.offsets,)  # who delivers saves what is on disk alone

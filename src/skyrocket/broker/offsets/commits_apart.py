@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from skyrocket.broker.state.broker_set import BrokerSet
-from skyrocket.format.config_files import offset_key
+from skyrocket.format.config_files import offset_key, split_offset_key
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 
 
@@ -31,6 +31,16 @@ class CommitsApart:
         """A commit was taken here; it counts while the master is not reached."""
         if self._set.is_looking and queue_id is not None and queue_offset is not None:
             self._commits[CommittedQueue(group, topic, queue_id)] = queue_offset
+
+    def note_all(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """All that this slave knows counts: it has done its master's work."""
+        for key, of_queues in offsets.items():
+            names = split_offset_key(key)
+            if names is not None:
+                topic, group = names
+                self._commits.update(
+                    {CommittedQueue(group, topic, queue_id): offset for queue_id, offset in of_queues.items()}
+                )
 
     def keep_newer(self, masters: Mapping[str, Mapping[int, int]]) -> dict[CommittedQueue, int]:
         """The commits that are ahead of the master's table; all others are forgotten."""

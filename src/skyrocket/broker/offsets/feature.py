@@ -25,6 +25,8 @@ class OffsetsFeature(Feature):
         self._parts = parts
         self._offsets = parts.tables.offsets
         self._apart = CommitsApart(parts.broker_set)
+        self._has_acted = False
+        parts.special.on_change(self._acts_or_stops)
         self._progress = OffsetProcessor(parts.store, parts.tables, self._apart)
         self._admin = OffsetAdminProcessor(parts.store, parts.tables, parts.identity, parts.slices)
 
@@ -39,8 +41,14 @@ class OffsetsFeature(Feature):
     def copied(self) -> tuple[Copied, ...]:
         return (Copied(GetAllConsumerOffset(), self._take, is_needed=True),)
 
+    def _acts_or_stops(self, acts: bool) -> None:
+        self._has_acted = self._has_acted or not acts
+
     def _take(self, body: bytes) -> None:
         table = ConsumerOffsetTable.decode(body)
+        if self._has_acted:
+            self._has_acted = False
+            self._apart.note_all(self._offsets.content().offsets)
         newer = self._apart.keep_newer(table.offsets)
         self._offsets.take_over(table.offsets, table.data_version)
         for (group, topic, queue_id), offset in newer.items():

@@ -4,6 +4,7 @@ from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import UnknownOffset
 from skyrocket.broker.pop.pop_polling import PopPolling
 from skyrocket.broker.pop.revive_log import ReviveLog
+from skyrocket.broker.rules.special_services import Puts
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.format.revive_log import Acknowledgement, CheckPoint, CheckPointKey
@@ -15,6 +16,7 @@ from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE, ReceiptHandl
 from skyrocket.protocol.requests.pop import AckMessage, BatchAckMessage, ChangeInvisibleTime, ChangeInvisibleTimeAnswer
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
+from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
 
@@ -52,8 +54,11 @@ class AckProcessor:
 
     # ── acknowledgements ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ack(self, peer: Peer, header: AckMessage, _: Body) -> None:
+    def ack(self, peer: Peer, header: AckMessage, _: Body) -> object:
         """One message is done; raises TopicNotExist, MessageIllegal or NoMessage."""
+        return self._revive_log.do(self._acking(peer, header))
+
+    def _acking(self, peer: Peer, header: AckMessage) -> Puts[None]:
         self._check_queue(peer, header.topic, header.queue_id)
         least, end = self._range(header.topic, header.queue_id)
         if not least <= header.offset <= end:
@@ -66,10 +71,13 @@ class AckProcessor:
                 peer, header.topic, header.consumer_group, header.queue_id, header.offset, receipt.pop_time
             )
         else:
-            _check_stored(self._write_ack(header, receipt))
+            _check_stored((yield [self._ack_message(header, receipt)])[0])
 
-    def batch_ack(self, peer: Peer, _: BatchAckMessage, body: BatchAck | None) -> None:
+    def batch_ack(self, peer: Peer, _: BatchAckMessage, body: BatchAck | None) -> object:
         """Many messages are done; those of unknown places are passed over. Raises NoMessage for an empty list."""
+        return self._revive_log.do(self._acking_batch(peer, body))
+
+    def _acking_batch(self, peer: Peer, body: BatchAck | None) -> Puts[None]:
         if body is None or not body.entries:
             raise NoMessage("the list of acknowledgements is empty")
         for entry in body.entries:
@@ -81,9 +89,9 @@ class AckProcessor:
                 continue
             least, end = self._range(topic, entry.queue_id)
             offsets = [entry.start_offset + distance for distance in sorted(entry.acked)]
-            self._ack_all(peer, entry, topic, [offset for offset in offsets if least <= offset <= end])
+            yield from self._ack_all(peer, entry, topic, [offset for offset in offsets if least <= offset <= end])
 
-    def _ack_all(self, peer: Peer, entry: BatchAckEntry, topic: str, offsets: list[int]) -> None:
+    def _ack_all(self, peer: Peer, entry: BatchAckEntry, topic: str, offsets: list[int]) -> Puts[None]:
         if not offsets:
             return
         _check_names(entry.group)
@@ -92,15 +100,14 @@ class AckProcessor:
                 self._ack_orderly(peer, topic, entry.group, entry.queue_id, offset, entry.pop_time)
             return
         key = CheckPointKey(topic, entry.group, entry.queue_id, entry.start_offset, entry.pop_time, self._broker_name)
-        _check_stored(
-            self._revive_log.put_acknowledgement(
-                Acknowledgement(key, offsets, is_batch=True),
-                self._revive_queue(entry.revive_queue_id),
-                entry.pop_time + entry.invisible_time,
-            )
+        message = self._revive_log.acknowledgement(
+            Acknowledgement(key, offsets, is_batch=True),
+            self._revive_queue(entry.revive_queue_id),
+            entry.pop_time + entry.invisible_time,
         )
+        _check_stored((yield [message])[0])
 
-    def _write_ack(self, header: AckMessage | ChangeInvisibleTime, receipt: ReceiptHandle) -> PutResult:
+    def _ack_message(self, header: AckMessage | ChangeInvisibleTime, receipt: ReceiptHandle) -> PutMessage:
         _check_names(header.consumer_group, receipt.broker_name)
         key = CheckPointKey(
             header.topic,
@@ -110,7 +117,7 @@ class AckProcessor:
             receipt.pop_time,
             receipt.broker_name,
         )
-        return self._revive_log.put_acknowledgement(
+        return self._revive_log.acknowledgement(
             Acknowledgement(key, (header.offset,)),
             self._revive_queue(receipt.revive_queue),
             receipt.pop_time + receipt.invisible_ms,
@@ -136,15 +143,18 @@ class AckProcessor:
 
     # ── hidden longer or shorter ─────────────────────────────────────────────────────────────────────────────────────
 
-    def change_invisible_time(self, peer: Peer, header: ChangeInvisibleTime, _: Body) -> Answered:
+    def change_invisible_time(self, peer: Peer, header: ChangeInvisibleTime, _: Body) -> object:
         """A message is hidden until another time; raises TopicNotExist, MessageIllegal, NoMessage or SystemFailure."""
+        return self._revive_log.do(self._changing(peer, header))
+
+    def _changing(self, peer: Peer, header: ChangeInvisibleTime) -> Puts[Answered]:
         try:
-            return Answered(self._changed(peer, header), remark=UNSET_REMARK)
+            return Answered((yield from self._changed(peer, header)), remark=UNSET_REMARK)
         except RequestError as error:
             error.ext_fields = _NOTHING.to_fields()
             raise
 
-    def _changed(self, peer: Peer, header: ChangeInvisibleTime) -> ChangeInvisibleTimeAnswer:
+    def _changed(self, peer: Peer, header: ChangeInvisibleTime) -> Puts[ChangeInvisibleTimeAnswer]:
         self._check_queue(peer, header.topic, header.queue_id)
         least, end = self._range(header.topic, header.queue_id)
         if not least <= header.offset < end:
@@ -161,10 +171,13 @@ class AckProcessor:
             header.topic, header.consumer_group, header.queue_id, header.offset, pop_time, receipt.broker_name
         )
         point = CheckPoint(key, header.invisible_time, (0,))
-        written = self._revive_log.put_check_points([point], self._revive_queue(receipt.revive_queue))[0]
+        queue_id = self._revive_queue(receipt.revive_queue)
+        written = (yield [self._revive_log.check_point(point, queue_id)])[0]
         if not written.ok:
             raise SystemFailure(f"the new check point was not stored: {written.status.value} {written.remark}".strip())
-        self._write_ack(header, receipt)  # of the old one; where that fails the message comes twice, never not at all
+        yield [
+            self._ack_message(header, receipt)
+        ]  # of the old one; where that fails the message comes twice, never not at all
         return ChangeInvisibleTimeAnswer(
             pop_time=pop_time, invisible_time=header.invisible_time, revive_qid=receipt.revive_queue
         )

@@ -64,7 +64,9 @@ class PopFeature(Feature):
         checks = PopChecks(tables, parts.subscriptions, settings, parts.identity.address.host)
         name = parts.identity.broker_name
         reader = PopReader(store, offsets, self.orders, self.revive_log, name, parts.counters, settings)
-        self.processor = PopProcessor(reader, checks, self.polling, tables, parts.rules, clock, parts.peer_clock)
+        self.processor = PopProcessor(
+            reader, checks, self.polling, tables, parts.rules, clock, parts.peer_clock, parts.special
+        )
         self.acks = AckProcessor(store, tables.topics, offsets, self.polling, self.revive_log, clock, name)
         self.notifications = NotificationProcessor(
             store, tables.topics, checks, offsets, self.polling, parts.peer_clock
@@ -72,13 +74,13 @@ class PopFeature(Feature):
         routes = QueueRoutes(parts.client, parts.name_servers, tables.topics, name, parts.peer_clock)
         self._assignment = AssignmentProcessor(self.modes, tables, routes, settings)
         host = pack_host(parts.identity.store_host)
-        self.revive = ReviveService(store, tables, self.revive_log, host, clock, settings, parts.rules)
+        self.revive = ReviveService(store, tables, self.revive_log, host, clock, settings, parts.rules, name)
         store.add_listener(self.polling.arrived)
 
     def _build_revive_log(self) -> ReviveLog:
         parts, identity = self._parts, self._parts.identity
         host, topic = pack_host(identity.store_host), revive_topic(identity.cluster_name)
-        log = ReviveLog(parts.store, parts.rules, topic, host, parts.clock)
+        log = ReviveLog(parts.store, parts.rules, topic, host, parts.clock, parts.special)
         parts.persistence.before_offsets = log.force_to_disk
         return log
 
@@ -96,9 +98,9 @@ class PopFeature(Feature):
 
     def services(self) -> tuple[Work, ...]:
         loops: tuple[Work, ...] = (self.polling.pops.run, self.polling.notifications.run, self.run_forgetting)
-        if not self._parts.is_master:
-            return loops  # a slave revives nothing
-        return (*loops, self._parts.broker_set.when_online(self.revive.run))
+        if self._parts.is_master:
+            return (*loops, self._parts.broker_set.when_online(self.revive.run))
+        return (*loops, self.revive.run_acting) if self._parts.may_act else loops  # a slave revives nothing else
 
     def copied(self) -> tuple[Copied, ...]:
         return (Copied(GetAllMessageRequestMode(), self._take_modes),)
@@ -137,6 +139,9 @@ class PopFeature(Feature):
 
     def let_go(self) -> None:
         self.polling.stop()
+
+    async def close(self) -> None:
+        await self.processor.close()
 
     async def run_forgetting(self) -> None:
         """Forget ordered batches of what is gone, and those that nobody has asked for in a day; until cancelled."""

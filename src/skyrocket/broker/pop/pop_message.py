@@ -3,6 +3,7 @@
 check age, broker, number, timer, topic, queue, group, expression ▸ choose queues ▸ take ▸ answer, or wait for messages
 """
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling, monotonic_ms, on_our_clock
 from skyrocket.broker.pop.pop_reader import PopReader, Taken, Terms, Visit, queues_in_order
 from skyrocket.broker.rules.put_rules import PutRules
+from skyrocket.broker.rules.special_services import OtherBrokers, SpecialServices, put_elsewhere
 from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
@@ -26,6 +28,7 @@ from skyrocket.protocol.receipt_handle import ORDERLY_REVIVE_QUEUE
 from skyrocket.protocol.requests.pop import PopMessage, PopMessageAnswer
 from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.tasks import TaskSet
 
 _logger = logging.getLogger(__name__)
 
@@ -48,6 +51,7 @@ class PopProcessor:
         rules: PutRules,
         clock: Clock,
         peer_clock: Clock,
+        special: SpecialServices | None = None,
     ) -> None:
         self.draw: Callable[[], int] = lambda: random.randrange(100)  # decides which queues come first
         self._reader = reader
@@ -61,40 +65,82 @@ class PopProcessor:
         self._settings = checks.settings
         self._revive_queues = cycle(range(self._settings.broker.revive_queues))
         polling.pops.resume = self._pop_again
+        self._special = special or SpecialServices()
+        self._one_at_a_time = asyncio.Lock()  # where check points are waited for: no two may read the same messages
+        self._tasks = TaskSet()
 
     def pop(self, peer: Peer, request: RemotingCommand) -> Outcome:
         """A pop as it arrives; raises its refusals."""
         header = PopMessage.from_fields(request.ext_fields)
         header = replace(header, born_time=on_our_clock(header.born_time, self._peer_clock))
+        if self._special.acts and self._special.others is not None:
+            later = LaterAnswer(request)
+            self._start_elsewhere(peer, header, later, self._special.others)
+            return later
         return self._answer(peer, request, header, None)
 
     def _pop_again(self, held: HeldRequest) -> None:
+        if self._special.acts and self._special.others is not None:
+            self._start_elsewhere(held.peer, held.header, held.later, self._special.others)
+            return
         try:
             answer = self._answer(held.peer, held.later.request, held.header, held.later)
-        except RequestError as error:
-            held.later.refuse(error)
         except SkyrocketError as error:  # it waits no more, so somebody must answer it
-            _logger.exception("a pop that had waited failed topic=%s group=%s", held.topic, held.group)
-            held.later.refuse(SystemFailure(f"the messages could not be read: {error}", _NOTHING))
+            _refuse(held.later, held.header, error)
         else:
             if answer is not held.later:
                 assert isinstance(answer, RemotingCommand)
                 held.later.fill(answer)
 
-    def _answer(
-        self, peer: Peer, request: RemotingCommand, header: PopMessage, later: LaterAnswer | None
-    ) -> RemotingCommand | LaterAnswer:
+    def _start_elsewhere(self, peer: Peer, header: PopMessage, later: LaterAnswer, others: OtherBrokers) -> None:
+        self._tasks.start(self._pop_elsewhere(peer, header, later, others), name=f"pop {header.topic}")
+
+    async def _pop_elsewhere(self, peer: Peer, header: PopMessage, later: LaterAnswer, others: OtherBrokers) -> None:
+        """Answer a pop whose check points go to another broker."""
+        try:
+            async with self._one_at_a_time:
+                terms, topic = self._begun(peer, header)
+                taken = await put_elsewhere(self._reader.taking(terms, self._visits(header, topic)), others)
+            answer = self._answered(peer, later.request, header, terms, taken, topic, later)
+        except SkyrocketError as error:
+            _refuse(later, header, error)
+        else:
+            if isinstance(answer, RemotingCommand):
+                later.fill(answer)
+
+    async def close(self) -> None:
+        """Leave nobody at work."""
+        await self._tasks.cancel()
+
+    def _begun(self, peer: Peer, header: PopMessage) -> tuple[Terms, TopicConfig]:
         try:
             topic, wanted = self._checked(peer, header)
         except RequestError as error:
             error.ext_fields = _NOTHING
             raise
-        terms = self._terms(header, wanted)
+        return self._terms(header, wanted), topic
+
+    def _answer(
+        self, peer: Peer, request: RemotingCommand, header: PopMessage, later: LaterAnswer | None
+    ) -> RemotingCommand | LaterAnswer:
+        terms, topic = self._begun(peer, header)
         try:
             taken = self._reader.take(terms, self._visits(header, topic))
         except RequestError as error:
             error.ext_fields = _NOTHING
             raise
+        return self._answered(peer, request, header, terms, taken, topic, later)
+
+    def _answered(
+        self,
+        peer: Peer,
+        request: RemotingCommand,
+        header: PopMessage,
+        terms: Terms,
+        taken: Taken,
+        topic: TopicConfig,
+        later: LaterAnswer | None,
+    ) -> RemotingCommand | LaterAnswer:
         if terms.is_ordered:
             self._wake_when_free(header, topic)
         if taken.records:
@@ -203,6 +249,13 @@ class PopProcessor:
         """Let those who wait for an ordered queue try again when its batch is visible again."""
         for queue_id in [header.queue_id] if header.queue_id >= 0 else range(topic.read_queues):
             self._polling.free_at(topic.name, header.consumer_group, queue_id)
+
+
+def _refuse(later: LaterAnswer, header: PopMessage, error: SkyrocketError) -> None:
+    if not isinstance(error, RequestError):
+        _logger.error("a pop failed topic=%s group=%s", header.topic, header.consumer_group, exc_info=error)
+        error = SystemFailure(f"the messages could not be read: {error}", _NOTHING)
+    later.refuse(error)
 
 
 def _found(request: RemotingCommand, terms: Terms, taken: Taken) -> RemotingCommand:

@@ -16,6 +16,7 @@ from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.orders import OrderTable
 from skyrocket.broker.pop.revive_log import ReviveLog
 from skyrocket.broker.rules.put_rules import with_replaced
+from skyrocket.broker.rules.special_services import Puts
 from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.live_settings import LiveSettings
@@ -105,6 +106,10 @@ class PopReader:
 
     def take(self, terms: Terms, visits: Sequence[Visit]) -> Taken:
         """Up to the wanted number of messages from these queues; raises the refusals of the timer."""
+        return self._revive_log.do_here(self.taking(terms, visits))
+
+    def taking(self, terms: Terms, visits: Sequence[Visit]) -> Puts[Taken]:
+        """The same, wherever check points are put."""
         taken = Taken()
         reads: list[_Read] = []
         found = 0
@@ -115,7 +120,7 @@ class PopReader:
                 reads.append(read)
                 found += len(read.offsets)
         if reads:
-            for read in self._handed_out(terms, reads, taken):
+            for read in (yield from self._handed_out(terms, reads, taken)):
                 self._add(terms, read, taken)
         return taken
 
@@ -162,14 +167,14 @@ class PopReader:
 
     # ── what must be written first ───────────────────────────────────────────────────────────────────────────────────
 
-    def _handed_out(self, terms: Terms, reads: Sequence[_Read], taken: Taken) -> list[_Read]:
+    def _handed_out(self, terms: Terms, reads: Sequence[_Read], taken: Taken) -> Puts[list[_Read]]:
         """Those that may leave. What could not be written down stays where it is."""
         if terms.is_ordered:
             for read in reads:
                 self._note_batch(terms, read, taken)
             return list(reads)
-        points = [self._check_point(terms, read) for read in reads]
-        results = self._revive_log.put_check_points(points, terms.revive_queue)
+        log, queue = self._revive_log, terms.revive_queue
+        results = yield [log.check_point(self._check_point(terms, read), queue) for read in reads]
         leaving = []
         for read, result in zip(reads, results, strict=True):
             if result.ok:

@@ -11,18 +11,24 @@
 
 What was read and is not done stays in memory and is read again after a restart. A message that was put and whose offset
 was not saved comes again after a kill; none is lost.
+
+A slave that acts as master puts check points and retries elsewhere (`rules.special_services`). So a check point may name
+another broker: its message is fetched from there first, and hidden again while nobody there answers.
 """
 
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
+from skyrocket.broker.pop.foreign_records import ForeignRecords
 from skyrocket.broker.pop.pop_reader import split_records
 from skyrocket.broker.pop.revive_log import AHEAD_MS, ReviveLog
 from skyrocket.broker.rules.put_rules import PutRules, with_replaced
+from skyrocket.broker.rules.special_services import OtherBrokers, Puts, put_elsewhere, put_here
 from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.tables import Tables
@@ -45,7 +51,7 @@ from skyrocket.model.pop_retry import is_ambiguous, normal_topic, pop_retry_topi
 from skyrocket.protocol.errors import RequestError
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.results import GetStatus, PutStatus
+from skyrocket.store.results import GetStatus, PutResult, PutStatus
 
 _logger = logging.getLogger(__name__)
 
@@ -76,6 +82,12 @@ class ReviveQueue:
     rests_until: float = 0.0  # monotonic
     counts: Counter[str] = field(default_factory=Counter)  # messages read by tag, revived, refused
 
+    def begin_again(self) -> None:
+        """Forget what was read: others have gone on since."""
+        self.next_offset, self.end_ms, self.is_stuck = -1, 0, False
+        self.points.clear()
+        self.early.clear()
+
 
 class ReviveService:
     """Reads the revive log, and puts what was not acknowledged in time into retry topics."""
@@ -89,6 +101,7 @@ class ReviveService:
         clock: ServiceClock,
         settings: LiveSettings,
         rules: PutRules,
+        broker_name: str = "",
     ) -> None:
         self._store = store
         self._topics = tables.topics
@@ -101,21 +114,49 @@ class ReviveService:
         self._rules = rules
         self.queues = [ReviveQueue(number) for number in range(settings.broker.revive_queues)]
         self.revived: Counter[tuple[str, str]] = Counter()  # messages by group and topic
+        self.foreign = ForeignRecords(revive_log.special)
+        self._broker_name = broker_name
 
     async def run(self) -> None:
         """Revive until cancelled."""
         while True:
             now_ms = self._clock.now_ms()
             more = self.revive_once(now_ms)
-            if more:
+            if more or await self.foreign.fetch():
                 await asyncio.sleep(0)
                 continue
-            await self._clock.sleep_until(self.next_due_ms(now_ms), self._settings.broker.revive_interval_ms / 1000)
+            await self._pause(now_ms)
+
+    async def run_acting(self) -> None:
+        """Revive to other brokers whenever this one acts as master, until cancelled."""
+        special = self._revive_log.special
+        while True:
+            others = await special.begin()
+            with special.at_work():
+                for queue in self.queues:
+                    queue.begin_again()
+                while special.acts:
+                    now_ms = self._clock.now_ms()
+                    more = [await self._step_elsewhere(queue, now_ms, others) for queue in self.queues]
+                    if not any(more) and not await self.foreign.fetch():
+                        await self._pause(now_ms)
+
+    async def _pause(self, now_ms: int) -> None:
+        await self._clock.sleep_until(self.next_due_ms(now_ms), self._settings.broker.revive_interval_ms / 1000)
 
     def revive_once(self, now_ms: int) -> bool:
         """One step of every queue; whether there is more to do at once."""
-        more = [self._step(queue, now_ms) for queue in self.queues]
+        more = [put_here(self._step(queue, now_ms), self._put) for queue in self.queues]
         return any(more)
+
+    async def _step_elsewhere(self, queue: ReviveQueue, now_ms: int, others: OtherBrokers) -> bool:
+        return await put_elsewhere(self._step(queue, now_ms), others)
+
+    def _put(self, messages: Sequence[PutMessage]) -> Sequence[PutResult]:
+        if messages[0].topic == self._revive_log.topic:
+            return self._revive_log.put(messages)
+        self._revive_log.is_ahead_of_disk = True
+        return self._store.intake.put_group(list(messages))
 
     def next_due_ms(self, now_ms: int) -> int | None:
         """When the next message may be revived, as far as check points were read."""
@@ -141,26 +182,26 @@ class ReviveService:
 
     # ── one queue ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _step(self, queue: ReviveQueue, now_ms: int) -> bool:
+    def _step(self, queue: ReviveQueue, now_ms: int) -> Puts[bool]:
         if self._clock.monotonic() < queue.rests_until:
             return False
         try:
-            return self._work(queue, now_ms)
+            return (yield from self._work(queue, now_ms))
         except (StoreError, DataError):
             _logger.exception("a revive queue failed queue=%d offset=%d", queue.queue_id, queue.next_offset)
             queue.rests_until = self._clock.monotonic() + REST_SECONDS
             return False
 
-    def _work(self, queue: ReviveQueue, now_ms: int) -> bool:
+    def _work(self, queue: ReviveQueue, now_ms: int) -> Puts[bool]:
         if queue.next_offset < 0:
             queue.next_offset = self._done(queue) + 1
         if queue.is_stuck and len(queue.points) >= MAX_POINTS:
-            self._revive_due(queue)  # memory has a bound: read on when the store takes messages again
+            yield from self._revive_due(queue)  # memory has a bound: read on when the store takes messages again
             return False
         read = self._read(queue)
         if not read and queue.points and now_ms - queue.end_ms > QUIET_MS and not self._rules.timers.is_behind:
             queue.end_ms = now_ms
-        self._revive_due(queue)
+        yield from self._revive_due(queue)
         return read >= READ_AT_ONCE
 
     def _read(self, queue: ReviveQueue) -> int:
@@ -209,14 +250,14 @@ class ReviveService:
                 "a message of the revive log cannot be read queue=%d offset=%d reason=%s", queue.queue_id, offset, error
             )
 
-    def _revive_due(self, queue: ReviveQueue) -> None:
+    def _revive_due(self, queue: ReviveQueue) -> Puts[None]:
         """In the order of the log: an offset says that everything before it is done."""
         done = -1
         queue.is_stuck = False
         for key, (offset, point) in list(queue.points.items()):
             if queue.end_ms - point.revive_time <= SLACK_MS:
                 break
-            if not self._revive(queue, point):
+            if not (yield from self._revive(queue, point)):
                 queue.is_stuck = True
                 break
             del queue.points[key]
@@ -228,46 +269,54 @@ class ReviveService:
 
     # ── one check point ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _revive(self, queue: ReviveQueue, point: CheckPoint) -> bool:
+    def _revive(self, queue: ReviveQueue, point: CheckPoint) -> Puts[bool]:
         """Put what was not acknowledged into the retry topic; False when that must be tried again."""
         offsets = point.unacknowledged()
         topic, group = point.key.topic, point.key.group
-        if not offsets or self._topics.find(normal_topic(topic, group)) is None or self._groups.find(group) is None:
+        is_foreign = bool(self._broker_name) and point.key.broker_name not in ("", self._broker_name)
+        is_known = self._topics.find(normal_topic(topic, group)) is not None and self._groups.find(group) is not None
+        if not offsets or not (is_known or is_foreign):
             return True
+        if is_foreign and not all([self.foreign.has(point.key, offset) for offset in offsets]):
+            return False  # it is being fetched
         for offset in offsets:
-            message = self._again(point, offset)
-            if message is not None:
-                self._revive_log.is_ahead_of_disk = True
-                result = self._store.put(message)
-                if result.status in _REFUSED:
-                    queue.counts["refused"] += 1
-                    _logger.error(
-                        "a popped message could not be revived topic=%s group=%s queue=%d offset=%d reason=%s %s",
-                        topic,
-                        group,
-                        point.key.queue_id,
-                        offset,
-                        result.status.value,
-                        result.remark,
-                    )
-                    if not self._hide_again(queue, point, offset):
-                        return False
-                elif not result.ok:
-                    return False
-                else:
-                    queue.counts["revived"] += 1
-                    self.revived[group, normal_topic(topic, group)] += 1
+            if is_foreign and self.foreign.is_unreachable(point.key, offset):
+                is_done = yield from self._hide_again(queue, point, offset)
+            else:
+                message = self._again(point, offset, is_foreign=is_foreign)
+                is_done = message is None or (yield from self._put_again(queue, point, offset, message))
+            if not is_done:
+                return False
+            self.foreign.forget(point.key, offset)
             point.acknowledge(offset)  # its copy counts from now on
         return True
 
-    def _again(self, point: CheckPoint, offset: int) -> PutMessage | None:
+    def _put_again(self, queue: ReviveQueue, point: CheckPoint, offset: int, message: PutMessage) -> Puts[bool]:
+        topic, group = point.key.topic, point.key.group
+        result = (yield [message])[0]
+        if result.ok:
+            queue.counts["revived"] += 1
+            self.revived[group, normal_topic(topic, group)] += 1
+        elif result.status in _REFUSED:
+            queue.counts["refused"] += 1
+            _logger.error(
+                "a popped message could not be revived topic=%s group=%s queue=%d offset=%d reason=%s %s",
+                topic,
+                group,
+                point.key.queue_id,
+                offset,
+                result.status.value,
+                result.remark,
+            )
+            return (yield from self._hide_again(queue, point, offset))
+        return result.ok
+
+    def _again(self, point: CheckPoint, offset: int, *, is_foreign: bool) -> PutMessage | None:
         """The message as it goes to the retry topic; None when it is no longer there."""
         key = point.key
-        result = self._store.get(key.topic, key.queue_id, offset, 1)
         try:
-            if not result.count:
-                raise DataError(f"the queue has no such message: {result.status.value}")
-            message = stored_copy(result.slices[0]).message
+            record = self.foreign.record(key, offset) if is_foreign else self._own_record(key, offset)
+            message = stored_copy(record).message
         except DataError as error:
             _logger.warning(
                 "a popped message cannot be revived topic=%s group=%s queue=%d offset=%d reason=%s",
@@ -287,6 +336,12 @@ class ReviveService:
         message.born_host = self._broker_host
         message.topic, message.queue_id = self._retry_place(key)
         return message
+
+    def _own_record(self, key: CheckPointKey, offset: int) -> memoryview:
+        result = self._store.get(key.topic, key.queue_id, offset, 1)
+        if not result.count:
+            raise DataError(f"the queue has no such message: {result.status.value}")
+        return result.slices[0]
 
     def _retry_place(self, key: CheckPointKey) -> tuple[str, int]:
         settings = self._settings.broker
@@ -308,7 +363,7 @@ class ReviveService:
         keeps_queue = settings.pop_separate_retry_queues and key.queue_id < config.write_queues
         return name, key.queue_id if keeps_queue else 0
 
-    def _hide_again(self, queue: ReviveQueue, point: CheckPoint, offset: int) -> bool:
+    def _hide_again(self, queue: ReviveQueue, point: CheckPoint, offset: int) -> Puts[bool]:
         """A check point of its own for a message that the store does not take, to be tried later."""
         attempt = point.put_again or 0
         if attempt >= len(AGAIN_SECONDS) and self._settings.broker.pop_drops_unrevivable:
@@ -317,7 +372,7 @@ class ReviveService:
         key = point.key._replace(start_offset=offset)
         single = CheckPoint(key, point.invisible_ms + longer_ms, (0,), put_again=attempt + 1)
         try:
-            return self._revive_log.put_check_points([single], queue.queue_id)[0].ok
+            return (yield [self._revive_log.check_point(single, queue.queue_id)])[0].ok
         except RequestError as error:
             _logger.error("a check point was refused reason=%s", error)
             return False

@@ -6,7 +6,8 @@ from typing import Final
 
 from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
-from skyrocket.broker.registration.registration import Registration
+from skyrocket.broker.registration.registration import Heartbeats, Registration
+from skyrocket.config.sections import BrokerConfig
 from skyrocket.observability.health import Check as Trouble
 from skyrocket.remoting.services import Work
 
@@ -27,6 +28,7 @@ class RegistrationFeature(Feature):
             parts.tables.topics,
             parts.broker_set,
             period_seconds=parts.config.register_period_ms / 1000,
+            heartbeats=_heartbeats(parts.config),
         )
         self.registration.permission = parts.config.broker_permission
         self.registration.tells_single_topics = parts.config.registers_single_topics
@@ -34,7 +36,12 @@ class RegistrationFeature(Feature):
             parts.tables.topics.telling = self.registration.telling
 
     def services(self) -> tuple[Work, ...]:
-        return (self._set.when_online(self.registration.run),) if self._name_servers else ()
+        if not self._name_servers:
+            return ()
+        loops: list[Work] = [self.registration.run]
+        if self._settings.broker.acting_master:
+            loops.append(self.registration.run_heartbeats)
+        return tuple(self._set.when_online(loop) for loop in loops)
 
     def follows(self) -> tuple[Follow, ...]:
         return (
@@ -65,3 +72,9 @@ class RegistrationFeature(Feature):
     async def stopping(self) -> None:
         if self._name_servers and not self._set.is_isolated:
             await self.registration.unregister()
+
+
+def _heartbeats(config: BrokerConfig) -> Heartbeats | None:
+    if not config.acting_master:
+        return None
+    return Heartbeats(config.heartbeat_interval_ms / 1000, config.heartbeat_expiry_ms)

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.broker.state.identity import BrokerIdentity
@@ -23,7 +23,7 @@ from skyrocket.protocol.bodies.route import QueueData, TopicRoute
 from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.bodies.topics import TopicTable as RegisteredTopics
 from skyrocket.protocol.errors import RequestError
-from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
+from skyrocket.protocol.requests.broker_registration import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from skyrocket.protocol.requests.name_server import RegisterTopicInNamesrv
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
@@ -32,12 +32,20 @@ _logger = logging.getLogger(__name__)
 
 _UNREGISTER_SECONDS: Final = 3.0
 _TOLD_SECONDS: Final = 2.0  # that whoever changes a topic waits at most; operators' tools give up after 3 s and more
+_BEAT_SECONDS: Final = 1.0
 _LOOKING_SECONDS: Final = 3.0  # between two registrations of a slave that does not know where its master is
 _MOST_SINGLE: Final = 100  # topics that are told one by one
 _REST_PER_WORK: Final = 10  # so much longer than it took to write a registration the next change waits
 _LONG_REST_SECONDS: Final = 0.5
 _LITTLE_WORK_SECONDS: Final = 0.02  # of writing one, after which nobody waits: some thousand topics
 _READ_WRITE: Final = PERM_READ | PERM_WRITE
+
+
+class Heartbeats(NamedTuple):
+    """Of a broker whose slave acts as master: name servers must notice soon that it is gone."""
+
+    interval_seconds: float
+    expiry_ms: int
 
 
 class Registration:
@@ -53,6 +61,7 @@ class Registration:
         *,
         period_seconds: float = 30.0,
         timeout_seconds: float = 24.0,
+        heartbeats: Heartbeats | None = None,
     ) -> None:
         self._client = client
         self._name_servers = tuple(dict.fromkeys(name_servers))
@@ -62,6 +71,7 @@ class Registration:
         self.period_seconds = period_seconds
         self.permission = _READ_WRITE  # of the broker itself
         self._timeout_seconds = timeout_seconds
+        self._heartbeats = heartbeats
         self.heard_by = 0  # name servers that took the last registration
         self.tells_single_topics = False
         self._changed: dict[str, TopicConfig] = {}
@@ -166,7 +176,8 @@ class Registration:
             cluster_name=identity.cluster_name,
             ha_server_addr=self._set.ha_address,
             broker_id=identity.broker_id,
-            enable_acting_master=False,
+            enable_acting_master=self._heartbeats is not None,
+            heartbeat_timeout_millis=None if self._heartbeats is None else self._heartbeats.expiry_ms,
             body_crc32=body_crc(body),
         )
         try:
@@ -178,6 +189,26 @@ class Registration:
         self._topics.mark_ordered(ordered)
         self._set.master_is(reply.header.master_addr, reply.header.ha_server_addr)
         return True
+
+    async def run_heartbeats(self) -> None:
+        """Tell the name servers that this broker is there, until cancelled."""
+        assert self._heartbeats is not None
+        identity = self._identity
+        request = BrokerHeartbeat(
+            cluster_name=identity.cluster_name,
+            broker_addr=str(identity.address),
+            broker_name=identity.broker_name,
+            broker_id=identity.broker_id,
+        )
+        while True:
+            await asyncio.gather(*(self._beat(name_server, request) for name_server in self._name_servers))
+            await asyncio.sleep(self._heartbeats.interval_seconds)
+
+    async def _beat(self, name_server: str, request: BrokerHeartbeat) -> None:
+        try:
+            await self._client.call_oneway(name_server, request, timeout_seconds=_BEAT_SECONDS)
+        except RemotingError as error:
+            _logger.debug("no heartbeat name_server=%s reason=%s", name_server, error)  # registration says it aloud
 
     async def unregister(self) -> None:
         """Say goodbye; who cannot be reached will notice the closed connection."""

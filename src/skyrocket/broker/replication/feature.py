@@ -74,9 +74,9 @@ class ReplicationFeature(Feature):
         assert self.master is not None
         return self.master.status()
 
-    def learn_of_master(self, _: Peer, header: NotifyMinBrokerIdChange, __: Body) -> None:
-        """A name server says that the set has a master (again). Anybody could: the name servers are asked."""
-        if self.slave is not None and header.min_broker_id == 0:
+    def learn_of_master(self, _: Peer, __: NotifyMinBrokerIdChange, ___: Body) -> None:
+        """A name server says that the set has a master (again), or none. Anybody could: the name servers are asked."""
+        if self.slave is not None:
             self._set.ask()
 
     def exchange(self, peer: Peer, header: ExchangeBrokerHaInfo, __: Body) -> HaInfoAnswer:

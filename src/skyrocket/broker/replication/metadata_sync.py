@@ -61,6 +61,7 @@ class MetadataSync:
         self.synced_at: float | None = None  # monotonic; of the last time that all was taken over
         self.trouble: str | None = "the master is not known yet"
         self.on_synced: Callable[[], None] = lambda: None
+        self.may_sync: Callable[[], bool] = lambda: True
         broker_set.on_master(self.soon)
 
     async def run(self) -> None:
@@ -80,7 +81,7 @@ class MetadataSync:
     async def sync(self) -> bool:
         """Ask for everything now; whether the master answered."""
         address = self._set.master_address
-        if address is None:
+        if address is None or not self.may_sync():
             return False
         try:
             for each in self._copied():

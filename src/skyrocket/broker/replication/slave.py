@@ -20,7 +20,7 @@ from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import RequestError, SystemBusy
+from skyrocket.protocol.errors import RequestError, ServiceNotAvailable, SystemBusy, SystemFailure
 from skyrocket.protocol.requests.replication import CompareLogTail
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.admission import REJECTED
@@ -51,6 +51,7 @@ class Slave:
     def __init__(self, parts: Parts) -> None:
         store, config = parts.store, parts.store.config
         self._router = parts.router
+        self._host = parts.identity.address.host
         self._remoting = parts.client
         self._set = parts.broker_set
         self._commit_log = store.commit_log
@@ -63,7 +64,9 @@ class Slave:
         self.pace = Pace()
         self.has_followed = False  # since the start
         self._was_called = False  # by a master that came back
+        self._special = parts.special
         self.sync = MetadataSync(parts.client, parts.broker_set, parts.features, parts.peer_clock, self._has_on_disk)
+        self.sync.may_sync = lambda: parts.special.are_over  # while a slave acts, its own tables count
         self.client = HaClient(
             SlaveLog(store),
             parts.peer_clock,
@@ -151,12 +154,19 @@ class Slave:
         """Stand in for the handlers of what a slave does not do; RocketMQ: pulls too, without slaveReadEnable."""
         for route in self._router.routes():
             if route.code in _PUTS:
-                route.handler = _refuse
+                route.handler = self._refuse
             elif route.code in _PULLS:
                 route.handler = partial(self._pull, route.handler)
 
+    def _refuse(self, _: Peer, request: RemotingCommand) -> Outcome:
+        if not self._settings.broker.acting_master:
+            raise SystemBusy(REJECTED)
+        if request.code == RequestCode.CONSUMER_SEND_MSG_BACK:  # consumers then send it elsewhere themselves
+            raise SystemFailure(f"no master available along with {self._host}")
+        raise ServiceNotAvailable("service not available now: messages are put to the slave")
+
     def _pull(self, serve: RawHandler, peer: Peer, request: RemotingCommand) -> Outcome:
-        if not self._settings.broker.slave_read:
+        if not self._settings.broker.slave_read and not self._special.acts:
             raise SystemBusy(REJECTED)
         return serve(peer, request)
 
@@ -196,10 +206,6 @@ class Slave:
             is_activated=stream is not None,
         )
         return HaStatus(is_master=False, master_max_offset=self.sync.master_end_offset or 0, client=client)
-
-
-def _refuse(_: Peer, __: RemotingCommand) -> Outcome:
-    raise SystemBusy(REJECTED)
 
 
 def _parsed(address: str) -> Address | None:

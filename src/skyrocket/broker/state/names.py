@@ -35,7 +35,12 @@ _CLOSED_PREFIX = "rmq_sys_REVIVE_LOG_"  # a written check point would make pop h
 
 def is_closed_to_clients(topic: str) -> bool:
     """Whether the broker alone writes a topic."""
-    return topic in CLOSED_TO_CLIENTS or topic.startswith(_CLOSED_PREFIX)
+    return topic in CLOSED_TO_CLIENTS or is_revive_log(topic)
+
+
+def is_revive_log(topic: str) -> bool:
+    """Whether check points of pop are written to it."""
+    return topic.startswith(_CLOSED_PREFIX)
 
 
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")

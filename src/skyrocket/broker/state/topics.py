@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from skyrocket.broker.state.attributes import TOPIC_ATTRIBUTES, changed_attributes
-from skyrocket.broker.state.names import check_topic_name, is_closed_to_clients
+from skyrocket.broker.state.names import check_topic_name, is_closed_to_clients, is_revive_log
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import TEMPLATE_TOPIC
 from skyrocket.clock import Clock
@@ -72,6 +72,7 @@ class TopicTable(SavedTable[Topics]):
         super().__init__(file, clock, save_at_once=save_at_once)
         self.auto_create = auto_create
         self.guard_system_topics = guard_system_topics
+        self.takes_check_points = False  # of slaves of other sets that act as master
         self.allow_mixed_type = allow_mixed_type
         self.queue_limit = queue_limit or QueueLimit()
         self._built_in = {config.name: config for config in built_in}
@@ -180,7 +181,7 @@ class TopicTable(SavedTable[Topics]):
 
     def _let_send(self, topic: str, template: str, template_queues: int, unit_mode: bool) -> TopicConfig:
         check_topic_name(topic)
-        if is_closed_to_clients(topic):
+        if is_closed_to_clients(topic) and not (self.takes_check_points and is_revive_log(topic)):
             raise NoPermission(f"Sending message to topic[{topic}] is forbidden.")
         config = self._topics.get(topic) or self._create_on_first_use(topic, template, template_queues, unit_mode)
         if config is None:

@@ -1,10 +1,11 @@
 """What slaves and operators ask the timer: its check point, how many messages wait, which engine it uses."""
 
+from collections.abc import Callable
 from typing import Final
 
 from skyrocket.broker.timer.timer_counts import TimerCountTable
 from skyrocket.format.config_files import TIMERS
-from skyrocket.format.timer_checkpoint import WIRE_SIZE, encode_timer_checkpoint
+from skyrocket.format.timer_checkpoint import WIRE_SIZE, TimerCheckpoint, encode_timer_checkpoint
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, SystemFailure
@@ -20,8 +21,11 @@ _KEY_VALUE_STORE: Final = "R"
 class TimerAdminProcessor:
     """Answers; `files` is None for a broker without a timer."""
 
-    def __init__(self, files: TimerFiles | None, counts: TimerCountTable) -> None:
+    def __init__(
+        self, files: TimerFiles | None, counts: TimerCountTable, of_slave: Callable[[], TimerCheckpoint] | None = None
+    ) -> None:
         self._files = files
+        self._of_slave = of_slave  # that may act as master: how far it, or its master, has delivered
         self._counts = counts
 
     def handlers(self) -> Handlers:
@@ -34,6 +38,10 @@ class TimerAdminProcessor:
 
     def check_point(self, _: Peer, __: GetTimerCheckPoint, ___: Body) -> bytes:
         """The check point as it is on disk."""
+        if self._of_slave is not None:
+            known = self._of_slave()
+            told = TimerCheckpoint(known.last_read_time_ms, queue_offset=known.master_queue_offset)
+            return encode_timer_checkpoint(told)[:WIRE_SIZE]
         if self._files is None:
             raise SystemFailure("The checkpoint is null")
         return encode_timer_checkpoint(self._files.checkpoint)[:WIRE_SIZE]

@@ -7,6 +7,7 @@ from typing import Final
 
 from skyrocket.broker.core.feature import Copied, Feature, Follow
 from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.timer.acting import ActingTimer
 from skyrocket.broker.timer.admin import TimerAdminProcessor
 from skyrocket.broker.timer.following import TimerFollower
 from skyrocket.broker.timer.pending import PendingTimerProcessor
@@ -40,7 +41,7 @@ class TimerFeature(Feature):
         store, clock, config = parts.store, parts.clock, parts.store.config
         path = str(Path(store.paths.config) / "timermetrics")
         self.counts = TimerCountTable(ConfigFile(parts.disk, path, TIMERS.decode, TIMERS.encode), clock)
-        self._delivers = parts.is_master  # a slave parks and delivers nothing: its master does
+        self._delivers = parts.is_master  # a slave parks and delivers nothing, unless it acts as master
         files: TimerFiles | None = None
         self.service: TimerService | None = None
         self._follower = TimerFollower(parts.disk, store.paths.timer_checkpoint, self.counts)
@@ -48,20 +49,27 @@ class TimerFeature(Feature):
             files = TimerFiles(parts.disk, store.paths, config.timer_precision_ms, config.timer_log_file_size)
             self.service = TimerService(store, files, self.counts, clock, config)
         self._rules = parts.rules.timers = TimerRules(config, clock, self.service)
-        self._admin = TimerAdminProcessor(files, self.counts)
+        may_act = config.timer_wheel and parts.may_act
+        self._acting = ActingTimer(parts, self._follower, self._rules.have) if may_act else None
+        self._admin = TimerAdminProcessor(files, self.counts, (lambda: self._follower.known) if may_act else None)
         self._pending = PendingTimerProcessor(self.service)
         self._recall = RecallProcessor(store, parts.tables.topics, self._rules, parts.identity, parts.config, clock)
         self._clock = clock
         self._settings = parts.settings
         self._when_online = parts.broker_set.when_online
+        self._special = parts.special
 
     def handlers(self) -> Handlers:
         return (*self._recall.handlers(), *self._admin.handlers(), *self._pending.handlers())
 
     def services(self) -> tuple[Work, ...]:
-        if self.service is None:
-            return ()
-        return (self._when_online(self.service.run), self._when_online(self.service.run_saves))
+        if self.service is not None:
+            return (self._when_online(self.service.run), self._when_online(self.service.run_saves))
+        return (self._run_acting,) if self._acting is not None else ()
+
+    async def _run_acting(self) -> None:
+        assert self._acting is not None
+        await self._acting.run(self._special)
 
     def copied(self) -> tuple[Copied, ...]:
         return (

@@ -22,25 +22,28 @@ class TimerFollower:
         self._disk = disk
         self._path = path
         self._counts = counts
-        self._known: TimerCheckpoint | None = None
+        self.known = TimerCheckpoint()
         self._has_own_wheel = False
 
     def load(self) -> None:
         """Look at what is there."""
         try:
             page = self._disk.read_file(self._path)
-            self._known = decode_timer_checkpoint(page) if page else None
+            self.known = decode_timer_checkpoint(page) if page else TimerCheckpoint()
         except FileNotFoundError:
             return
         except DataError as error:
             _logger.warning("the timer's check point cannot be read path=%s reason=%s", self._path, error)
-        self._has_own_wheel = self._known is not None and self._known.queue_offset > 0
+        self._has_own_wheel = self.known.queue_offset > 0
 
     def take_checkpoint(self, body: bytes) -> None:
         """How far the master has parked and delivered; raises DataError."""
         told = decode_timer_checkpoint(body)
-        known = TimerCheckpoint(last_read_time_ms=told.last_read_time_ms, master_queue_offset=told.queue_offset)
-        if self._has_own_wheel or known == self._known:
+        self.keep(TimerCheckpoint(last_read_time_ms=told.last_read_time_ms, master_queue_offset=told.queue_offset))
+
+    def keep(self, known: TimerCheckpoint) -> None:
+        """How far whoever delivers has come."""
+        if self._has_own_wheel or known == self.known:
             return
         if self._known is not None and known.last_read_time_ms < self._known.last_read_time_ms:
             return  # a master that was away: more was delivered meanwhile, and it will take that back
@@ -49,7 +52,7 @@ class TimerFollower:
         except OSError as error:
             _logger.error("the timer's check point could not be saved path=%s reason=%s", self._path, error)
             return
-        self._known = known
+        self.known = known
 
     def take_counts(self, body: bytes) -> None:
         """How many timers of each topic wait; raises DataError."""

@@ -47,6 +47,10 @@ class TimerRules:
         """Go by other limits."""
         self._config = config
 
+    def have(self, service: TimerService | None) -> None:
+        """Have a timer from now on, or none."""
+        self._service = service
+
     @property
     def is_on(self) -> bool:
         return self._service is not None

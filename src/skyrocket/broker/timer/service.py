@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from skyrocket.broker.rules.special_services import Puts, put_here
 from skyrocket.broker.timer.parked_message import TimerRequest, timer_request_of
 from skyrocket.broker.timer.parking import TimerParking
 from skyrocket.broker.timer.step_delivery import StepDelivery
@@ -260,6 +261,11 @@ class TimerService:
         known = (self._steps.first_ms, self._delivery.open_ms, now_ms - now_ms % self._precision_ms)
         return min(time_ms for time_ms in known if time_ms is not None)
 
+    @property
+    def parked_offset(self) -> int:
+        """Everything before it in the timer's queue is on the wheel."""
+        return self._parking.next_offset
+
     def waiting_at(self, time_ms: int) -> int:
         """How many messages wait for the step of a time."""
         return self._files.wheel.slot(time_ms).messages
@@ -379,13 +385,17 @@ class TimerService:
 
     def fire_due(self, now_ms: int) -> int:
         """Do a bounded part of what there is to do; 0 when there is nothing."""
+        return put_here(self.firing(now_ms), self._store.intake.put_group)
+
+    def firing(self, now_ms: int) -> Puts[int]:
+        """The same, wherever it is put."""
         if self._rests:
             return 0
         try:
             done = self._parking.park_group(now_ms)
             if self._delivery.open_ms is None:
                 self._open_steps(now_ms)
-            return done + self._delivery.advance(now_ms)
+            return done + (yield from self._delivery.advance(now_ms))
         except (StoreError, DataError, OSError):
             _logger.exception("the timer failed offset=%d time=%d", self._parking.next_offset, self.read_time_ms)
             self._rests_until = self._clock.monotonic() + REST_SECONDS

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
+from skyrocket.broker.rules.special_services import Puts
 from skyrocket.broker.timer.parked_message import Cancelled, cancels_in, delivered, is_cancelled, properties_of
 from skyrocket.broker.timer.timer_counts import TimerCountTable, TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
@@ -126,11 +127,11 @@ class StepDelivery:
         self._open.append(_Step(time_ms, slot.last_position, slot.last_position))
         self._expected += max(slot.messages, 1)
 
-    def advance(self, now_ms: int) -> int:
+    def advance(self, now_ms: int) -> Puts[int]:
         """Do a bounded part of the open steps; 0 when nothing could be done."""
         if not self._open:
             return 0
-        return self._read_chains() or self._read_cancels() or self._deliver_group(now_ms)
+        return self._read_chains() or self._read_cancels() or (yield from self._deliver_group(now_ms))
 
     def _read_chains(self) -> int:
         """Find the units of the open steps; how many were looked for, found or not."""
@@ -162,7 +163,7 @@ class StepDelivery:
                 seen += 1
         return seen
 
-    def _deliver_group(self, now_ms: int) -> int:
+    def _deliver_group(self, now_ms: int) -> Puts[int]:
         """Put the next messages, of as many steps as make a group, and close the steps that have no more."""
         passed: list[_Passed] = []
         group: list[PutMessage] = []
@@ -184,7 +185,7 @@ class StepDelivery:
                         group.append(each.message)
                         size += unit.record_size
             reached.append((step, left))
-        statuses = iter([result.status for result in self._store.intake.put_group(group)] if group else [])
+        statuses = iter([result.status for result in (yield group)] if group else [])
         failed = self._account(passed, statuses)
         done = 0
         for step, left in reached:

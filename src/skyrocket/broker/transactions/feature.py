@@ -7,6 +7,7 @@ from typing import Final
 from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.transactions.end_transaction import EndTransactionProcessor
+from skyrocket.broker.transactions.half_escape import HalfEscape
 from skyrocket.broker.transactions.open_transactions import OpenTransactionProcessor
 from skyrocket.broker.transactions.transaction_check import TransactionCheck
 from skyrocket.broker.transactions.transaction_log import TransactionCountTable, TransactionLog
@@ -43,7 +44,8 @@ class TransactionsFeature(Feature):
         self._settings = parts.settings
         self._when_online = parts.broker_set.when_online
         self._host = parts.identity.address.host
-        self._checks = parts.is_master  # a slave asks nobody: its master does
+        self._checks = parts.is_master  # a slave asks nobody: its master does, or another one
+        self._escape = HalfEscape(self.log, parts.special) if parts.may_act else None
         parts.rules.halves = self
 
     def accept(self, topic: str) -> None:
@@ -56,7 +58,9 @@ class TransactionsFeature(Feature):
         return (*self.ends.handlers(), *self._open.handlers())
 
     def services(self) -> tuple[Work, ...]:
-        return (self._when_online(self.check.run),) if self._checks else ()
+        if self._checks:
+            return (self._when_online(self.check.run),)
+        return (self._escape.run,) if self._escape is not None else ()
 
     def follows(self) -> tuple[Follow, ...]:
         return (Follow(self._settings_changed, _KEYS),)

@@ -4,6 +4,7 @@
         ▼ checked                 a copy behind all others, TRANSACTION_CHECK_TIMES one higher; the older one is passed
         ▼ committed               the real topic; its prepared transaction offset is where the half is in the log
         ▼ checked too often       TRANS_CHECK_MAX_TIME_TOPIC, as it is
+        ▼ its master is lost      another broker, as it was sent
 
 Copies are what RocketMQ writes, but for the application's flag: RocketMQ's copies lose it, ours do not.
 """
@@ -25,6 +26,7 @@ from skyrocket.format.property_bytes import (
     REAL_QUEUE_ID,
     REAL_TOPIC,
     TRANSACTION_CHECK_TIMES,
+    TRANSACTION_PREPARED,
     UNIQUE_KEY,
     WAIT_STORE_OK,
 )
@@ -96,6 +98,19 @@ class HalfMessage:
     def resumed(self) -> PutMessage:
         """The copy that is checked from the beginning again."""
         return self._changed(with_replaced(self.message.properties, TRANSACTION_CHECK_TIMES, b"0"))
+
+    def sent_again(self) -> PutMessage:
+        """The half as its producer sent it, for another broker; that one asks the producer."""
+        properties = self.message.properties
+        for name in (REAL_TOPIC, REAL_QUEUE_ID, HALF_QUEUE_OFFSET):
+            properties = without_property(properties, name)
+        return replace(
+            self.message,
+            topic=self.real_topic,
+            queue_id=self.real_queue_id,
+            properties=with_replaced(properties, TRANSACTION_PREPARED, b"true"),
+            sys_flag=self.message.sys_flag & ~flags.TRANSACTION_MASK | flags.TRANSACTION_PREPARED,
+        )
 
     def given_up(self) -> PutMessage:
         """The copy for operators."""

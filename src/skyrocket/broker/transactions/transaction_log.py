@@ -141,6 +141,10 @@ class TransactionLog:
     def load(self) -> None:
         """Take up where it was left; the store is open, the offsets are loaded. Raises CorruptFile."""
         self._counts.load()
+        self.take_up()
+
+    def take_up(self) -> None:
+        """Go by what log and offsets say now."""
         for memory in (self._ended, self._newest, self._written_in, self._left_in, self._unwritten):
             memory.clear()
         self._unwritten_bytes = 0

@@ -113,11 +113,29 @@ class BrokerConfig:
         key="skipPreOnline",
         help="with enableSlaveActingMaster and totalReplicas: register at once, without hearing the set",
     )
+    remote_escape: bool = setting(
+        False, key="enableRemoteEscape", help="such a slave puts what it delivers to masters of other sets"
+    )
     lite_pulls: bool = setting(True, key="litePullMessageEnable", help="serve lite pull consumers")
 
     # periods
     register_period_ms: int = setting(
         30_000, key="registerNameServerPeriod", min=10_000, max=60_000, help="pause between two registrations"
+    )
+    heartbeat_interval_ms: int = setting(
+        1000, key="brokerHeartbeatInterval", min=1, help="pause between two heartbeats, with enableSlaveActingMaster"
+    )
+    heartbeat_expiry_ms: int = setting(
+        10_000,
+        key="brokerNotActiveTimeoutMillis",
+        min=1,
+        help="without a heartbeat for so long a name server takes this broker for gone, with enableSlaveActingMaster",
+    )
+    member_look_period_ms: int = setting(
+        1000,
+        key="syncBrokerMemberGroupPeriod",
+        min=1,
+        help="so often a slave asks who of its set is there, with enableSlaveActingMaster",
     )
     registers_single_topics: bool = setting(
         False,

@@ -30,6 +30,7 @@ from skyrocket.protocol.requests.pop import (
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import LaterAnswer, refusal
 from skyrocket.remoting.exchange import command_of
+from skyrocket.remoting.serving import Answered
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.disk import Disk
 from skyrocket.testing.clock import FakeClock
@@ -240,7 +241,9 @@ class PopWorld:
             offset=receipt.queue_offset,
             invisible_time=invisible_ms,
         )
-        fields = self.popping.acks.change_invisible_time(PEER, header, b"").header
+        answered = self.popping.acks.change_invisible_time(PEER, header, b"")
+        assert isinstance(answered, Answered)
+        fields = answered.header
         self.store.dispatch()
         assert isinstance(fields, ChangeInvisibleTimeAnswer)
         changed = replace(
