@@ -1,5 +1,6 @@
 """Messages of other brokers that are to be revived here: wanted, fetched, or not to be had now."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from skyrocket.broker.rules.special_services import OtherBrokers, SpecialServices, Unreachable
@@ -19,14 +20,12 @@ class ForeignRecords:
         self._found: dict[_Place, bytes | None] = {}  # None: it is gone
         self._unreachable: set[_Place] = set()
 
-    def has(self, key: CheckPointKey, offset: int) -> bool:
-        """Whether it is known what became of a message; if not, it is asked for."""
-        place = key, offset
-        if place in self._found or place in self._unreachable:
-            return True
-        if len(self._wanted) < _MOST_WANTED:
-            self._wanted[place] = None
-        return False
+    def has_all(self, key: CheckPointKey, offsets: Iterable[int]) -> bool:
+        """Whether it is known what became of these messages; those of which it is not are asked for."""
+        places = [(key, offset) for offset in offsets]
+        lacking = [place for place in places if place not in self._found and place not in self._unreachable]
+        self._wanted.update(dict.fromkeys(lacking[: max(_MOST_WANTED - len(self._wanted), 0)]))
+        return not lacking
 
     def is_unreachable(self, key: CheckPointKey, offset: int) -> bool:
         """Whether nobody has answered."""

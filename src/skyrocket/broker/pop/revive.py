@@ -12,8 +12,8 @@
 What was read and is not done stays in memory and is read again after a restart. A message that was put and whose offset
 was not saved comes again after a kill; none is lost.
 
-A slave that acts as master puts check points and retries elsewhere (`rules.special_services`). So a check point may name
-another broker: its message is fetched from there first, and hidden again while nobody there answers.
+A slave that acts as master puts check points and retries elsewhere (`rules.special_services`). So a check point may
+name another broker: its message is fetched from there first, and hidden again while nobody there answers.
 """
 
 import asyncio
@@ -75,6 +75,7 @@ class ReviveQueue:
     queue_id: int
     next_offset: int = -1  # to read; -1 before the first look
     end_ms: int = 0  # everything that was due before has been read
+    foreign_ms: int = 0  # when something came last from another broker, whose timer may be behind
     points: dict[CheckPointKey, tuple[int, CheckPoint]] = field(default_factory=dict)  # by the offset they stand at
     # Acknowledgements whose check point was not read yet: a timer that is behind lets a late one overtake it.
     early: dict[CheckPointKey, list[int]] = field(default_factory=dict)
@@ -199,7 +200,8 @@ class ReviveService:
             yield from self._revive_due(queue)  # memory has a bound: read on when the store takes messages again
             return False
         read = self._read(queue)
-        if not read and queue.points and now_ms - queue.end_ms > QUIET_MS and not self._rules.timers.is_behind:
+        quiet_ms = now_ms - max(queue.end_ms, queue.foreign_ms)
+        if not read and queue.points and quiet_ms > QUIET_MS and not self._rules.timers.is_behind:
             queue.end_ms = now_ms
         yield from self._revive_due(queue)
         return read >= READ_AT_ONCE
@@ -231,6 +233,8 @@ class ReviveService:
             queue.counts[tag] += 1
             if tag == CHECK_POINT_TAG:
                 point = decode_check_point(message.body)
+                if self._is_foreign(point.key):
+                    queue.foreign_ms = self._clock.now_ms()
                 for queue_offset in queue.early.pop(point.key, ()):
                     point.acknowledge(queue_offset)
                 # After a kill the timer may deliver one twice: what was said of the first counts for both.
@@ -273,11 +277,11 @@ class ReviveService:
         """Put what was not acknowledged into the retry topic; False when that must be tried again."""
         offsets = point.unacknowledged()
         topic, group = point.key.topic, point.key.group
-        is_foreign = bool(self._broker_name) and point.key.broker_name not in ("", self._broker_name)
+        is_foreign = self._is_foreign(point.key)
         is_known = self._topics.find(normal_topic(topic, group)) is not None and self._groups.find(group) is not None
         if not offsets or not (is_known or is_foreign):
             return True
-        if is_foreign and not all([self.foreign.has(point.key, offset) for offset in offsets]):
+        if is_foreign and not self.foreign.has_all(point.key, offsets):
             return False  # it is being fetched
         for offset in offsets:
             if is_foreign and self.foreign.is_unreachable(point.key, offset):
@@ -290,6 +294,9 @@ class ReviveService:
             self.foreign.forget(point.key, offset)
             point.acknowledge(offset)  # its copy counts from now on
         return True
+
+    def _is_foreign(self, key: CheckPointKey) -> bool:
+        return bool(self._broker_name) and key.broker_name not in ("", self._broker_name)
 
     def _put_again(self, queue: ReviveQueue, point: CheckPoint, offset: int, message: PutMessage) -> Puts[bool]:
         topic, group = point.key.topic, point.key.group
