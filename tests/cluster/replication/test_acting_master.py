@@ -81,7 +81,7 @@ async def ack(given: RunningBroker, popped: Popped) -> None:
 
 
 async def revived(sets: TwoSets, *expected: bytes) -> None:
-    """Let time pass, not faster than the brokers work, until the retry topic of B has these messages, and a while more."""
+    """Let time pass, not faster than brokers work, until the retry topic of B has these messages, and a while more."""
     left = INVISIBLE_MS
     while left > 0 or not set(expected) <= set(bodies(sets["b"], RETRY)):
         left -= 100
@@ -118,7 +118,7 @@ async def test_a_slave_that_acts_is_presented_as_master_that_takes_nothing(tmp_p
         with pytest.raises(ServiceNotAvailable):
             await slave.send(b"new")
         back = ConsumerSendMsgBack(offset=0, group=GROUP, delay_level=0)
-        with pytest.raises(SystemFailure, match="no master available along with 127.0.0.1"):
+        with pytest.raises(SystemFailure, match=r"no master available along with 127\.0\.0\.1"):
             await slave.client.call(slave.address, back)
         assert (await slave.pull()).body
 
