@@ -9,7 +9,7 @@ from skyrocket.broker.acting.feature import ActingFeature
 from skyrocket.broker.broker import Broker
 from skyrocket.clock import SystemClock
 from skyrocket.config.sections import BrokerConfig, BrokerRole, NameServerConfig
-from skyrocket.protocol.bodies.route import TOPIC_ROUTE, TopicRoute
+from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.addresses import Address
 from skyrocket.testing.clock import FakeClock
@@ -105,7 +105,7 @@ class TwoSets:
 
     async def route(self, topic: str = TOPIC) -> TopicRoute:
         reply = await self["a-slave"].client.call(str(self.names), GetRouteInfoByTopic(topic=topic))
-        return TOPIC_ROUTE.decode(bytes(reply.body))
+        return TopicRoute.decode(bytes(reply.body))
 
 
 @contextlib.asynccontextmanager
