@@ -65,8 +65,8 @@ class SpecialServices:
 
     async def begin(self) -> OtherBrokers:
         """Wait until this broker acts as master."""
-        while self.others is None or not self.acts:
-            await self._began.wait()
+        await self._began.wait()
+        assert self.others is not None, "who acts has asked the name servers"
         return self.others
 
     @contextlib.contextmanager

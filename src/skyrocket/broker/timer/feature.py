@@ -58,6 +58,7 @@ class TimerFeature(Feature):
         self._settings = parts.settings
         self._when_online = parts.broker_set.when_online
         self._special = parts.special
+        self._paths = store.paths
 
     def handlers(self) -> Handlers:
         return (*self._recall.handlers(), *self._admin.handlers(), *self._pending.handlers())
@@ -107,6 +108,8 @@ class TimerFeature(Feature):
         elif not self._delivers:
             self.counts.load()
             self._follower.load()
+            if self._acting is not None:
+                self._follower.let_wheel_go(self._paths)
 
     async def close(self) -> None:
         if self.service is not None:

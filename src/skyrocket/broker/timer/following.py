@@ -11,6 +11,7 @@ from skyrocket.errors import DataError
 from skyrocket.format.config_files import TIMERS
 from skyrocket.format.timer_checkpoint import TimerCheckpoint, decode_timer_checkpoint, encode_timer_checkpoint
 from skyrocket.store.disk import Disk
+from skyrocket.store.layout import StorePaths
 
 _logger = logging.getLogger(__name__)
 
@@ -35,6 +36,16 @@ class TimerFollower:
         except DataError as error:
             _logger.warning("the timer's check point cannot be read path=%s reason=%s", self._path, error)
         self._has_own_wheel = self.known.queue_offset > 0
+
+    def let_wheel_go(self, paths: StorePaths) -> None:
+        """Turn the wheel of a former master into a check point: who may act as master builds one when it does."""
+        if self._has_own_wheel:
+            self._has_own_wheel = False
+            own = self.known
+            self.keep(TimerCheckpoint(own.last_read_time_ms, master_queue_offset=own.queue_offset))
+        self._disk.remove_tree(paths.timer_log)
+        if self._disk.exists(paths.timer_wheel):
+            self._disk.unlink(paths.timer_wheel)
 
     def take_checkpoint(self, body: bytes) -> None:
         """How far the master has parked and delivered; raises DataError."""
