@@ -275,3 +275,14 @@ async def test_without_leave_to_escape_all_waits_for_the_master(tmp_path: Path) 
         await sets.start("a")
         sets.clock.advance(seconds=2)
         await until(lambda: bodies(sets["a"]) == [b"level"])
+
+
+async def test_a_master_that_comes_back_hears_how_far_groups_came_at_its_slave(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as sets:
+        await sets["a"].send(b"one")
+        await sets.lose_master()
+        await sets["a-slave"].beat()
+        assert len(await pop(sets["a-slave"])) == 2
+        await sets.start("a")
+        offsets = sets["a"].broker.tables.offsets
+        await until(lambda: offsets.committed(GROUP, TOPIC, 0) == 2)
