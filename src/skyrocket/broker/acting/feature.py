@@ -43,7 +43,9 @@ class ActingFeature(Feature):
         self._set.on_ask(self._wake.set)  # a name server says that another member has the smallest id now
 
     def services(self) -> tuple[Work, ...]:
-        return (self.run_looks,) if self._parts.may_act and self._parts.name_servers else ()
+        if not self._parts.may_act or not self._parts.name_servers:
+            return ()
+        return (self._set.when_online(self.run_looks),)
 
     async def run_looks(self) -> None:
         """Look who is there until cancelled."""

@@ -56,7 +56,7 @@ class TimerFollower:
         """How far whoever delivers has come."""
         if self._has_own_wheel or known == self.known:
             return
-        if self._known is not None and known.last_read_time_ms < self._known.last_read_time_ms:
+        if known.last_read_time_ms < self.known.last_read_time_ms:
             return  # a master that was away: more was delivered meanwhile, and it will take that back
         try:
             self._disk.replace_file(self._path, encode_timer_checkpoint(known))
