@@ -11,31 +11,22 @@ import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final, Generic, Self, TypeVar
 
 from skyrocket.client.admin import admin as _admin
 from skyrocket.client.consumer import lite_pull_consumer as _lite
 from skyrocket.client.consumer import push_consumer as _push
 from skyrocket.client.consumer.handlers import HandlerWrapper
-from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
-from skyrocket.client.consumer.offset_store import OffsetStorage
-from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
-from skyrocket.client.consumer.subscription import Filter
-from skyrocket.client.core.hooks import ConsumeHook, SendHook
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.send_receipt import SendReceipt
-from skyrocket.client.core.settings import Acl, ClientSettings
 from skyrocket.client.exactly_once import relay as _relay
 from skyrocket.client.exactly_once.databases import Source
 from skyrocket.client.exactly_once.outbox import Outbox
 from skyrocket.client.pop import simple_consumer as _simple
-from skyrocket.client.pop.simple_consumer import SimpleConsumerSettings
 from skyrocket.client.producer import producer as _producer
 from skyrocket.client.producer import transaction as _transaction
-from skyrocket.client.producer.producer_settings import ProducerSettings
-from skyrocket.model.message_queue import MessageQueue
-from skyrocket.remoting.loop_thread import LoopThread, calls, waits
+from skyrocket.remoting.loop_thread import LoopThread, calls, constructs, waits
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -90,25 +81,11 @@ class _Running(_Blocking[T]):
         self.stop()
 
 
-# Constructors are written out: a type checker would not see whose they are. A test compares them.
-
-
 class Producer(_Running[_producer.Producer]):
     """See skyrocket.client.producer.producer.Producer."""
 
-    _kind = _producer.Producer
-
-    def __init__(
-        self,
-        group: str,
-        name_servers: str | Sequence[str] = "",
-        settings: ProducerSettings | None = None,
-        *,
-        client: ClientSettings | None = None,
-        credentials: Acl | None = None,
-        hooks: Sequence[SendHook] = (),
-    ) -> None:
-        self._inner = self._kind(group, name_servers, settings, client=client, credentials=credentials, hooks=hooks)
+    @constructs(_producer.Producer)
+    def __init__(self) -> None: ...
 
     start = waits(_producer.Producer.start)
     stop = waits(_producer.Producer.stop)
@@ -133,8 +110,10 @@ class Producer(_Running[_producer.Producer]):
 class TransactionProducer(Producer):
     """See skyrocket.client.producer.transaction.TransactionProducer."""
 
-    _kind = _transaction.TransactionProducer
     _inner: _transaction.TransactionProducer
+
+    @constructs(_transaction.TransactionProducer)
+    def __init__(self) -> None: ...
 
     start = waits(_transaction.TransactionProducer.start)
 
@@ -187,28 +166,8 @@ class OutboxRelay(_Running[_relay.OutboxRelay]):
 class PushConsumer(_Running[_push.PushConsumer]):
     """See skyrocket.client.consumer.push_consumer.PushConsumer."""
 
-    def __init__(
-        self,
-        group: str,
-        name_servers: str | Sequence[str] = "",
-        settings: PushConsumerSettings | None = None,
-        *,
-        client: ClientSettings | None = None,
-        credentials: Acl | None = None,
-        hooks: Sequence[ConsumeHook] = (),
-        on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
-        offset_storage: OffsetStorage | None = None,
-    ) -> None:
-        self._inner = _push.PushConsumer(
-            group,
-            name_servers,
-            settings,
-            client=client,
-            credentials=credentials,
-            hooks=hooks,
-            on_queues_changed=on_queues_changed,
-            offset_storage=offset_storage,
-        )
+    @constructs(_push.PushConsumer)
+    def __init__(self) -> None: ...
 
     start = waits(_push.PushConsumer.start)
     stop = waits(_push.PushConsumer.stop)
@@ -245,16 +204,8 @@ class PushConsumer(_Running[_push.PushConsumer]):
 class LitePullConsumer(_Running[_lite.LitePullConsumer]):
     """See skyrocket.client.consumer.lite_pull_consumer.LitePullConsumer."""
 
-    def __init__(
-        self,
-        group: str,
-        name_servers: str | Sequence[str] = "",
-        settings: LitePullSettings | None = None,
-        *,
-        client: ClientSettings | None = None,
-        credentials: Acl | None = None,
-    ) -> None:
-        self._inner = _lite.LitePullConsumer(group, name_servers, settings, client=client, credentials=credentials)
+    @constructs(_lite.LitePullConsumer)
+    def __init__(self) -> None: ...
 
     start = waits(_lite.LitePullConsumer.start)
     stop = waits(_lite.LitePullConsumer.stop)
@@ -289,19 +240,8 @@ async def _next(awaitable: Any) -> list[ReceivedMessage]:
 class SimpleConsumer(_Running[_simple.SimpleConsumer]):
     """See skyrocket.client.pop.simple_consumer.SimpleConsumer."""
 
-    def __init__(
-        self,
-        group: str,
-        name_servers: str | Sequence[str] = "",
-        settings: SimpleConsumerSettings | None = None,
-        *,
-        subscription: Mapping[str, Filter],
-        client: ClientSettings | None = None,
-        credentials: Acl | None = None,
-    ) -> None:
-        self._inner = _simple.SimpleConsumer(
-            group, name_servers, settings, subscription=subscription, client=client, credentials=credentials
-        )
+    @constructs(_simple.SimpleConsumer)
+    def __init__(self) -> None: ...
 
     start = waits(_simple.SimpleConsumer.start)
     stop = waits(_simple.SimpleConsumer.stop)
@@ -314,15 +254,8 @@ class SimpleConsumer(_Running[_simple.SimpleConsumer]):
 class Admin(_Running[_admin.Admin]):
     """See skyrocket.client.admin.admin.Admin."""
 
-    def __init__(
-        self,
-        name_servers: str | Sequence[str] = "",
-        *,
-        client: ClientSettings | None = None,
-        credentials: Acl | None = None,
-        timeout: float = 5.0,
-    ) -> None:
-        self._inner = _admin.Admin(name_servers, client=client, credentials=credentials, timeout=timeout)
+    @constructs(_admin.Admin)
+    def __init__(self) -> None: ...
 
     start = waits(_admin.Admin.start)
     stop = waits(_admin.Admin.stop)

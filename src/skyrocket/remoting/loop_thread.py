@@ -62,6 +62,22 @@ class LoopThread:
 # Who uses these has `_run(work)`, which runs `work(asyncio object)` on the loop and waits.
 
 
+def constructs(kind: Callable[P, T]) -> Callable[[Callable[[Any], None]], Callable[Concatenate[Any, P], None]]:
+    """A constructor that takes what that of an asyncio class takes, and makes the `_inner` object.
+
+    A decorator, because type checkers look for a constructor that is declared.
+    """
+
+    def decorate(_: Callable[[Any], None]) -> Callable[Concatenate[Any, P], None]:
+        @functools.wraps(kind.__init__)
+        def construct(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            self._inner = kind(*args, **kwargs)
+
+        return construct
+
+    return decorate
+
+
 def waits(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
     """A coroutine method as one that waits."""
 
