@@ -71,9 +71,9 @@ class ClientInstance:
         self.clock = clock or SystemClock()
         self.router = Router(clock=self.clock)
         # Here, because nothing is asked of a client that has not started: importing it should cost little.
-        from skyrocket.client.core import server_requests
+        from skyrocket.client.core.server_requests import server_requests
 
-        server_requests.register(self.router, self)
+        self.router.add(*server_requests(self))
         self._sign = settings.signer()
         # What every request gets before it leaves.
         self.complete = self._complete if self._sign or settings.namespace_v2 else _complete_language

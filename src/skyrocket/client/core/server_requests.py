@@ -13,6 +13,7 @@ from skyrocket.errors import DataError
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import ConsumerStatus, ResetOffsetList, ResetOffsets
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import RequestError, SystemFailure
@@ -27,7 +28,7 @@ from skyrocket.protocol.requests.server_to_client import (
 )
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.router import Router
+from skyrocket.remoting.serving import UNANSWERED, Answered, Handlers, serve, serve_raw
 
 _logger = logging.getLogger(__name__)
 
@@ -45,16 +46,18 @@ class Members(Protocol):
         ...
 
 
-def register(router: Router, members: Members) -> None:
-    """Answer these requests for the members of a client."""
+def server_requests(members: Members) -> Handlers:
+    """Who answers these requests for the members of a client."""
     requests = _ServerRequests(members)
-    router.register(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, requests.members_changed)
-    router.register(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, requests.reset_offsets)
-    router.register(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, requests.status)
-    router.register(RequestCode.GET_CONSUMER_RUNNING_INFO, requests.running_info)
-    router.register(RequestCode.CONSUME_MESSAGE_DIRECTLY, requests.consume_directly)
-    router.register(RequestCode.CHECK_TRANSACTION_STATE, requests.check_transaction)
-    router.register(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, requests.reply)
+    return (
+        serve(NotifyConsumerIdsChanged, requests.members_changed),
+        serve_raw(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, requests.reset_offsets),  # two forms of its body
+        serve(GetConsumerStatusFromClient, requests.status),
+        serve(GetConsumerRunningInfo, requests.running_info),
+        serve(ConsumeMessageDirectly, requests.consume_directly),
+        serve(CheckTransactionState, requests.check_transaction),
+        serve(PushReplyMessageToClient, requests.reply),
+    )
 
 
 class _ServerRequests:
@@ -67,18 +70,18 @@ class _ServerRequests:
             raise SystemFailure(f"The Consumer Group <{group}> not exist in this consumer")
         return found
 
-    async def members_changed(self, _: Peer, request: RemotingCommand) -> None:
-        """NOTIFY_CONSUMER_IDS_CHANGED: share the queues anew; our brokers name a topic whose queues are others now."""
-        header = NotifyConsumerIdsChanged.from_fields(request.ext_fields)
+    async def members_changed(self, _: Peer, header: NotifyConsumerIdsChanged, __: Body) -> Answered:
+        """Share the queues anew; our brokers name a topic whose queues are others now."""
         member = self._members.consumers.get(header.consumer_group)
         if member is None:
-            return
+            return UNANSWERED
         if header.topic in member.topics:
             try:
                 await self._members.refresh_route(header.topic)
             except (ClientError, RemotingError) as error:
                 _logger.warning("the new queues are not known yet topic=%s reason=%s", header.topic, error)
         member.rebalance_soon()
+        return UNANSWERED
 
     async def reset_offsets(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
         """RESET_CONSUMER_CLIENT_OFFSET; oneway from brokers, so nobody waits for the answer."""
@@ -86,53 +89,43 @@ class _ServerRequests:
         await self._consumer(header.group).reset_offsets(header.topic, reset_table(request.body))
         return request.answer(ResponseCode.SUCCESS)
 
-    def status(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_CONSUMER_STATUS_FROM_CLIENT."""
-        header = GetConsumerStatusFromClient.from_fields(request.ext_fields)
-        status = ConsumerStatus(by_queue=self._consumer(header.group).offsets_of(header.topic))
-        return request.answer(ResponseCode.SUCCESS, body=status.encode())
+    def status(self, _: Peer, header: GetConsumerStatusFromClient, __: Body) -> ConsumerStatus:
+        return ConsumerStatus(by_queue=self._consumer(header.group).offsets_of(header.topic))
 
-    def running_info(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """GET_CONSUMER_RUNNING_INFO."""
-        header = GetConsumerRunningInfo.from_fields(request.ext_fields)
-        info = self._consumer(header.consumer_group).running_info(header.jstack_enable)
-        return request.answer(ResponseCode.SUCCESS, body=info.encode())
+    def running_info(self, _: Peer, header: GetConsumerRunningInfo, __: Body) -> ConsumerRunningInfo:
+        return self._consumer(header.consumer_group).running_info(header.jstack_enable)
 
-    async def consume_directly(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """CONSUME_MESSAGE_DIRECTLY."""
-        header = ConsumeMessageDirectly.from_fields(request.ext_fields)
+    async def consume_directly(self, _: Peer, header: ConsumeMessageDirectly, body: Body) -> DirectConsumption:
         member = self._consumer(header.consumer_group)
         try:
-            (message,) = decode_messages(request.body, header.broker_name or "")
+            (message,) = decode_messages(body, header.broker_name or "")
         except (DataError, ValueError) as error:
             raise SystemFailure(f"the body is not a message: {error}") from None
-        result = await member.consume_directly(message)
-        return request.answer(ResponseCode.SUCCESS, body=result.encode())
+        return await member.consume_directly(message)
 
-    def reply(self, _: Peer, request: RemotingCommand) -> RemotingCommand:
-        """PUSH_REPLY_MESSAGE_TO_CLIENT: one that nobody waits for any more is passed over."""
-        message = reply_message(PushReplyMessageToClient.from_fields(request.ext_fields), bytes(request.body))
+    def reply(self, _: Peer, header: PushReplyMessageToClient, body: Body) -> None:
+        """One that nobody waits for any more is passed over."""
+        message = reply_message(header, bytes(body))
         waiting = self._members.replies.pop(message.properties.get(CORRELATION_ID, ""), None)
         if waiting is None:
             _logger.warning("a reply that nobody waits for topic=%s", message.topic)
         elif not waiting.done():
             waiting.set_result(message)
-        return request.answer(ResponseCode.SUCCESS)
 
-    async def check_transaction(self, peer: Peer, request: RemotingCommand) -> None:
-        """CHECK_TRANSACTION_STATE; oneway. The producer answers with END_TRANSACTION."""
-        header = CheckTransactionState.from_fields(request.ext_fields)
+    async def check_transaction(self, peer: Peer, header: CheckTransactionState, body: Body) -> Answered:
+        """Oneway. The producer answers with END_TRANSACTION."""
         try:
-            (message,) = decode_messages(request.body, header.broker_name or "")
+            (message,) = decode_messages(body, header.broker_name or "")
         except (DataError, ValueError) as error:
             _logger.warning("a transaction check without a message broker=%s reason=%s", peer.remote_address, error)
-            return
+            return UNANSWERED
         group = message.properties.get(property_names.PRODUCER_GROUP, "")
         member = self._members.producers.get(wrap(self._members.namespace, group))
         if member is None:
             _logger.warning("a transaction check for a group that is not here group=%s", group)
-            return
-        await member.check_transaction(message, TransactionCheck(str(peer.remote_address), header))
+        else:
+            await member.check_transaction(message, TransactionCheck(str(peer.remote_address), header))
+        return UNANSWERED
 
 
 def reset_table(body: Body) -> Mapping[MessageQueue, int]:
