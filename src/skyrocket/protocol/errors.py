@@ -73,10 +73,6 @@ class RequestNotSupported(RequestError):
         return cls(f" request type {request_code} not supported")
 
 
-class TransactionFailed(RequestError):
-    code = ResponseCode.TRANSACTION_FAILED
-
-
 class FlushDiskTimeout(RequestError):
     """Stored, but not known to be on disk; a send treats it as a success of lower rank."""
 
@@ -103,10 +99,6 @@ class ServiceNotAvailable(RequestError):
     code = ResponseCode.SERVICE_NOT_AVAILABLE
 
 
-class VersionNotSupported(RequestError):
-    code = ResponseCode.VERSION_NOT_SUPPORTED
-
-
 class NoPermission(RequestError):
     """Broker, topic or group may not, or the user may not."""
 
@@ -115,28 +107,6 @@ class NoPermission(RequestError):
 
 class TopicNotExist(RequestError):
     code = ResponseCode.TOPIC_NOT_EXIST
-
-
-class TopicExistsAlready(RequestError):
-    code = ResponseCode.TOPIC_EXIST_ALREADY
-
-
-class PullNotFound(RequestError):
-    """Nothing at that offset yet."""
-
-    code = ResponseCode.PULL_NOT_FOUND
-
-
-class PullRetryImmediately(RequestError):
-    """Nothing matched; go on at the offset of the answer."""
-
-    code = ResponseCode.PULL_RETRY_IMMEDIATELY
-
-
-class PullOffsetMoved(RequestError):
-    """The offset is outside the queue; go on at the offset of the answer."""
-
-    code = ResponseCode.PULL_OFFSET_MOVED
 
 
 class QueryNotFound(RequestError):
@@ -167,20 +137,8 @@ class FilterDataNotExist(RequestError):
     code = ResponseCode.FILTER_DATA_NOT_EXIST
 
 
-class FilterDataNotLatest(RequestError):
-    code = ResponseCode.FILTER_DATA_NOT_LATEST
-
-
 class InvalidParameter(RequestError):
     code = ResponseCode.INVALID_PARAMETER
-
-
-class NoBuyerId(RequestError):
-    code = ResponseCode.NO_BUYER_ID
-
-
-class NotInCurrentUnit(RequestError):
-    code = ResponseCode.NOT_IN_CURRENT_UNIT
 
 
 class ConsumerNotOnline(RequestError):
@@ -197,32 +155,12 @@ class NoMessage(RequestError):
     code = ResponseCode.NO_MESSAGE
 
 
-class PollingFull(RequestError):
-    code = ResponseCode.POLLING_FULL
-
-
 class PollingTimeout(RequestError):
     code = ResponseCode.POLLING_TIMEOUT
 
 
-class BrokerNotExist(RequestError):
-    code = ResponseCode.BROKER_NOT_EXIST
-
-
-class BrokerDispatchNotComplete(RequestError):
-    code = ResponseCode.BROKER_DISPATCH_NOT_COMPLETE
-
-
-class BroadcastConsumption(RequestError):
-    code = ResponseCode.BROADCAST_CONSUMPTION
-
-
 class FlowControl(RequestError):
     code = ResponseCode.FLOW_CONTROL
-
-
-class NotLeaderForQueue(RequestError):
-    code = ResponseCode.NOT_LEADER_FOR_QUEUE
 
 
 class IllegalOperation(RequestError):
@@ -235,14 +173,6 @@ class GoAway(RequestError):
     code = ResponseCode.GO_AWAY
 
 
-class UserNotExist(RequestError):
-    code = ResponseCode.USER_NOT_EXIST
-
-
-class PolicyNotExist(RequestError):
-    code = ResponseCode.POLICY_NOT_EXIST
-
-
 class MissingField(SystemFailure):
     """A field that the request cannot do without is not there, or not what it must be."""
 
@@ -252,7 +182,7 @@ class MalformedBody(SystemFailure):
 
 
 class UnknownAnswer(RequestError):
-    """A code without a class of its own, such as those of the controller."""
+    """A code that nobody tells from others, such as those of the controller; it has no class of its own."""
 
     def __init__(self, code: int, remark: str | None = None, ext_fields: Mapping[str, str] | None = None) -> None:
         super().__init__(remark if remark is not None else f"answer {code}", ext_fields)

@@ -94,10 +94,6 @@ class Router:
             assert code not in self._routes, f"two handlers for {code}"
             self._routes[code] = Route(code, handler, request_class or self._class_of(code))
 
-    def register_default(self, handler: RawHandler, request_class: RequestClass | None = None) -> None:
-        """Let a handler answer all other codes."""
-        self._default = Route(None, handler, request_class or self._others)
-
     def routes(self) -> Iterator[Route]:
         """Every route with its counters; the last is for all other codes."""
         yield from self._routes.values()

@@ -475,7 +475,7 @@ async def test_the_broker_signs_what_it_asks_of_name_servers(tmp_path: Path) -> 
         return command.answer(0, None, {})
 
     router = Router()
-    router.register_default(take)
+    router.register(RequestCode, take)
     server = RemotingServer(router)
     address = await server.listen("127.0.0.1", 0)
     try:

@@ -11,7 +11,7 @@ from skyrocket.broker.broker import Broker
 from skyrocket.config.sections import BrokerConfig, NameServerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.model.data_version import DataVersion
-from skyrocket.protocol.bodies.registration import BrokerRegistration, encode_compressed
+from skyrocket.protocol.bodies.registration import BrokerRegistration
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.errors import NoPermission, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.broker_registration import RegisterBroker, UnregisterBroker
@@ -22,6 +22,7 @@ from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.broker.broker_fixture import SMALL
 from tests.cluster.namesrv.name_server_fixture import running
+from tests.packed_registrations import encode_compressed
 from tests.unit.namesrv.samples import registration
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.config.sections import NameServerConfig
-from skyrocket.protocol.bodies.registration import body_crc, encode_compressed
+from skyrocket.protocol.bodies.registration import body_crc
 from skyrocket.protocol.bodies.route import ClusterInfo, TopicRoute
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.codes import Version
@@ -29,6 +29,7 @@ from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer
 from tests.cluster.namesrv.name_server_fixture import RawConnection, running
 from tests.cluster.namesrv.name_server_replay import Exchange, comparable_body, conversations, exchanges, prepare
+from tests.packed_registrations import encode_compressed
 from tests.unit.namesrv.samples import registration
 
 

@@ -9,13 +9,14 @@ from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.batch_ack import BatchAck, BatchAckEntry
 from skyrocket.protocol.bodies.heartbeat import Heartbeat
 from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable, CorrectionOffsets, ResetOffsets
-from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc, decode_registration, encode_compressed
+from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc, decode_registration
 from skyrocket.protocol.bodies.route import BrokerData, QueueData, TopicRoute, encode_route
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
 from skyrocket.protocol.bodies.statistics import BrokerConsumeStats, BrokerStatsData, ConsumeTimeSpans
 from skyrocket.protocol.bodies.topics import DATA_VERSION, TopicTable
 from skyrocket.protocol.codes import Version
 from skyrocket.protocol.errors import MalformedBody
+from tests.packed_registrations import encode_compressed
 
 ROUTE = TopicRoute(
     brokers=(BrokerData("broker-a", "DefaultCluster", {1: "192.168.0.2:10911", 0: "192.168.0.1:10911"}),),

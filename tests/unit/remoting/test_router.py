@@ -33,13 +33,6 @@ def test_an_unknown_code_is_answered_with_rocketmqs_remark() -> None:
     assert (answer.code, answer.remark, answer.ext_fields) == (3, " request type 9999 not supported", None)
 
 
-def test_a_default_handler_takes_what_nobody_else_does() -> None:
-    router = echo_router()
-    router.register_default(lambda _, request: request.answer(0, "default"))
-    assert answer_to(router, RemotingCommand(9999)).remark == "default"
-    assert answer_to(router, RemotingCommand(ECHO)).remark is None
-
-
 def test_a_refusal_becomes_its_code_remark_and_fields() -> None:
     def refuse(_: Peer, request: RemotingCommand) -> Outcome:
         raise TopicNotExist("topic[x] not exist", {"MSG_REGION": "r"})

@@ -14,7 +14,7 @@ from struct import error as struct_error
 from typing import Annotated
 
 from skyrocket.errors import DataError
-from skyrocket.fastjson import Dialect, dumps, loads
+from skyrocket.fastjson import loads
 from skyrocket.fastjson.bean import INTEGER, TEXT, TEXT_KEY, list_of, map_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.topic_config import TopicConfig
@@ -72,29 +72,6 @@ def _check_count(topics: int, most: int) -> None:
             f"a registration of {topics} topics, {most} are allowed; maxRegistrationTopics of the name server sets the "
             "number"
         )
-
-
-def encode_compressed(registration: BrokerRegistration, *, version: int = Version.V5_4_0) -> bytes:
-    """The packed form, as a broker of that version sends it."""
-    table = registration.table
-    texts = [_topic_text(topic, with_attributes=version >= Version.V5_0_0) for topic in table.topics.values()]
-    parts = [_counted(DATA_VERSION.encode(table.data_version)), _SIZE.pack(len(texts)), *map(_counted, texts)]
-    parts.append(_counted(dumps(list(registration.filter_servers or ()))))
-    if version >= Version.V5_0_0:
-        infos = list((table.mapping_infos or {}).values())
-        parts += [_SIZE.pack(len(infos)), *(_counted(dumps(info)) for info in infos)]
-    return zlib.compress(b"".join(parts), 9)
-
-
-def _counted(data: bytes) -> bytes:
-    return _SIZE.pack(len(data)) + data
-
-
-def _topic_text(topic: TopicConfig, *, with_attributes: bool) -> bytes:
-    words = [topic.name, str(topic.read_queues), str(topic.write_queues), str(topic.permission), topic.filter_type]
-    if with_attributes:
-        words.append(dumps(_ATTRIBUTES.write(dict(topic.attributes), Dialect.COMPACT)).decode())
-    return " ".join(words).encode()
 
 
 def _unpacked(body: Body, requester_version: int, max_topics: int) -> BrokerRegistration:
