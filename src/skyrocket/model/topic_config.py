@@ -5,29 +5,13 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from skyrocket.fastjson.bean import SINCE_5, one_of
-
-PERM_PRIORITY = 8  # RocketMQ: reserved, never valid in a topic
-PERM_READ = 4
-PERM_WRITE = 2
-PERM_INHERIT = 1  # a template: topics created on first use copy it
+from skyrocket.model.permission import PERM_INHERIT, PERM_READ, PERM_WRITE
 
 SINGLE_TAG = "SINGLE_TAG"
 MULTI_TAG = "MULTI_TAG"
 
 SYS_FLAG_UNIT = 1
 SYS_FLAG_UNIT_SUBSCRIPTION = 2
-
-_LETTERS = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
-
-
-def is_valid_permission(permission: int) -> bool:
-    """Whether a topic may have this permission."""
-    return 0 <= permission < PERM_PRIORITY
-
-
-def permission_text(permission: int) -> str:
-    """As operators see it: 6 → `RW-`."""
-    return "".join(letter if permission & bit else "-" for bit, letter in _LETTERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, SYS_FLAG_UNIT, SYS_FLAG_UNIT_SUBSCRIPTION, TopicConfig
+from skyrocket.model.permission import PERM_READ, PERM_WRITE
+from skyrocket.model.topic_config import SYS_FLAG_UNIT, SYS_FLAG_UNIT_SUBSCRIPTION, TopicConfig
 from skyrocket.protocol.bodies.registration import BrokerRegistration
 from skyrocket.protocol.bodies.route import BrokerData, QueueData
 from skyrocket.protocol.errors import SystemFailure

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from skyrocket.model.topic_config import PERM_WRITE
+from skyrocket.model.permission import PERM_WRITE
 from skyrocket.namesrv.route_table import MASTER_ID, BrokerKey, RouteTable
 from skyrocket.protocol.bodies.route import BrokerData, QueueData, TopicRoute
 

@@ -1,6 +1,7 @@
 """How much a connection may hold, and how much connections may bring into one turn of the event loop."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from skyrocket.protocol.frames import MAX_FRAME_SIZE
 
@@ -20,8 +21,7 @@ class ConnectionLimits:
         assert 0 <= self.write_low_water <= self.write_high_water <= self.max_unsent
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
+class TurnLimits(NamedTuple):
     """What connections of a server may bring into one turn.
 
     `…_at_once`: one connection, without waiting for its time. `…_for_ring`: what those who bring more have together in

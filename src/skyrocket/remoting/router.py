@@ -8,7 +8,7 @@ oneway request is never answered.
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from skyrocket.clock import Clock, Seldom, SystemClock
 from skyrocket.protocol.codes import ResponseCode, Version
@@ -20,7 +20,9 @@ from skyrocket.remoting.answers import Answer, Frame, LaterAnswer, Outcome, answ
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import R, RawHandler, Serving, serve
 from skyrocket.remoting.tasks import TaskSet
-from skyrocket.remoting.workers import Workers
+
+if TYPE_CHECKING:  # a client has none
+    from skyrocket.remoting.workers import Workers
 
 _logger = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ class Router:
         clock: Clock | None = None,
         *,
         class_of: Callable[[int | None], RequestClass] | None = None,
-        workers: Workers | None = None,
+        workers: "Workers | None" = None,
     ) -> None:
         """`class_of` says which requests share a bound; `workers` run handlers that ask for a thread."""
         self.tasks = TaskSet()  # what handlers that must wait are doing

@@ -14,7 +14,7 @@ from skyrocket.broker.registration.feature import RegistrationFeature
 from skyrocket.broker.state.connected_clients import Member
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.config.sections import BrokerConfig
-from skyrocket.model.topic_config import PERM_WRITE
+from skyrocket.model.permission import PERM_WRITE
 from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.command import RemotingCommand

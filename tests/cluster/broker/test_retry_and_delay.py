@@ -17,8 +17,9 @@ from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_record, decode_records
 from skyrocket.model.message import StoredMessage
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.permission import PERM_READ
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.model.topic_config import PERM_READ, TopicConfig
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import (

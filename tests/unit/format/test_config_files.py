@@ -48,6 +48,7 @@ from skyrocket.format.config_files import (
 )
 from skyrocket.model.data_version import DataVersion
 from skyrocket.model.delay_level import DEFAULT_DELAY_LEVELS, parse_delay_levels
+from skyrocket.model.permission import PERM_INHERIT, PERM_READ, PERM_WRITE, is_valid_permission, permission_text
 from skyrocket.model.subscription_group import (
     EXPONENTIAL,
     CustomizedRetry,
@@ -56,15 +57,7 @@ from skyrocket.model.subscription_group import (
     GroupRetryPolicy,
     SubscriptionGroup,
 )
-from skyrocket.model.topic_config import (
-    MULTI_TAG,
-    PERM_INHERIT,
-    PERM_READ,
-    PERM_WRITE,
-    TopicConfig,
-    is_valid_permission,
-    permission_text,
-)
+from skyrocket.model.topic_config import MULTI_TAG, TopicConfig
 from tests.golden_store import GOLDEN, GoldenStore
 
 FILES: dict[str, Any] = {

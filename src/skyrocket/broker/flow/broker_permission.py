@@ -8,7 +8,7 @@ from typing import Final
 
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.model.topic_config import PERM_READ, PERM_WRITE
+from skyrocket.model.permission import PERM_READ, PERM_WRITE
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import NoPermission
 from skyrocket.protocol.requests.messaging import (

@@ -22,7 +22,7 @@ from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import revive_topic
 from skyrocket.format.config_files import ORDER_INFOS, PULL, REQUEST_MODES, RequestMode, RequestModes
 from skyrocket.format.record import pack_host
-from skyrocket.model.topic_config import PERM_READ
+from skyrocket.model.permission import PERM_READ
 from skyrocket.observability.exposition import Kind, Metric
 from skyrocket.protocol.bodies.assignment import RequestModeTable as CopiedRequestModes
 from skyrocket.protocol.command import Body

@@ -9,8 +9,9 @@ from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPo
 from skyrocket.broker.rules.subscriptions import EVERYTHING
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
+from skyrocket.model.permission import PERM_READ
 from skyrocket.model.pop_retry import is_ambiguous, pop_retry_topic
-from skyrocket.model.topic_config import PERM_READ, TopicConfig
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import NoPermission, RequestError

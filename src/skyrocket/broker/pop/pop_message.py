@@ -19,8 +19,9 @@ from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.errors import SkyrocketError
+from skyrocket.model.permission import PERM_READ
 from skyrocket.model.pop_retry import is_ambiguous, pop_retry_topic
-from skyrocket.model.topic_config import PERM_READ, TopicConfig
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, PollingTimeout, RequestError, SystemFailure

@@ -7,7 +7,7 @@ from typing import Final
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.model.topic_config import PERM_READ
+from skyrocket.model.permission import PERM_READ
 from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.errors import RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic

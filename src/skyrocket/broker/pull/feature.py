@@ -7,7 +7,7 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.pull.long_polling import LongPolling
 from skyrocket.broker.pull.pull import PullProcessor, no_lite_pulls
 from skyrocket.broker.pull.slave_reads import SlaveReads
-from skyrocket.model.topic_config import PERM_READ
+from skyrocket.model.permission import PERM_READ
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers, serve_raw

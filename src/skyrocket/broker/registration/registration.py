@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.broker.state.topics import TopicTable
-from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, TopicConfig
+from skyrocket.model.permission import PERM_READ, PERM_WRITE
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc
 from skyrocket.protocol.bodies.route import QueueData, TopicRoute
 from skyrocket.protocol.bodies.tables import KvTable

@@ -20,9 +20,10 @@ from skyrocket.format.message_id import offset_message_id
 from skyrocket.format.properties import find_property
 from skyrocket.format.property_bytes import DELAY_LEVEL
 from skyrocket.format.record import unpack_host
+from skyrocket.model.permission import PERM_WRITE
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
-from skyrocket.model.topic_config import PERM_WRITE, SYS_FLAG_UNIT_SUBSCRIPTION
+from skyrocket.model.topic_config import SYS_FLAG_UNIT_SUBSCRIPTION
 from skyrocket.protocol.codes import Version
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import NoPermission, SystemFailure

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from skyrocket.model.permission import PERM_INHERIT, PERM_READ, PERM_WRITE
 from skyrocket.model.topic import SCHEDULE_TOPIC, TIMER_TOPIC
-from skyrocket.model.topic_config import PERM_INHERIT, PERM_READ, PERM_WRITE, TopicConfig
+from skyrocket.model.topic_config import TopicConfig
 
 TEMPLATE_TOPIC = "TBW102"  # what topics created on first use are copied from
 

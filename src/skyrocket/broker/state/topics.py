@@ -15,17 +15,9 @@ from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.broker.state.system_topics import TEMPLATE_TOPIC
 from skyrocket.clock import Clock
 from skyrocket.format.config_files import Topics
+from skyrocket.model.permission import PERM_INHERIT, PERM_READ, PERM_WRITE, is_valid_permission, permission_text
 from skyrocket.model.topic import RETRY_PREFIX, SYSTEM_TOPICS, is_system_topic
-from skyrocket.model.topic_config import (
-    PERM_INHERIT,
-    PERM_READ,
-    PERM_WRITE,
-    SYS_FLAG_UNIT,
-    SYS_FLAG_UNIT_SUBSCRIPTION,
-    TopicConfig,
-    is_valid_permission,
-    permission_text,
-)
+from skyrocket.model.topic_config import SYS_FLAG_UNIT, SYS_FLAG_UNIT_SUBSCRIPTION, TopicConfig
 from skyrocket.protocol.errors import FAQ, InvalidParameter, NoPermission, TopicNotExist
 from skyrocket.store.config_file import ConfigFile
 

@@ -25,7 +25,7 @@ from skyrocket.format.property_bytes import (
 )
 from skyrocket.format.recall_handle import RecallHandle, decode_handle
 from skyrocket.format.record import pack_host
-from skyrocket.model.topic_config import PERM_WRITE
+from skyrocket.model.permission import PERM_WRITE
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import (
     IllegalOperation,

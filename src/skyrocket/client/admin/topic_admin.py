@@ -7,7 +7,8 @@ from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
 from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at
 from skyrocket.client.core.names import TEMPLATE_TOPIC, check_creatable, unwrap
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.model.topic_config import PERM_READ, PERM_WRITE, SINGLE_TAG, TopicConfig
+from skyrocket.model.permission import PERM_READ, PERM_WRITE
+from skyrocket.model.topic_config import SINGLE_TAG, TopicConfig
 from skyrocket.protocol.bodies.statistics import TopicOffset, TopicStats
 from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicList
 from skyrocket.protocol.requests.admin_topics import (

@@ -1,8 +1,7 @@
 """What the shared core of a client knows of the producers and consumers that use it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.routes import Route
@@ -36,8 +35,7 @@ class ProducerMember(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionCheck:
+class TransactionCheck(NamedTuple):
     """A check-back and where its answer goes."""
 
     address: str

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from skyrocket.client.core.errors import RouteTooWide
 from skyrocket.model.message_queue import MessageQueue
-from skyrocket.model.topic_config import PERM_READ, PERM_WRITE
+from skyrocket.model.permission import PERM_READ, PERM_WRITE
 from skyrocket.protocol.bodies.route import TopicRoute
 
 MASTER_ID: Final = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.message import INSTANCE_ID, Message, property_text
@@ -16,8 +16,7 @@ SEND_REPLY: Final = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 SEND_BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class EncodingRules:
+class EncodingRules(NamedTuple):
     """What of a producer's settings touches the message itself."""
 
     namespace: str = ""

@@ -6,8 +6,7 @@ as long as attempts and time are left. The unique key stays the same, so receive
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from skyrocket.client.core.errors import (
     Attempt,
@@ -52,8 +51,7 @@ _GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 _PAUSE_ON_SAME_BROKER: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class SendRules:
+class SendRules(NamedTuple):
     """What of a producer's settings touches the way of a message."""
 
     retries: int = 2

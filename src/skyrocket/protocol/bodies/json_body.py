@@ -1,8 +1,8 @@
 """A body ↔ its bytes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Self, TypeAlias, TypeVar, dataclass_transform
+from dataclasses import field, fields
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
 from skyrocket.errors import DataError
 from skyrocket.fastjson import Dialect, dumps, loads
@@ -27,8 +27,7 @@ def body(cls: C) -> C:
     return late_init_dataclass()(cls)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonBody(Generic[T]):
+class JsonBody(NamedTuple, Generic[T]):
     """A body that is no BodyBase, in the dialect of Java peers: a noun of `model`, a list."""
 
     kind: Kind[T]
