@@ -5,18 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+from skyrocket.config.sections import TlsConfig
 from skyrocket.protocol.requests.offsets import GetMaxOffset
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.self_signed import self_signed
-from skyrocket.remoting.tls import ClientTlsSettings, client_context
+from skyrocket.remoting.tls import client_context
 from tests.cluster.broker.broker_fixture import TOPIC, message
 
-TRUSTS_ALL = ClientTlsSettings()
+TRUSTS_ALL = TlsConfig()
 
 
-def encrypted(settings: ClientTlsSettings = TRUSTS_ALL) -> RemotingClient:
+def encrypted(settings: TlsConfig = TRUSTS_ALL) -> RemotingClient:
     return RemotingClient(tls=client_context(settings))
 
 
@@ -46,7 +47,7 @@ async def test_the_program_takes_certificates_from_tls_properties(tmp_path: Path
         command += ["--set", setting]
 
     async def ask(name_server: str, broker: str) -> None:
-        trusting = ClientTlsSettings(test_mode=False, verify_server=True, trust_cert_path=str(certificate))
+        trusting = TlsConfig(test_mode=False, verify_servers=True, client_trust_cert_path=str(certificate))
         async with encrypted(trusting) as client, RemotingClient() as plain:
             await client.call(broker, message(), b"x")
             assert (await client.call(name_server, GetRouteInfoByTopic(topic="TBW102"))).body

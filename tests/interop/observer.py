@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from skyrocket.config.sections import TlsConfig
 from skyrocket.format.compression import plain_body
 from skyrocket.format.record import RecordWalk, decode_record
 from skyrocket.model.message import StoredMessage
@@ -26,7 +27,7 @@ from skyrocket.protocol.requests.offsets import GetMaxOffset, QueryConsumerOffse
 from skyrocket.protocol.requests.pop import SetMessageRequestMode
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
-from skyrocket.remoting.tls import ClientTlsSettings, client_context
+from skyrocket.remoting.tls import client_context
 from tests.interop.standalone import Standalone
 from tests.waiting import wait_until
 
@@ -144,7 +145,7 @@ class Observer:
 @contextlib.contextmanager
 def observing(server: Standalone) -> Iterator[Observer]:
     with asyncio.Runner() as runner:
-        client = RemotingClient(tls=client_context(ClientTlsSettings()) if server.is_tls_only else None)
+        client = RemotingClient(tls=client_context(TlsConfig()) if server.is_tls_only else None)
         try:
             yield Observer(server, runner, client)
         finally:

@@ -31,7 +31,7 @@ from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer, settings_of
 from skyrocket.remoting.services import Services
-from skyrocket.remoting.tls import ServerTls, client_tls, server_settings
+from skyrocket.remoting.tls import ServerTls, client_tls
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class NameServer:
         self._server = RemotingServer(
             self._router(),
             replace(settings_of(config), backlog=config.backlog),
-            ServerTls(server_settings(tls)),
+            ServerTls(tls),
             self._clock,
         )
         self._server.on_close(self._connection_closed)

@@ -13,13 +13,13 @@ from skyrocket.protocol.requests.offsets import GetMaxOffset
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.self_signed import self_signed
-from skyrocket.remoting.tls import ClientTlsSettings, client_context
+from skyrocket.remoting.tls import client_context
 from tests.cluster.broker.broker_fixture import TOPIC, message, pull_request, running_broker
 
-TRUSTS_ALL = ClientTlsSettings()
+TRUSTS_ALL = TlsConfig()
 
 
-def encrypted(settings: ClientTlsSettings = TRUSTS_ALL) -> RemotingClient:
+def encrypted(settings: TlsConfig = TRUSTS_ALL) -> RemotingClient:
     return RemotingClient(tls=client_context(settings))
 
 
@@ -89,12 +89,12 @@ async def test_clients_may_have_to_show_a_certificate(tmp_path: Path) -> None:
         client_auth="require",
         verify_clients=True,
     )
-    known = ClientTlsSettings(
+    known = TlsConfig(
         test_mode=False,
-        cert_path=str(certificate),
-        key_path=str(key),
-        trust_cert_path=str(certificate),
-        verify_server=True,
+        client_cert_path=str(certificate),
+        client_key_path=str(key),
+        client_trust_cert_path=str(certificate),
+        verify_servers=True,
     )
     async with running_broker(tmp_path, tls=tls) as given, encrypted(known) as one, encrypted() as other:
         assert await is_served(one, given.address)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from skyrocket.config.sections import TlsConfig
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.remoting.addresses import Address
@@ -17,7 +18,7 @@ from skyrocket.remoting.event_loop import run
 from skyrocket.remoting.peer import CloseReason
 from skyrocket.remoting.router import NOT_ON_VIP_PORT, Router
 from skyrocket.remoting.server import RemotingServer
-from skyrocket.remoting.tls import ServerTls, ServerTlsSettings
+from skyrocket.remoting.tls import ServerTls
 from tests import ROOT
 from tests.unit.remoting.peers import ECHO, LOCALHOST, RawPeer, echo_router, request, serving
 
@@ -60,7 +61,7 @@ def framing_cases() -> list[Case]:
 
 @pytest.mark.parametrize("case", framing_cases(), ids=lambda case: case.name)
 async def test_bad_input_has_the_effect_it_has_on_the_real_server(case: Case) -> None:
-    tls = ServerTls(ServerTlsSettings())
+    tls = ServerTls(TlsConfig())
     async with serving(Router(), tls=tls) as (_, address), RawPeer.connected(address) as peer:
         peer.send(case.sent)
         if case.answer is not None:

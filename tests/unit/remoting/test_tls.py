@@ -23,19 +23,16 @@ from skyrocket.remoting.self_signed import self_signed
 from skyrocket.remoting.server import ServerSettings
 from skyrocket.remoting.tls import (
     ClientAuth,
-    ClientTlsSettings,
     ServerTls,
-    ServerTlsSettings,
     TlsMode,
     client_context,
     client_tls,
     server_context,
-    server_settings,
 )
 from tests.unit.remoting.peers import RawPeer, request, serving
 from tests.waiting import until
 
-TRUSTS_ANYONE = client_context(ClientTlsSettings())
+TRUSTS_ANYONE = client_context(TlsConfig())
 ASK = GetMaxOffset(topic="T", queue_id=0)
 
 
@@ -46,7 +43,7 @@ def asked() -> Router:
 
 
 def in_mode(mode: TlsMode) -> ServerTls:
-    return ServerTls(ServerTlsSettings(mode=mode))
+    return ServerTls(TlsConfig(mode=mode.value))
 
 
 @pytest.mark.parametrize("mode", [TlsMode.PERMISSIVE, TlsMode.ENFORCING])
@@ -88,7 +85,7 @@ async def test_disabled_closes_tls_connections(tls: ServerTls | None) -> None:
 
 
 async def test_tls_without_a_certificate_closes() -> None:
-    tls = ServerTls(ServerTlsSettings(test_mode=False, cert_path="/nowhere", key_path="/nowhere"))
+    tls = ServerTls(TlsConfig(test_mode=False, cert_path="/nowhere", key_path="/nowhere"))
     async with serving(tls=tls) as (_, address):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             async with RawPeer.connected(address, TRUSTS_ANYONE):
@@ -180,16 +177,16 @@ class Files:
 
 
 def from_files(
-    files: Files, trust: Files | None = None, auth: ClientAuth = ClientAuth.NONE, password: str | None = None
-) -> ServerTlsSettings:
-    return ServerTlsSettings(
-        TlsMode.ENFORCING,
+    files: Files, trust: Files | None = None, auth: ClientAuth = ClientAuth.NONE, password: str = ""
+) -> TlsConfig:
+    return TlsConfig(
+        "enforcing",
         test_mode=False,
         cert_path=str(files.cert),
         key_path=str(files.key),
         key_password=password,
-        trust_cert_path=str(trust.cert) if trust else None,
-        client_auth=auth,
+        trust_cert_path=str(trust.cert) if trust else "",
+        client_auth=auth.value,
         verify_clients=trust is not None,
     )
 
@@ -233,13 +230,13 @@ async def test_changed_certificates_are_used_at_once(tmp_path: Path, caplog: pyt
 async def test_clients_show_certificates(tmp_path: Path, auth: ClientAuth, shows: str | None, welcome: bool) -> None:
     server, known = Files(tmp_path, "server"), Files(tmp_path, "known")
     Files(tmp_path, "stranger")
-    shown = None if shows is None else str(tmp_path / f"{shows}.pem")
-    settings = ClientTlsSettings(
+    shown = "" if shows is None else str(tmp_path / f"{shows}.pem")
+    settings = TlsConfig(
         test_mode=False,
-        cert_path=shown,
-        key_path=shown and shown.replace(".pem", ".key"),
-        trust_cert_path=str(server.cert),
-        verify_server=True,
+        client_cert_path=shown,
+        client_key_path=shown.replace(".pem", ".key"),
+        client_trust_cert_path=str(server.cert),
+        verify_servers=True,
     )
     async with serving(tls=ServerTls(from_files(server, known, auth))) as (_, address):
         answered = False
@@ -254,7 +251,7 @@ async def test_clients_show_certificates(tmp_path: Path, auth: ClientAuth, shows
 
 async def test_a_client_that_checks_refuses_a_strange_server(tmp_path: Path) -> None:
     server, other = Files(tmp_path, "server"), Files(tmp_path, "other")
-    checks = client_context(ClientTlsSettings(test_mode=False, trust_cert_path=str(other.cert), verify_server=True))
+    checks = client_context(TlsConfig(test_mode=False, client_trust_cert_path=str(other.cert), verify_servers=True))
     async with serving(tls=ServerTls(from_files(server))) as (_, address), RemotingClient(tls=checks) as client:
         with pytest.raises(ConnectFailed):
             await client.call(str(address), ASK)
@@ -268,14 +265,14 @@ def test_a_key_with_a_password(tmp_path: Path) -> None:
     Path(f"{files.key}.enc").rename(files.key)
     assert "ENCRYPTED" in files.key.read_text()
     server_context(from_files(files, password="secret"))
-    for wrong in (None, "wrong"):
+    for wrong in ("", "wrong"):
         with pytest.raises(ssl.SSLError):
             server_context(from_files(files, password=wrong))
 
 
 def test_files_are_needed_outside_test_mode() -> None:
     with pytest.raises(ConfigError, match=r"tls\.server\.certPath"):
-        server_context(ServerTlsSettings(test_mode=False))
+        server_context(TlsConfig(test_mode=False))
 
 
 def test_words_of_the_settings() -> None:
@@ -299,7 +296,7 @@ def test_words_of_the_settings() -> None:
 )
 def test_certificates_that_nobody_would_check_are_an_error_at_the_start(config: TlsConfig) -> None:
     with pytest.raises(ConfigError, match=r"need\.client\.auth=\w+ would check nobody.*authClient=true"):
-        server_settings(config)
+        ServerTls(config)
 
 
 async def test_a_client_checks_the_host_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -368,6 +365,6 @@ def test_without_cryptography_test_mode_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(ConfigError, match=r"pip install 'skyrocket\[tls\]', or set tls.test.mode.enable=false"):
-        server_context(ServerTlsSettings())
-    assert ServerTls(ServerTlsSettings()).context() is None  # a server without it runs, and turns TLS clients away
+        server_context(TlsConfig())
+    assert ServerTls(TlsConfig()).context() is None  # a server without it runs, and turns TLS clients away
     assert "skyrocket[tls]" in caplog.text

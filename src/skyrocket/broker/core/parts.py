@@ -47,7 +47,7 @@ from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.guard import descriptor_limit
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer, settings_of
-from skyrocket.remoting.tls import ServerTls, client_tls, server_settings
+from skyrocket.remoting.tls import ServerTls, client_tls
 from skyrocket.remoting.workers import Workers
 from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
@@ -150,7 +150,7 @@ def build_parts(
         workers=workers,
         slices=Slices(peer_clock),
         router=router,
-        server=RemotingServer(router, settings_of(config), ServerTls(server_settings(tls)), clock=peer_clock),
+        server=RemotingServer(router, settings_of(config), ServerTls(tls), clock=peer_clock),
         client=RemotingClient(tls=client_tls(tls)),
         tls=tls,
     )

@@ -25,7 +25,7 @@ from skyrocket.protocol.requests.replication import CompareLogTail
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
-from skyrocket.remoting.tls import ServerTls, server_settings
+from skyrocket.remoting.tls import ServerTls
 
 _logger = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ class Master:
 
 
 def _server_tls(parts: Parts) -> ssl.SSLContext:
-    context = ServerTls(server_settings(parts.tls)).context()
+    context = ServerTls(parts.tls).context()
     if context is None:
         raise ConfigError("haTlsEnable=true needs a certificate: tls.server.certPath and tls.server.keyPath")
     return context
