@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from skyrocket.namesrv.route_table import RouteTable
-from skyrocket.observability.exposition import CONTENT_TYPE, Kind, Metric, render
+from skyrocket.observability.exposition import CONTENT_TYPE, Kind, Metric, render, single
 from skyrocket.observability.health import alive, readiness
 from skyrocket.observability.http_endpoint import HttpEndpoint, Page
 from skyrocket.remoting.server import RemotingServer
@@ -24,9 +24,7 @@ def _metrics(table: RouteTable, server: RemotingServer) -> Iterator[Metric]:
         ("skyrocket_namesrv_topics", "Topics that some broker serves", len(table.topics)),
         ("skyrocket_connections", "Open connections", server.connection_count),
     ):
-        metric = Metric(name, Kind.GAUGE, help_text)
-        metric.add(value)
-        yield metric
+        yield single(name, Kind.GAUGE, help_text, value)
     requests = Metric("skyrocket_requests_total", Kind.COUNTER, "Requests, by code; without a code: not supported")
     for route in server.router.routes():
         if route.requests:

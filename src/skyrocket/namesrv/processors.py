@@ -1,4 +1,4 @@
-"""A method per request. What is refused raises; the router answers with its code and remark."""
+"""A method per request, whose class says what is asked. What is refused raises; the router answers with its code."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -184,7 +184,6 @@ class BrokerProcessor:
         return None if values is None else KvTable(values)
 
     def unregister(self, _: Peer, header: UnregisterBroker, __: Body) -> None:
-        """Forget a broker that goes."""
         identity = BrokerIdentity(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
         self._tell_brokers(self._table.unregister([identity]))
         _logger.info("broker unregistered name=%s id=%d address=%s", *_named(identity))
@@ -197,17 +196,14 @@ class BrokerProcessor:
         return Answered(QueryDataVersionAnswer(changed=ours != theirs), ours)
 
     def heartbeat(self, _: Peer, header: BrokerHeartbeat, __: Body) -> None:
-        """Note that a broker lives."""
         self._table.touch(BrokerKey(header.cluster_name, header.broker_addr), self._clock.monotonic())
 
     def members(self, _: Peer, header: GetBrokerMemberGroup, __: Body) -> Answered:
-        """The brokers of one name."""
         data = self._table.brokers.get(header.broker_name)
         members = BrokerMembers(header.cluster_name, header.broker_name, {} if data is None else data.addresses)
         return Answered(body=BrokerMemberGroup(members), remark=UNSET_REMARK)
 
     def clusters(self, _: Peer, __: GetBrokerClusterInfo, ___: Body) -> ClusterInfo:
-        """All brokers, and which cluster has which."""
         clusters = {name: sorted(members) for name, members in self._table.clusters.items()}
         return ClusterInfo(self._table.brokers, clusters)
 
@@ -243,7 +239,6 @@ class TopicProcessor:
         return TopicList(tuple(self._table.topics))
 
     def of_cluster(self, _: Peer, header: GetTopicsByCluster, __: Body) -> TopicList:
-        """The topics of one cluster."""
         return self._listed(self._table.topics_of_cluster(header.cluster))
 
     def system_topics(self, _: Peer, __: GetSystemTopicList, ___: Body) -> TopicList:
@@ -252,15 +247,12 @@ class TopicProcessor:
         return TopicList(tuple(dict.fromkeys(names)), self._table.any_address())
 
     def unit_topics(self, _: Peer, __: GetUnitTopicList, ___: Body) -> TopicList:
-        """Topics that belong to a unit."""
         return self._listed(self._table.unit_topics())
 
     def unit_subscription_topics(self, _: Peer, __: GetHasUnitSubTopicList, ___: Body) -> TopicList:
-        """Topics to which units subscribe."""
         return self._listed(self._table.unit_subscription_topics())
 
     def other_unit_subscription_topics(self, _: Peer, __: GetHasUnitSubUnunitTopicList, ___: Body) -> TopicList:
-        """Topics to which units subscribe, and that belong to none."""
         return self._listed(self._table.unit_subscription_topics_without_unit())
 
     def _listed(self, topics: Iterable[str]) -> TopicList:
@@ -269,17 +261,14 @@ class TopicProcessor:
         return TopicList(tuple(topics))
 
     def delete(self, _: Peer, header: DeleteTopicInNamesrv, __: Body) -> None:
-        """Forget a topic, in one cluster or everywhere."""
         self._table.delete_topic(header.topic, header.cluster_name or None)
         _logger.info("topic deleted topic=%s cluster=%s", header.topic, header.cluster_name)
 
     def wipe_write_permission(self, _: Peer, header: WipeWritePerm, __: Body) -> WipeWritePermAnswer:
-        """Let nobody send to a broker."""
         count = self._table.wipe_write_permission(header.broker_name)
         return WipeWritePermAnswer(wipe_topic_count=count)
 
     def add_write_permission(self, _: Peer, header: AddWritePerm, __: Body) -> AddWritePermAnswer:
-        """Let everybody send to a broker again."""
         count = self._table.add_write_permission(header.broker_name)
         return AddWritePermAnswer(add_topic_count=count)
 
@@ -302,21 +291,17 @@ class KvProcessor:
         )
 
     def put(self, _: Peer, header: PutKvConfig, __: Body) -> None:
-        """Set a value."""
         if header.namespace is None or header.key is None:
             raise SystemFailure("namespace or key is null")
         self._kv.put(header.namespace, header.key, header.value)
 
     def get(self, _: Peer, header: GetKvConfig, __: Body) -> GetKvConfigAnswer:
-        """One value."""
         return GetKvConfigAnswer(value=self._kv.required(header.namespace, header.key))
 
     def delete(self, _: Peer, header: DeleteKvConfig, __: Body) -> None:
-        """Forget a value."""
         self._kv.delete(header.namespace, header.key)
 
     def namespace(self, _: Peer, header: GetKvListByNamespace, __: Body) -> KvTable:
-        """All values of a namespace."""
         return KvTable(self._kv.required_namespace(header.namespace))
 
     def update_settings(self, _: Peer, __: UpdateNamesrvConfig, body: Body) -> None:
@@ -325,7 +310,6 @@ class KvProcessor:
             self._settings.update(_text(body))
 
     def show_settings(self, _: Peer, __: GetNamesrvConfig, ___: Body) -> bytes:
-        """All settings as Java properties."""
         return self._settings.text().encode()
 
 

@@ -108,7 +108,7 @@ class GroupMember(Startable):
         self._state = State.RUNNING
         try:
             if self._tracer is not None:
-                self._tracer.start()
+                self._tracer.dispatcher.start()
             await self._begin()
         except BaseException:
             await self._end(0.0)
@@ -143,7 +143,7 @@ class GroupMember(Startable):
             await self._tasks.cancel()
             await self._finish(seconds)
             if self._tracer is not None:
-                await self._tracer.close()
+                await self._tracer.dispatcher.close()
             if self._instance.consumers.get(self.group) is self:
                 await self._instance.leave_consumer(self.group)
         finally:

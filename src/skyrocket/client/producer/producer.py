@@ -132,7 +132,7 @@ class Producer(Startable):
             await self._instance.release()
             raise
         if self._tracer is not None:
-            self._tracer.start()
+            self._tracer.dispatcher.start()
         self._state = State.RUNNING
 
     async def stop(self) -> None:
@@ -145,7 +145,7 @@ class Producer(Startable):
             _logger.warning("sends are given up group=%s count=%d", self.group, self._flight.count)
         try:
             if self._tracer is not None:
-                await self._tracer.close()
+                await self._tracer.dispatcher.close()
             await self._instance.leave_producer(self.group)
         finally:
             await self._instance.release()

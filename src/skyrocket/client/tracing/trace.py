@@ -53,14 +53,6 @@ class Tracer(SendHook, ConsumeHook):
         self._namespace = instance.namespace
         self._group = unwrap(instance.namespace, group)
 
-    def start(self) -> None:
-        """Begin to send what is traced."""
-        self.dispatcher.start()
-
-    async def close(self) -> None:
-        """Send what is left."""
-        await self.dispatcher.close()
-
     # ── sends ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def before_send(self, context: SendContext) -> None:
