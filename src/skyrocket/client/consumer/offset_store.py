@@ -22,26 +22,6 @@ _TIMEOUT = 5.0
 _CONFIRMED_ATTEMPTS = 3  # of a save that is waited for, when no answer comes in time
 
 
-class OffsetStore(Protocol):
-    """Offsets to go on with, by queue."""
-
-    def update(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None: ...
-
-    def in_memory(self, queue: MessageQueue) -> int | None: ...
-
-    def of_topic(self, topic: str) -> dict[MessageQueue, int]: ...
-
-    async def stored(self, queue: MessageQueue) -> int | None:
-        """What was persisted, None if nothing was; raises ClientError or RemotingError when nobody can tell."""
-        ...
-
-    async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
-        """Save the offsets of these queues; `confirmed` waits until they are saved."""
-        ...
-
-    def forget(self, queue: MessageQueue) -> None: ...
-
-
 class OffsetStorage(Protocol):
     """A place of the application's own for the offsets of a group: a database, a file, next to its results.
 
@@ -58,7 +38,9 @@ class OffsetStorage(Protocol):
         ...
 
 
-class _Memory:
+class OffsetStore:
+    """Offsets to go on with, by queue: in memory here, and where they are kept in its kinds."""
+
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
 
@@ -73,11 +55,22 @@ class _Memory:
     def of_topic(self, topic: str) -> dict[MessageQueue, int]:
         return {queue: offset for queue, offset in self._offsets.items() if queue.topic == topic}
 
+    def of_queues(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
+        return {queue: offset for queue in queues if (offset := self._offsets.get(queue)) is not None}
+
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
 
+    async def stored(self, queue: MessageQueue) -> int | None:
+        """What was persisted, None if nothing was; raises ClientError or RemotingError when nobody can tell."""
+        raise NotImplementedError
 
-class RemoteOffsets(_Memory):
+    async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
+        """Save the offsets of these queues; `confirmed` waits until they are saved."""
+        raise NotImplementedError
+
+
+class RemoteOffsets(OffsetStore):
     """Kept by the broker that has the queue."""
 
     def __init__(self, instance: ClientInstance, group: str, *, new_group_from_zero: bool = True) -> None:
@@ -106,10 +99,8 @@ class RemoteOffsets(_Memory):
         return reply.header.offset
 
     async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
-        saves = [
-            self._save(queue, offset, confirmed) for queue in queues if (offset := self.in_memory(queue)) is not None
-        ]
-        await asyncio.gather(*saves)
+        known = self.of_queues(queues)
+        await asyncio.gather(*(self._save(queue, offset, confirmed) for queue, offset in known.items()))
 
     async def _save(self, queue: MessageQueue, offset: int, confirmed: bool) -> None:
         request = UpdateConsumerOffset(
@@ -148,7 +139,7 @@ class RemoteOffsets(_Memory):
         return found[0] if found is not None else await self._instance.master_of(queue)
 
 
-class LocalOffsets(_Memory):
+class LocalOffsets(OffsetStore):
     """A JSON file that Java clients can read as well."""
 
     def __init__(self, directory: Path, client_id: str, group: str) -> None:
@@ -160,7 +151,7 @@ class LocalOffsets(_Memory):
         return self._saved.get(queue)
 
     async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
-        news = {queue: offset for queue in queues if (offset := self.in_memory(queue)) is not None}
+        news = self.of_queues(queues)
         if all(self._saved.get(queue) == offset for queue, offset in news.items()):
             return
         merged = {**self._saved, **news}
@@ -199,7 +190,7 @@ class LocalOffsets(_Memory):
         return {}
 
 
-class OwnOffsets(_Memory):
+class OwnOffsets(OffsetStore):
     """Kept by the application."""
 
     def __init__(self, storage: OffsetStorage, group: str) -> None:
@@ -217,7 +208,7 @@ class OwnOffsets(_Memory):
         return offset
 
     async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
-        known = {queue: offset for queue in queues if (offset := self.in_memory(queue)) is not None}
+        known = self.of_queues(queues)
         news = {queue: offset for queue, offset in known.items() if self._saved.get(queue) != offset}
         if not news:
             return
@@ -229,7 +220,7 @@ class OwnOffsets(_Memory):
         self._saved |= news
 
 
-class SessionOffsets(_Memory):
+class SessionOffsets(OffsetStore):
     """Kept as long as the consumer runs: broadcasting that begins with the newest message at every start."""
 
     def __init__(self) -> None:
@@ -240,7 +231,7 @@ class SessionOffsets(_Memory):
         return self._last.get(queue)
 
     async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
-        self._last |= {queue: offset for queue in queues if (offset := self.in_memory(queue)) is not None}
+        self._last |= self.of_queues(queues)
 
 
 def default_directory() -> Path:
