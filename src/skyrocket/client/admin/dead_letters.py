@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from skyrocket.client.admin.admin_calls import AdminCalls
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.consumer.start_position import max_offset, min_offset
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, WrongUse
-from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import MAX_RECONSUME_TIMES, RECONSUME_TIME, Message, ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, unwrap
 from skyrocket.client.core.send_receipt import SendReceipt
@@ -75,20 +75,20 @@ def _ids(message: ReceivedMessage) -> tuple[str, str]:
     return message.message_id, message.offset_message_id
 
 
-class DeadLetters:
-    """Those of one group, whose name has its namespace."""
+ALL_DEAD_LETTERS: Final = DeadLetterFilter()
 
-    def __init__(self, instance: ClientInstance, group: str, timeout: float) -> None:
-        self._instance = instance
-        self._group = group
-        self._timeout = timeout
 
-    async def read(self, wanted: DeadLetterFilter, most: int) -> list[ReceivedMessage]:
-        """Up to a limit, oldest first; raises WrongUse for a group that nobody knows."""
+class DeadLetterAdmin(AdminCalls):
+    """Operations on the dead letters of groups."""
+
+    async def dead_letters(
+        self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, most: int = 1000
+    ) -> list[ReceivedMessage]:
+        """What a group has given up, oldest first; `cause_of` tells why. Raises WrongUse for an unknown group."""
         found: list[ReceivedMessage] = []
-        for queue in await self._queues():
+        for queue in await self._dead_letter_queues(self._full(group)):
             of_queue = 0
-            async for message in self._messages(queue):
+            async for message in self._dead_letters_of(self._full(group), queue):
                 if wanted.takes(message):
                     found.append(message)
                     of_queue += 1
@@ -97,27 +97,28 @@ class DeadLetters:
         found.sort(key=lambda message: message.store_timestamp)
         return found[:most]
 
-    async def _queues(self) -> list[MessageQueue]:
+    async def _dead_letter_queues(self, group: str) -> list[MessageQueue]:
+        instance = self._instance_of()
         try:
-            route = await self._instance.route(DLQ_PREFIX + self._group, fresh=True)
+            route = await instance.route(DLQ_PREFIX + group, fresh=True)
         except NoRoute:
             try:
-                await self._instance.route(retry_topic(self._group), fresh=True)
+                await instance.route(retry_topic(group), fresh=True)
             except NoRoute as error:
                 raise WrongUse(
-                    f"no broker has dead letters or retries of group {self._group}: check its name and the namespace"
+                    f"no broker has dead letters or retries of group {group}: check its name and the namespace"
                 ) from error
             return []  # it has failed at nothing so far
         return sorted(set(route.read_queues) | set(route.write_queues))
 
-    async def _messages(self, queue: MessageQueue) -> AsyncIterator[ReceivedMessage]:
+    async def _dead_letters_of(self, group: str, queue: MessageQueue) -> AsyncIterator[ReceivedMessage]:
         instance = self._instance
         offset, end = await min_offset(instance, queue), await max_offset(instance, queue)
         while offset < end:
             reply = await instance.ask(
                 await instance.master_of(queue),
-                reading(self._group, queue, offset, _BATCH),
-                doing=f"reading the dead letters of group {self._group}",
+                reading(group, queue, offset, _BATCH),
+                doing=f"reading the dead letters of group {group}",
                 timeout=self._timeout,
                 accepted=PULL_CODES,
             )
@@ -130,42 +131,35 @@ class DeadLetters:
                 return
             offset = reply.header.next_begin_offset
 
-    async def resend(self, messages: list[ReceivedMessage], *, to_topic: bool) -> list[SendReceipt]:
-        """Send them again, in this order: to the group's retry topic, or to the topics they came from.
+    async def resend_dead_letters(
+        self,
+        group: str,
+        wanted: DeadLetterFilter = ALL_DEAD_LETTERS,
+        *,
+        most: int = 1000,
+        to_topic: bool = False,
+    ) -> list[SendReceipt]:
+        """Let the group have dead letters again, with all attempts before them; `to_topic`: let all groups.
 
-        Raises WrongUse when the group consumes in order: its brokers make each retry a dead letter at once.
+        They stay among the dead letters: a second call sends them a second time. Raises WrongUse when the group
+        consumes in order: its brokers make each retry a dead letter at once.
         """
+        full = self._full(group)
+        messages = await self.dead_letters(group, wanted, most=most)
         sender = RetryingSender(self._instance, INNER_PRODUCER_GROUP, SendRules())
         receipts: list[SendReceipt] = []
         for message in messages:
-            receipts.append(await sender.send(self._again(message, to_topic=to_topic), self._timeout))
+            receipts.append(await sender.send(_again(full, message, to_topic=to_topic), self._timeout))
             if len(receipts) == 1 and not to_topic:
-                await self._check_alive(receipts[0])
+                await self._check_alive(full, receipts[0])
         return receipts
 
-    def _again(self, message: ReceivedMessage, *, to_topic: bool) -> EncodedMessage:
-        properties = {name: value for name, value in message.properties.items() if name not in _ENDED}
-        origin = properties.get(names.RETRY_TOPIC)
-        if to_topic:
-            if origin is None:
-                raise ClientError(f"{message!r} does not say which topic it came from: leave it out of the choice")
-            del properties[names.RETRY_TOPIC]
-        topic = origin if to_topic and origin is not None else retry_topic(self._group)
-        return EncodedMessage(
-            Message(topic, message.body),
-            topic,
-            message.body,
-            encode_properties(properties).decode(),
-            properties.get(names.UNIQUE_KEY, ""),
-            message.flag,
-        )
-
-    async def _check_alive(self, receipt: SendReceipt) -> None:
+    async def _check_alive(self, group: str, receipt: SendReceipt) -> None:
         position = parse_offset_message_id(receipt.offset_message_id)
-        request = ViewMessageById(offset=position.physical_offset, topic=DLQ_PREFIX + self._group)
-        address = await self._instance.master_of(receipt.queue._replace(topic=retry_topic(self._group)))
+        request = ViewMessageById(offset=position.physical_offset, topic=DLQ_PREFIX + group)
+        address = await self._instance.master_of(receipt.queue._replace(topic=retry_topic(group)))
         try:
-            reply = await self._instance.ask(address, request, doing="looking where it went", timeout=self._timeout)
+            reply = await self._ask(address, request, doing="looking where it went")
         except BrokerRefused as error:
             if error.code == ResponseCode.NO_PERMISSION and "not match" in (error.remark or ""):
                 return  # RocketMQ 5.5: a message is shown under its own topic alone, so this one is not a dead letter
@@ -173,6 +167,24 @@ class DeadLetters:
         (stored,) = decode_messages(reply.body, receipt.queue.broker_name)
         if stored.stored_topic.startswith(DLQ_PREFIX):
             raise WrongUse(
-                f"group {self._group} consumes in order, so what was sent to it became a dead letter again at once: "
+                f"group {group} consumes in order, so what was sent to it became a dead letter again at once: "
                 "send to the topics instead (to_topic=True, --to-topic), which all their groups will see"
             )
+
+
+def _again(group: str, message: ReceivedMessage, *, to_topic: bool) -> EncodedMessage:
+    properties = {name: value for name, value in message.properties.items() if name not in _ENDED}
+    origin = properties.get(names.RETRY_TOPIC)
+    if to_topic:
+        if origin is None:
+            raise ClientError(f"{message!r} does not say which topic it came from: leave it out of the choice")
+        del properties[names.RETRY_TOPIC]
+    topic = origin if to_topic and origin is not None else retry_topic(group)
+    return EncodedMessage(
+        Message(topic, message.body),
+        topic,
+        message.body,
+        encode_properties(properties).decode(),
+        properties.get(names.UNIQUE_KEY, ""),
+        message.flag,
+    )

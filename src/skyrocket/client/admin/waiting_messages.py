@@ -4,14 +4,16 @@ Brokers list both in pages; only Skyrocket's do. A timer is taken back with Rock
 (`v1 topic broker time id` in base64) is made from what is known of it.
 """
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeVar
 
+from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NotOffered, WrongUse
-from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
-from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap, wrap
+from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap
+from skyrocket.client.core.send_receipt import topic_and_broker
 from skyrocket.format.recall_handle import RecallHandle
 from skyrocket.model import property_names as names
 from skyrocket.model.topic import RETRY_PREFIX, TIMER_TOPIC, is_system_topic
@@ -37,6 +39,7 @@ A = TypeVar("A", bound=Header)
 _OUT_MS: Final = "TIMER_OUT_MS"
 _CANCELLED_KEY: Final = "TIMER_DEL_UNIQKEY"
 _MOST_COPIES: Final = 64  # a timer that waits for weeks is written anew every two days
+_MESSAGE_ID: Final = re.compile("[0-9A-Fa-f]{32,64}")
 _FOREVER_MS: Final = (1 << 63) - 1
 
 
@@ -66,29 +69,30 @@ class PendingTimer:
     due_ms: int  # since 1970
 
 
-class WaitingMessages:
-    """What waits at some brokers, given as name → address of the master."""
-
-    def __init__(self, instance: ClientInstance, brokers: Mapping[str, str], timeout: float) -> None:
-        self._instance = instance
-        self._brokers = brokers
-        self._timeout = timeout
+class WaitingAdmin(AdminCalls):
+    """Operations on messages that wait."""
 
     # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open_transactions(
-        self, topic: str | None, producer_group: str | None, transaction_id: str | None, most: int
+        self,
+        topic: str | None = None,
+        *,
+        producer_group: str | None = None,
+        transaction_id: str | None = None,
+        cluster: str | None = None,
+        most: int = 1000,
     ) -> list[OpenTransaction]:
-        """Up to a limit, oldest first."""
+        """Transactions that wait for their end, oldest first; raises NotOffered at brokers of Apache RocketMQ."""
         found: list[OpenTransaction] = []
-        for broker_name, address in self._brokers.items():
+        for broker_name, address in (await self._named_masters(cluster)).items():
             of_broker: dict[str | int, OpenTransaction] = {}
             begin: int | None = 0
             while begin is not None and len(of_broker) < most:
                 request = ListOpenTransactions(
                     begin_offset=begin,
-                    topic=self._full(topic),
-                    producer_group=self._full(producer_group),
+                    topic=self._full_if_given(topic),
+                    producer_group=self._full_if_given(producer_group),
                     transaction_id=transaction_id,
                 )
                 reply = await self._ours(address, request, "listing open transactions", "ask the producers")
@@ -104,8 +108,8 @@ class WaitingMessages:
         return OpenTransaction(
             broker_name,
             row.transaction_id,
-            self._shown(row.topic),
-            self._shown(row.producer_group),
+            unwrap(self._namespace, row.topic),
+            unwrap(self._namespace, row.producer_group),
             tuple(row.keys.split()),
             row.age_ms,
             row.checks,
@@ -113,27 +117,34 @@ class WaitingMessages:
         )
 
     async def end_transaction(self, transaction: OpenTransaction, *, commit: bool) -> None:
-        """Raises BrokerRefused when it has ended meanwhile."""
+        """An operator's word in place of the producer's; raises BrokerRefused when it has ended meanwhile."""
         request = EndOpenTransaction(
             half_offset=transaction.half_offset,
             transaction_id=transaction.transaction_id,
             commit_or_rollback=COMMIT if commit else ROLLBACK,
         )
-        address = self._address(transaction.broker_name)
+        address = await self._master_named(transaction.broker_name)
         await self._ours(address, request, f"ending transaction {transaction.transaction_id}", "ask the producers")
 
     # ── timers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def pending_timers(self, topic: str | None, from_ms: int, most: int) -> list[PendingTimer]:
-        """Up to a limit, soonest first, without those that were taken back."""
+    async def pending_timers(
+        self,
+        topic: str | None = None,
+        *,
+        due_from: datetime | float = 0.0,
+        cluster: str | None = None,
+        most: int = 1000,
+    ) -> list[PendingTimer]:
+        """Messages that wait for their time, soonest first; raises NotOffered at brokers of Apache RocketMQ."""
         found: list[PendingTimer] = []
-        for broker_name, address in self._brokers.items():
+        for broker_name, address in (await self._named_masters(cluster)).items():
             rows: list[PendingTimerRow] = []
             recalled: set[tuple[str, str]] = set()
-            step_ms: int | None = max(from_ms, 0)
+            step_ms: int | None = max(moment_ms(due_from), 0)
             position = -1
             while step_ms is not None and len(rows) < most:
-                request = ListPendingTimers(step_ms=step_ms, position=position, topic=self._full(topic))
+                request = ListPendingTimers(step_ms=step_ms, position=position, topic=self._full_if_given(topic))
                 reply = await self._ours(address, request, "listing pending timers", "timer_counts has their numbers")
                 page = PendingTimerList.decode(reply.body)
                 recalled |= {(row.topic, row.message_id) for row in page.timers if row.recalls}
@@ -146,21 +157,41 @@ class WaitingMessages:
 
     def _timer(self, broker_name: str, row: PendingTimerRow) -> PendingTimer:
         keys = tuple(row.keys.split())
-        return PendingTimer(broker_name, row.message_id, self._shown(row.topic), row.queue_id, keys, row.due_ms)
+        topic = unwrap(self._namespace, row.topic)
+        return PendingTimer(broker_name, row.message_id, topic, row.queue_id, keys, row.due_ms)
 
-    async def timer_counts(self) -> dict[str, int]:
-        """How many wait, by topic."""
+    async def timer_counts(self, *, cluster: str | None = None) -> dict[str, int]:
+        """How many messages of each topic wait for their time."""
         counts: dict[str, int] = {}
-        for address in self._brokers.values():
-            reply = await self._ask(address, GetTimerMetrics(), "counting timers")
+        for address in await self._masters(cluster):
+            reply = await self._ask(address, GetTimerMetrics(), doing="counting timers")
             for topic, metric in TimerMetrics.decode(reply.body).counts.items():
                 if metric.count > 0 and not is_system_topic(topic):  # what pops leave with the timer
-                    counts[self._shown(topic)] = counts.get(self._shown(topic), 0) + metric.count
+                    shown = unwrap(self._namespace, topic)
+                    counts[shown] = counts.get(shown, 0) + metric.count
         return counts
 
-    async def find_timer(self, message_id: str) -> PendingTimer:
+    async def recall(self, timer: PendingTimer | str) -> str:
+        """Take back a message that waits, given by its message id or its recall handle; returns the message id.
+
+        Raises ClientError when none waits or the broker takes nothing back (recallMessageEnable), BrokerRefused when it
+        is too late.
+        """
+        if isinstance(timer, str) and not _MESSAGE_ID.fullmatch(timer):
+            topic, broker_name = topic_and_broker(timer)
+            return await self._recall(topic, broker_name, timer)
+        found = await self._find_timer(timer) if isinstance(timer, str) else timer
+        topic = self._full(found.topic)
+        if topic.startswith(RETRY_PREFIX):
+            raise WrongUse(f"message {found.message_id} waits for a retry of its group: retries are not taken back")
+        handle = RecallHandle(topic, found.broker_name, str(found.due_ms + 1), found.message_id)
+        await self._recall(topic, found.broker_name, handle.encode())
+        return found.message_id
+
+    async def _find_timer(self, message_id: str) -> PendingTimer:
         """Of brokers' index, which Apache's have as well; raises ClientError when none is known."""
-        for broker_name, address in self._brokers.items():
+        brokers = await self._named_masters(None)
+        for broker_name, address in brokers.items():
             request = QueryMessage(
                 unique_key_query=True,
                 topic=TIMER_TOPIC,
@@ -171,7 +202,7 @@ class WaitingMessages:
                 index_type="U",
             )
             try:
-                reply = await self._ask(address, request, f"looking for timer {message_id}")
+                reply = await self._ask(address, request, doing=f"looking for timer {message_id}")
             except BrokerRefused as error:
                 if error.code in (ResponseCode.QUERY_NOT_FOUND, ResponseCode.NO_MESSAGE):
                     continue
@@ -181,7 +212,7 @@ class WaitingMessages:
                 if found is not None and found.message_id == message_id:
                     return found
         raise ClientError(
-            f"no message {message_id} waits for its time at {', '.join(self._brokers)}: check the id; a message that "
+            f"no message {message_id} waits for its time at {', '.join(brokers)}: check the id; a message that "
             "was delivered or whose log has expired is not found any more"
         )
 
@@ -194,28 +225,21 @@ class WaitingMessages:
         return PendingTimer(
             broker_name,
             properties.get(names.UNIQUE_KEY, ""),
-            self._shown(topic),
+            unwrap(self._namespace, topic),
             int(queue_id) if queue_id.isdigit() else 0,
             tuple(properties.get(names.KEYS, "").split()),
             int(due),
         )
 
-    async def recall(self, timer: PendingTimer) -> None:
-        """Take it back; raises BrokerRefused when it is too late, ClientError when the broker takes nothing back."""
-        topic = wrap(self._instance.namespace, timer.topic)
-        if topic.startswith(RETRY_PREFIX):
-            raise WrongUse(f"message {timer.message_id} waits for a retry of its group: retries are not taken back")
-        handle = RecallHandle(topic, timer.broker_name, str(timer.due_ms + 1), timer.message_id)
-        await self.recall_by_handle(topic, timer.broker_name, handle.encode())
-
-    async def recall_by_handle(self, topic: str, broker_name: str, handle: str) -> str:
-        """Take back a delayed message by the handle of its receipt; returns the message's id."""
+    async def _recall(self, topic: str, broker_name: str, handle: str) -> str:
+        """The id of the message that is taken back."""
         request = RecallMessage(
             topic=topic, recall_handle=handle, producer_group=INNER_PRODUCER_GROUP, broker_name=broker_name
         )
-        address = self._address(broker_name)
+        address = await self._master_named(broker_name)
+        doing = f"recalling a message of topic {unwrap(self._namespace, topic)}"
         try:
-            reply = await self._ask(address, request, f"recalling a message of topic {self._shown(topic)}")
+            reply = await self._ask(address, request, doing=doing)
         except BrokerRefused as error:
             if error.code == ResponseCode.NO_PERMISSION and "forbidden" in (error.remark or ""):
                 raise ClientError(
@@ -227,27 +251,21 @@ class WaitingMessages:
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _address(self, broker_name: str) -> str:
-        address = self._brokers.get(broker_name)
-        if address is None:
-            known = ", ".join(self._brokers)
+    async def _master_named(self, broker_name: str) -> str:
+        brokers = await self._named_masters(None)
+        if broker_name not in brokers:
+            known = ", ".join(brokers)
             raise WrongUse(f"broker {broker_name} is not registered, or has no master; there are {known}")
-        return address
-
-    async def _ask(self, address: str, request: Request[A], doing: str) -> Reply[A]:
-        return await self._instance.ask(address, request, doing=doing, timeout=self._timeout)
+        return brokers[broker_name]
 
     async def _ours(self, address: str, request: Request[A], doing: str, instead: str) -> Reply[A]:
         try:
-            return await self._ask(address, request, doing)
+            return await self._ask(address, request, doing=doing)
         except BrokerRefused as error:
             cause = error.__cause__
             if isinstance(cause, RequestNotSupported):
                 raise NotOffered(address, cause, doing, instead) from error
             raise
 
-    def _full(self, name: str | None) -> str | None:
-        return None if name is None else wrap(self._instance.namespace, name)
-
-    def _shown(self, name: str) -> str:
-        return unwrap(self._instance.namespace, name)
+    def _full_if_given(self, name: str | None) -> str | None:
+        return None if name is None else self._full(name)
