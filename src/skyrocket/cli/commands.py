@@ -8,14 +8,13 @@ import typer
 from skyrocket import __version__
 from skyrocket.cli.broker import broker
 from skyrocket.cli.consume import consume
-from skyrocket.cli.convert import convert
 from skyrocket.cli.demo import demo
 from skyrocket.cli.dlq import dlq
 from skyrocket.cli.inspect import inspect
 from skyrocket.cli.namesrv import namesrv
 from skyrocket.cli.pipeline import pipeline
 from skyrocket.cli.produce import produce
-from skyrocket.cli.repair import repair
+from skyrocket.cli.repair import convert, repair
 from skyrocket.cli.reset import reset
 from skyrocket.cli.standalone import standalone
 from skyrocket.cli.timers import timers

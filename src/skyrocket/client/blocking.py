@@ -26,7 +26,7 @@ from skyrocket.client.exactly_once.outbox import Outbox
 from skyrocket.client.pop import simple_consumer as _simple
 from skyrocket.client.producer import producer as _producer
 from skyrocket.client.producer import transaction as _transaction
-from skyrocket.remoting.loop_thread import LoopThread, calls, constructs, waits
+from skyrocket.remoting.event_loop import LoopThread, calls, constructs, waits
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from skyrocket.errors import SkyrocketError
-from skyrocket.remoting.loop_thread import LoopThread, calls, waits
+from skyrocket.remoting.event_loop import LoopThread, calls, waits
 from skyrocket.testing.async_cluster import COMMIT_SECONDS, AsyncLocalCluster
 from skyrocket.testing.time_travel import REACTION_SECONDS
 

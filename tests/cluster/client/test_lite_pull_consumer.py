@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer
-from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
+from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer, LitePullSettings
 from skyrocket.client.consumer.subscription import SqlFilter
 from skyrocket.client.core.errors import BrokerRefused, IllegalSubscription, NotRunning, WrongUse
 from skyrocket.client.core.message import Message, ReceivedMessage

@@ -13,7 +13,7 @@ import sys
 import time
 
 from skyrocket.client import ClientSettings, Once, PushConsumerSettings, ReceivedMessage, blocking
-from skyrocket.client.exactly_once.recent_keys import RecentKeys
+from skyrocket.client.exactly_once.once import RecentKeys
 
 
 def main(name_servers: str, database: str, seed: int, chance: float) -> None:

@@ -21,7 +21,7 @@ from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
 from skyrocket.protocol.bodies.replication import HaConnection, HaStatus
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import SystemFailure
-from skyrocket.protocol.requests.replication import CompareLogTail
+from skyrocket.protocol.requests.admin_broker import CompareLogTail
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve

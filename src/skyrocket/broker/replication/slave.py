@@ -21,7 +21,7 @@ from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import RequestError, ServiceNotAvailable, SystemBusy, SystemFailure
-from skyrocket.protocol.requests.replication import CompareLogTail
+from skyrocket.protocol.requests.admin_broker import CompareLogTail
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.admission import REJECTED
 from skyrocket.remoting.answers import Outcome

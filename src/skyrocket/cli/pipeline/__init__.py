@@ -9,9 +9,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from skyrocket.cli.pipeline.archive import archive
+from skyrocket.cli.pipeline.archive import archive, compact
 from skyrocket.cli.pipeline.audit import audit
-from skyrocket.cli.pipeline.compact import compact
 from skyrocket.cli.pipeline.dedupe import dedupe
 from skyrocket.cli.pipeline.dlq import dlq
 from skyrocket.cli.pipeline.lag import lag

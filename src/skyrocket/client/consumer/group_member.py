@@ -9,11 +9,9 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from skyrocket.client.consumer.process_queue import ProcessQueue
-from skyrocket.client.consumer.running_info import running_info
 from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import AlreadyStarted, NoRoute
@@ -26,7 +24,7 @@ from skyrocket.client.tracing.optional_tracer import CONSUME, tracer_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.heartbeat import ConsumerData
-from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption, ProcessQueueInfo
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.tasks import TaskSet
@@ -193,20 +191,37 @@ class GroupMember(Startable):
         return {}
 
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
-        properties = {
-            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
-            "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in self._instance.names.addresses),
-            "PROP_CONSUME_TYPE": self.consume_type,
-            **self._running_properties(),
-        }
-        info = running_info(
-            self._in_hand(),
-            lambda queue: self.offsets_of(queue.topic).get(queue),
-            self._subscriptions.values(),
-            properties,
-            self._instance.clock,
+        clock = self._instance.clock
+        now, now_ms = clock.monotonic(), clock.now_ms()
+
+        def wall(moment: float) -> int:
+            return now_ms - round((now - moment) * 1000)
+
+        return ConsumerRunningInfo(
+            properties={
+                "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
+                "PROP_NAMESERVER_ADDR": "".join(f"{address};" for address in self._instance.names.addresses),
+                "PROP_CONSUME_TYPE": self.consume_type,
+                **self._running_properties(),
+            },
+            subscriptions=tuple(sorted(self._subscriptions.values(), key=lambda each: each.topic)),
+            queues={
+                each.queue: ProcessQueueInfo(
+                    commit_offset=self.offsets_of(each.queue.topic).get(each.queue) or 0,
+                    cached_min_offset=each.min_offset or 0,
+                    cached_max_offset=max(each.max_offset, 0),
+                    cached_messages=each.count,
+                    cached_mib=each.size >> 20,
+                    is_locked=each.is_locked,
+                    last_lock_timestamp=wall(each.locked_at),
+                    is_dropped=each.is_dropped,
+                    last_pull_timestamp=wall(each.last_pulled),
+                    last_consume_timestamp=wall(each.last_consumed),
+                )
+                for each in self._in_hand()
+            },
+            jstack=_stacks() if with_stacks else None,
         )
-        return replace(info, jstack=_stacks()) if with_stacks else info
 
     async def consume_directly(self, message: ReceivedMessage) -> DirectConsumption:
         raise SystemFailure(f"{self} asks for its messages itself: it has no handler to call")

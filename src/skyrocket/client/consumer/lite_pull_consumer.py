@@ -11,16 +11,25 @@ fetched ahead in the background. There are no retries and no dead letters: what 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from skyrocket.client.consumer.allocation import AllocationStrategy, Averagely
 from skyrocket.client.consumer.fetched_messages import FetchedMessages
 from skyrocket.client.consumer.group_member import GroupMember
-from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
 from skyrocket.client.consumer.puller import Puller, PullerParts, PullRules
 from skyrocket.client.consumer.rebalance import Rebalancer
-from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at, since_ms, start_offset
+from skyrocket.client.consumer.start_position import (
+    ConsumeFromWhere,
+    MessageModel,
+    max_offset,
+    min_offset,
+    offset_at,
+    since_ms,
+    start_offset,
+)
 from skyrocket.client.consumer.subscription import Filter, subscription_of
 from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse
@@ -32,6 +41,28 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LitePullSettings:
+    """How lite pull consumers fetch and commit. Defaults are RocketMQ's; times are in seconds."""
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: datetime | str | None = None
+    new_group_from_zero: bool = True
+    strategy: AllocationStrategy = field(default_factory=Averagely)
+    auto_commit: bool = True
+    auto_commit_interval: float = 5.0
+    poll_timeout: float = 5.0
+    pull_batch_size: int = 10
+    pull_threshold_for_all: int = 10_000
+    pull_threshold_for_queue: int = 1000
+    pull_threshold_size_for_queue: int = 100  # MiB
+    consume_max_span: int = 2000
+    broker_suspend_max: float = 20.0
+    pull_timeout: float = 30.0
+    persist_interval: float = 5.0
 
 
 class _Held:

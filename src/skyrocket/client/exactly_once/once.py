@@ -20,6 +20,7 @@ What happens to a message, and what a crash leaves behind:
 import inspect
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -29,7 +30,6 @@ from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.exactly_once.business_key import LONGEST_KEY, KeyRule, by_keys, key_of
 from skyrocket.client.exactly_once.databases import Source, Statements, checked_table, is_unique_violation, transaction
-from skyrocket.client.exactly_once.recent_keys import RecentKeys
 from skyrocket.clock import Clock, SystemClock
 
 _logger = logging.getLogger(__name__)
@@ -50,6 +50,39 @@ class _NotConsumed(Exception):
 
     def __init__(self, result: Any) -> None:
         self.result = result
+
+
+class RecentKeys:
+    """The last keys that were done: most repetitions come soon after the first. For all threads.
+
+    At most `most` keys; those that were not asked for longest go first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._keys: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        with self._lock:
+            if key not in self._keys:
+                return False
+            self._keys.move_to_end(key)
+            return True
+
+    def add(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            self._keys[key] = None
+            self._keys.move_to_end(key)
+            while len(self._keys) > self._most:
+                self._keys.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._keys.clear()
 
 
 class Once:

@@ -4,7 +4,7 @@ from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.bodies.statistics import BrokerStatsData, TimerMetrics
 from skyrocket.protocol.bodies.tables import KvTable, QueueCheck
 from skyrocket.protocol.codes import RequestCode
-from skyrocket.protocol.requests.header import Header, Long, Request, answer, request, wire
+from skyrocket.protocol.requests.header import Header, Int, Long, Request, answer, request, wire
 
 
 @request(RequestCode.UPDATE_BROKER_CONFIG)
@@ -136,3 +136,15 @@ class ResetMasterFlushOffset(Request[Header]):
     """Tell a slave where its master's log is on disk."""
 
     master_flush_offset: Long | None = None
+
+
+@request(RequestCode.COMPARE_LOG_TAIL)
+class CompareLogTail(Request[Header]):
+    """Whether the master's log has the same bytes where the slave's log ends; refused when it has others.
+
+    Ours: Apache's masters answer that they do not know the code.
+    """
+
+    end_offset: Long
+    size: Int
+    crc: Long

@@ -20,7 +20,6 @@ FAMILIES: Final = (
     "pop",
     "pulling",
     "query",
-    "replication",
     "route",
     "server_to_client",
     "transaction",
