@@ -62,7 +62,7 @@ class Broker:
             for table in feature.tables():
                 parts.persistence.also_save(table)
         pages = {path: page for feature in parts.features for path, page in feature.pages().items()}
-        self._http = HttpEndpoint(pages)
+        self.http = HttpEndpoint(pages)
         self._services = Services(parts.peer_clock)
         self._stack = AsyncExitStack()
 
@@ -89,7 +89,7 @@ class Broker:
         stack, parts = self._stack, self.parts
         if parts.config.metrics_exporter is MetricsExporter.PROM:
             await self._listen_for_observers()
-            stack.push_async_callback(self._http.stop)
+            stack.push_async_callback(self.http.stop)
         parts.tables.topics.load()  # before the store: it must know whose queues are queues of batches
         await self._open_store()
         stack.push_async_callback(asyncio.to_thread, parts.store.close)
@@ -140,7 +140,7 @@ class Broker:
         config = self.parts.config
         host, port = config.metrics_host or config.bind_address, config.metrics_port
         try:
-            self.metrics_port = await self._http.listen(host, port)
+            self.metrics_port = await self.http.listen(host, port)
         except OSError as error:
             raise CannotStart(
                 f"cannot serve metrics on {host}, port {port}: {_reason(error)}. Choose another with "

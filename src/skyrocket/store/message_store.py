@@ -76,7 +76,7 @@ class MessageStore:
         pool = None
         if self.config.transient_pool:
             pool = TransientPool(self.config.transient_pool_size, self.config.commit_log_file_size)
-        self._pool = pool
+        self.pool = pool
         self.commit_log = CommitLog(
             self.disk, self.paths.commit_log, self.config, self.clock, pack_host(store_host), pool
         )
@@ -278,12 +278,12 @@ class MessageStore:
     @property
     def transient_pool_deficient(self) -> bool:
         """Whether the pool is used and no buffer is free."""
-        return self._pool is not None and self._pool.free == 0
+        return self.pool is not None and self.pool.free == 0
 
     @property
     def free_transient_buffers(self) -> int | None:
         """How many buffers of the pool are free; None without a pool."""
-        return self._pool.free if self._pool is not None else None
+        return self.pool.free if self.pool is not None else None
 
     @property
     def dispatch_lag_bytes(self) -> int:

@@ -145,7 +145,7 @@ class Player:
 
     async def prepare(self) -> None:
         """Bring the broker into the state in which the real one was."""
-        self.broker.feature(PullFeature).polling._next_check = math.inf  # it looks at its queues when the real one did
+        self.broker.feature(PullFeature).polling.next_check = math.inf  # it looks at its queues when the real one did
         self.stock.lay(self.beginning)
         arrange_tables(self.broker, self.beginning)
         for member in self.beginning.members:
@@ -204,15 +204,15 @@ class Player:
         The clock of the capture says so a little earlier or later; and the real broker looked at its queues every 5 s.
         """
         polling = self.broker.feature(PullFeature).polling
-        for pull in [pull for pulls in polling._held.values() for pull in pulls]:
+        for pull in [pull for pulls in polling.held.values() for pull in pulls]:
             if pull.later.request.opaque != int(step.header["opaque"]):
                 continue
             if step.answer_code == ResponseCode.PULL_NOT_FOUND:
                 self._advance(max(0, int((pull.deadline - self.clock.monotonic()) * 1000) + 1))
             elif step.answer_code == ResponseCode.PULL_RETRY_IMMEDIATELY:
-                polling._next_check = 0.0
+                polling.next_check = 0.0
                 polling.check()
-                polling._next_check = math.inf
+                polling.next_check = math.inf
 
     def _advance(self, ms: int) -> None:
         self.clock.advance(ms=ms)

@@ -178,7 +178,7 @@ async def test_a_broker_tells_a_name_server_that_has_forgotten_it_within_the_per
         await given.send()  # a new topic wakes the loop, which then goes on with the short period
         route = GetRouteInfoByTopic(topic=TOPIC)
         await until(lambda: TOPIC in server.table.topics)
-        server._remove(list(server.table.live), "forgotten by the test")
+        server.table.remove(list(server.table.live))
         with pytest.raises(TopicNotExist):
             await client.call(str(address), route)
         await until(lambda: TOPIC in server.table.topics)
@@ -198,7 +198,7 @@ async def test_every_name_server_hears_of_all_topics_every_30_seconds(tmp_path: 
         await given.send()
         for server in (one, two):
             await until(lambda server=server: TOPIC in server.table.topics)  # type: ignore[misc]
-            server._remove(list(server.table.live), "forgotten by the test")
+            server.table.remove(list(server.table.live))
         for server in (one, two):
             await until(lambda server=server: {TOPIC, "TBW102"} <= set(server.table.topics))  # type: ignore[misc]
 

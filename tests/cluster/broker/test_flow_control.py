@@ -373,7 +373,7 @@ async def test_sends_are_rejected_while_no_transient_buffer_is_free(tmp_path: Pa
     store = replace(SMALL, transient_pool=True, transient_pool_size=3)
     async with running_broker(tmp_path, store=store) as given:
         await given.send()
-        pool = given.broker.store._pool
+        pool = given.broker.store.pool
         assert pool is not None
         borrowed = [pool.borrow() for _ in range(pool.free)]
         await given.send()  # its buffer has room: from now on it is known that there is no other
@@ -393,7 +393,7 @@ async def test_the_store_itself_says_so_when_it_finds_no_buffer(tmp_path: Path) 
     async with running_broker(tmp_path, store=replace(small_files, commit_interval_ms=60_000)) as given:
         await given.send()
         await asyncio.sleep(0.1)  # the next file is made ready meanwhile
-        pool = given.broker.store._pool
+        pool = given.broker.store.pool
         assert pool is not None
         with connected(given) as sock:
             await until(lambda: given.broker.parts.server.connection_count == 2)

@@ -99,7 +99,7 @@ async def test_while_sends_are_refused_everybody_hears_why(
 
 
 def get_page(broker: Broker, path: str) -> tuple[int, str]:
-    page = broker._http.page(path)
+    page = broker.http.page(path)
     return page.status, page.body.decode()
 
 

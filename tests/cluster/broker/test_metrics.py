@@ -125,7 +125,7 @@ async def test_a_broker_is_not_ready_before_a_name_server_knows_it(tmp_path: Pat
         assert text["reasons"] == {"registration": reason}
         names = NameServerConfig(bind_address="127.0.0.1")
         async with name_server_fixture.running(tmp_path, names) as (_, address):
-            given.broker.feature(RegistrationFeature).registration._name_servers = (str(address),)
+            given.broker.feature(RegistrationFeature).registration.name_servers = (str(address),)
             await given.broker.feature(RegistrationFeature).registration.register()
             assert (await ready(given))[0] == 200
 

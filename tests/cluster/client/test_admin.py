@@ -103,7 +103,8 @@ async def test_the_lag_of_a_running_group(tmp_path: Path) -> None:
         consumer.subscribe(TOPIC, lambda message: got.append(message.body))
         async with consumer:
             await until(lambda: sum(consumer.offsets_of(TOPIC).values()) == 4)
-            await consumer._offsets.persist(consumer.assignment, confirmed=True)
+            for queue, offset in consumer.offsets_of(TOPIC).items():
+                await consumer.commit_offset(queue, offset)
             await soon(admin, f"%RETRY%{GROUP}", 1)
             await producer.send(Message(TOPIC, b"x"))
             lags = [each for each in await admin.consumer_lag(GROUP, TOPIC) if each.queue.topic == TOPIC]

@@ -144,15 +144,19 @@ async def test_iteration_ends_when_the_consumer_stops(tmp_path: Path) -> None:
         assert committed(given) == 30
 
 
+def fetched(consumer: LitePullConsumer) -> int:
+    return sum(queue.cached_messages for queue in consumer.running_info(with_stacks=False).queues.values())
+
+
 async def test_no_more_is_fetched_ahead_than_allowed(tmp_path: Path) -> None:
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
         await producer.send_batch([Message(TOPIC, b"x")] * 200)
         settings = LitePullSettings(pull_threshold_for_all=40)
         async with LitePullConsumer(GROUP, given.names, settings) as consumer:
             await consumer.subscribe(TOPIC)
-            await until(lambda: consumer._fetched.count >= 40)
+            await until(lambda: fetched(consumer) >= 40)
             await asyncio.sleep(0.2)
-            assert 40 <= consumer._fetched.count <= 50
+            assert 40 <= fetched(consumer) <= 50
             await drained(consumer, 200)
 
 

@@ -211,7 +211,7 @@ async def test_a_message_that_can_go_nowhere_stays_in_hand(tmp_path: Path, monke
 
     calls = 0
     monkeypatch.setattr(SendBack, "send", fails)
-    monkeypatch.setattr("skyrocket.client.consumer.concurrent_consumption._RESUBMIT_SECONDS", 0.05)
+    monkeypatch.setattr("skyrocket.client.consumer.concurrent_consumption.RESUBMIT_SECONDS", 0.05)
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
         await send(producer, 1)
         consumer = PushConsumer(GROUP, given.names)

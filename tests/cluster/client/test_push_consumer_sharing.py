@@ -336,7 +336,7 @@ async def test_members_with_different_subscriptions_are_told(tmp_path: Path, cap
 
             check = SubscriptionCheck(instance_of(one), GROUP)
             for _ in range(2):
-                await check.run(list(one._subscriptions.values()))
+                await check.run(one.heartbeat_data().subscriptions)
     said = [record.getMessage() for record in caplog.records if "different things" in record.getMessage()]
     assert said == [
         "members of consumer group Billing subscribe to different things, so messages get lost: topic Orders: here "

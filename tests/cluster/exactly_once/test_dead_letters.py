@@ -25,6 +25,7 @@ from skyrocket.client import (
 )
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_properties
 from skyrocket.format.properties import encode_properties
+from skyrocket.model.message_queue import MessageQueue
 from skyrocket.testing import LocalCluster
 from tests.waiting import wait_until
 
@@ -269,10 +270,13 @@ def test_a_group_in_order_can_only_have_them_through_the_topic(rocketmq: LocalCl
     rocketmq.create_topic(TOPIC, queues=1)
     bury(rocketmq, OutOfStock("x"), Message(TOPIC, b"1"), orderly=True)
     got: list[bytes] = []
-    consumer = rocketmq.push_consumer(GROUP, settings=settings(orderly=True))
+    assigned: set[MessageQueue] = set()
+    consumer = rocketmq.push_consumer(
+        GROUP, settings=settings(orderly=True), on_queues_changed=lambda _, queues: assigned.update(queues)
+    )
     consumer.subscribe(TOPIC, lambda message: got.append(message.body))
     with consumer, rocketmq.admin() as admin:
-        wait_until(lambda: len(consumer._inner.assignment) >= 1)
+        wait_until(lambda: bool(assigned))
         with rocketmq.producer() as producer:
             producer.send(Message(TOPIC, b"locked"))
         wait_until(lambda: got == [b"locked"])

@@ -50,7 +50,7 @@ DOCUMENTED = {
     "lock renewal every 20 s": (20.0, queue_locks.RENEW_SECONDS),
     "a lock is trusted for 30 s": (30.0, process_queue.LOCK_TRUSTED),
     "a queue that is not pulled for 120 s is dropped": (120.0, process_queue.PULL_IDLE),
-    "what cannot be sent back is consumed again after 5 s": (5.0, concurrent_consumption._RESUBMIT_SECONDS),
+    "what cannot be sent back is consumed again after 5 s": (5.0, concurrent_consumption.RESUBMIT_SECONDS),
     "a broker holds a push consumer's pull for 15 s": (15.0, PullRules().suspend),
     "RocketMQ 5: isolation counts as 10 s": (10_000, broker_faults.ISOLATION_LATENCY_MS),
 }

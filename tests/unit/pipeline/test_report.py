@@ -17,6 +17,7 @@ from skyrocket.errors import ConfigError
 from skyrocket.pipeline.report import Plot, Report
 from skyrocket.pipeline.report.cells import cell_text
 from skyrocket.pipeline.report.progress import StageState, StageWatcher, stage_progress
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)  # the first plot of a process loads matplotlib, perhaps on a busy machine
 
@@ -151,6 +152,10 @@ def test_a_cell_is_one_short_line(value: object, text: str) -> None:
     assert cell_text(value) == text
 
 
+def is_watching() -> bool:
+    return any(thread.name == "spark-stage-progress" for thread in threading.enumerate())
+
+
 def test_the_progress_bar_follows_the_stages_and_ends_with_its_owner() -> None:
     with Progress(console=Console(file=io.StringIO())) as bar:
         watcher = StageWatcher(bar, "lag", list)
@@ -159,7 +164,7 @@ def test_the_progress_bar_follows_the_stages_and_ends_with_its_owner() -> None:
         assert (task.total, task.completed, task.description) == (15, 5, "lag: load (1 tasks failed)")
         watcher.start()
         watcher.stop()
-        assert not watcher._thread.is_alive()
+        assert not is_watching()
 
 
 def test_a_session_that_fails_under_the_progress_bar_does_not_break_the_job() -> None:
@@ -169,8 +174,7 @@ def test_a_session_that_fails_under_the_progress_bar_does_not_break_the_job() ->
     with Progress(console=Console(file=io.StringIO())) as bar:
         watcher = StageWatcher(bar, "lag", gone)
         watcher.start()
-        watcher._thread.join(30)
-        assert not watcher._thread.is_alive()
+        wait_until(lambda: not is_watching())
         watcher.stop()
 
 

@@ -48,25 +48,25 @@ class LongPolling:
         self.resume: Callable[[HeldPull], None] | None = None  # set by the pull processor, before the first is held
         self._clock = clock
         self._max_offset = max_offset
-        self._held: dict[QueueKey, list[HeldPull]] = {}
-        self._next_check = 0.0
+        self.held: dict[QueueKey, list[HeldPull]] = {}
+        self.next_check = 0.0
 
     @property
     def held_count(self) -> int:
-        return sum(map(len, self._held.values()))
+        return sum(map(len, self.held.values()))
 
     def hold(self, pull: HeldPull) -> None:
         """Let a pull wait."""
-        self._held.setdefault(pull.queue, []).append(pull)
+        self.held.setdefault(pull.queue, []).append(pull)
 
     def arrived(self, items: Sequence[DispatchItem]) -> None:
         """The store's listener: these records are readable now."""
-        if not self._held:
+        if not self.held:
             return
         news: dict[QueueKey, list[DispatchItem]] = {}
         for item in items:
             key = (item[QUEUE].topic, item[QUEUE].queue_id)
-            if key in self._held:
+            if key in self.held:
                 news.setdefault(key, []).append(item)
         for key, records in news.items():
             self._wake(key, partial(_wants_any, records))
@@ -74,10 +74,10 @@ class LongPolling:
     def check(self) -> None:
         """Wake those whose time is over, and every 5 s those whose queue has grown unseen."""
         now = self._clock.monotonic()
-        thorough = now >= self._next_check
+        thorough = now >= self.next_check
         if thorough:
-            self._next_check = now + CHECK_SECONDS
-        for key, pulls in list(self._held.items()):
+            self.next_check = now + CHECK_SECONDS
+        for key, pulls in list(self.held.items()):
             if thorough:
                 self._wake(key, partial(_is_due, now, self._max_offset(*key)))
             elif any(now >= pull.deadline for pull in pulls):
@@ -86,21 +86,21 @@ class LongPolling:
     def wake_all(self) -> None:
         """The broker stops: everyone is answered."""
         assert self.resume is not None
-        held, self._held = self._held, {}
+        held, self.held = self.held, {}
         for pulls in held.values():
             for pull in pulls:
                 if pull.later.is_open:
                     self.resume(pull)
 
     def _wake(self, key: QueueKey, is_due: Callable[[HeldPull], bool]) -> None:
-        pulls = self._held.pop(key, [])
+        pulls = self.held.pop(key, [])
         due: list[HeldPull] = []
         kept: list[HeldPull] = []
         for pull in pulls:
             if pull.later.is_open:  # else its connection is gone
                 (due if is_due(pull) else kept).append(pull)
         if kept:
-            self._held[key] = kept
+            self.held[key] = kept
         self._resume(due)
 
     def _resume(self, due: list[HeldPull]) -> None:
@@ -115,7 +115,7 @@ class LongPolling:
         """Check until cancelled."""
         while True:
             await self._clock.sleep(_TICK_SECONDS)
-            if self._held:
+            if self.held:
                 self.check()
 
 

@@ -65,7 +65,7 @@ class Registration:
         heartbeats: Heartbeats | None = None,
     ) -> None:
         self._client = client
-        self._name_servers = tuple(dict.fromkeys(name_servers))
+        self.name_servers = tuple(dict.fromkeys(name_servers))
         self._identity = identity
         self._topics = topics
         self._set = broker_set
@@ -136,7 +136,7 @@ class Registration:
         worked = time.thread_time() - began
         rest = worked * _REST_PER_WORK if worked > _LITTLE_WORK_SECONDS else 0.0
         self._rests_until = asyncio.get_running_loop().time() + rest
-        outcomes = await asyncio.gather(*(self._register_at(address, body) for address in self._name_servers))
+        outcomes = await asyncio.gather(*(self._register_at(address, body) for address in self.name_servers))
         self.heard_by = sum(outcomes)
         if self.heard_by:
             self._topics.announced(tuple(chosen.values()))
@@ -146,7 +146,7 @@ class Registration:
         """Tell all name servers of these topics alone; False when one has not understood, or not heard."""
         told = self._allowed(topics)
         outcomes = await asyncio.gather(
-            *(self._tell_at(address, topic) for address in self._name_servers for topic in told.values())
+            *(self._tell_at(address, topic) for address in self.name_servers for topic in told.values())
         )
         if all(outcomes):
             self._topics.announced(tuple(told.values()))
@@ -213,7 +213,7 @@ class Registration:
 
     async def unregister(self) -> None:
         """Say goodbye; who cannot be reached will notice the closed connection."""
-        await asyncio.gather(*(self._unregister_at(address) for address in self._name_servers))
+        await asyncio.gather(*(self._unregister_at(address) for address in self.name_servers))
 
     async def _unregister_at(self, name_server: str) -> None:
         identity = self._identity

@@ -23,7 +23,7 @@ from skyrocket.remoting.tasks import TaskSet
 
 _logger = logging.getLogger(__name__)
 
-_RESUBMIT_SECONDS: Final = 5.0
+RESUBMIT_SECONDS: Final = 5.0
 _TIMED_OUT_LEVEL: Final = 3
 _CALLS_BETWEEN_YIELDS: Final = 64
 
@@ -192,7 +192,7 @@ class ConcurrentConsumption:
             if not self._is_stopping and not process_queue.is_dropped:
                 self.submit(process_queue, piece)
 
-        timer = asyncio.get_running_loop().call_later(_RESUBMIT_SECONDS, resubmit)
+        timer = asyncio.get_running_loop().call_later(RESUBMIT_SECONDS, resubmit)
         self._timers.add(timer)
 
     # ── calls that take too long ─────────────────────────────────────────────────────────────────────────────────────
