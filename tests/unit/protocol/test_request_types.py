@@ -1,14 +1,11 @@
 """The rules of header fields, and that the catalogue is whole."""
 
-import pkgutil
-
 import pytest
 
-from skyrocket.protocol import requests
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.errors import MissingField, RequestError
 from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
-from skyrocket.protocol.requests.catalogue import FAMILIES, REQUESTS
+from skyrocket.protocol.requests.catalogue import REQUESTS
 from skyrocket.protocol.requests.header import BoundaryType, Header, Int, NoAnswerFields, answer
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageAnswer, SendMessageV2
 from skyrocket.protocol.requests.offsets import GetMaxOffset, SearchOffsetByTimestamp, UpdateConsumerOffset
@@ -134,11 +131,6 @@ def test_absent_and_empty_ext_fields_are_known_per_type() -> None:
     assert REQUESTS[RequestCode.HEART_BEAT]().ext_fields() == {}
     assert REQUESTS[RequestCode.GET_BROKER_CLUSTER_INFO]().ext_fields() is None
     assert SendMessageAnswer(msg_id="x", queue_id=0, queue_offset=0).ext_fields() is not None
-
-
-def test_the_catalogue_names_every_family() -> None:
-    modules = {found.name for found in pkgutil.iter_modules(requests.__path__)}
-    assert set(FAMILIES) == modules - {"catalogue", "header", "answer_template"}
 
 
 def test_a_header_compiles_its_init_when_the_first_one_is_made() -> None:

@@ -1,32 +1,13 @@
-"""Every request by its code. Importing this module imports every family."""
+"""Every request by its code. Importing this module imports every family: all the other files of this folder."""
 
 from importlib import import_module
-from typing import Final
+from pkgutil import iter_modules
 
+from skyrocket.protocol import requests
 from skyrocket.protocol.requests.header import REQUESTS
 
-FAMILIES: Final = (
-    "acl",
-    "admin_broker",
-    "admin_groups",
-    "admin_topics",
-    "broker_registration",
-    "clients",
-    "consumers",
-    "kv_config",
-    "messaging",
-    "name_server",
-    "offsets",
-    "pop",
-    "pulling",
-    "query",
-    "route",
-    "server_to_client",
-    "transaction",
-    "waiting_messages",
-)
+for family in iter_modules(requests.__path__, "skyrocket.protocol.requests."):
+    if family.name != __name__:
+        import_module(family.name)
 
-for family in FAMILIES:
-    import_module(f"skyrocket.protocol.requests.{family}")
-
-__all__ = ["FAMILIES", "REQUESTS"]
+__all__ = ["REQUESTS"]
