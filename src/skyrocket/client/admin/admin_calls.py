@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from skyrocket.client.core.errors import AlreadyStarted, BrokerRefused, ClientError, NoRoute, NotRunning, WrongUse
+from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, WrongUse
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.names import unwrap, wrap
@@ -34,7 +34,6 @@ class AdminCalls(Startable):
         self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self._timeout = timeout
-        self._state = State.NEW
         self._instance: ClientInstance
 
     def __repr__(self) -> str:
@@ -42,8 +41,7 @@ class AdminCalls(Startable):
 
     async def start(self) -> None:
         """Raises AlreadyStarted or NoNameServer."""
-        if self._state is not State.NEW:
-            raise AlreadyStarted(str(self), self._state.value)
+        self._check_new()
         self._instance = await ClientInstance.acquire(self._client)
         self._state = State.RUNNING
 
@@ -84,10 +82,6 @@ class AdminCalls(Startable):
                 + ": start one, or check the names"
             )
         return masters
-
-    def _check_running(self) -> None:
-        if self._state is not State.RUNNING:
-            raise NotRunning(str(self), self._state.value)
 
     def _instance_of(self) -> ClientInstance:
         self._check_running()

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.consumer.subscription_check import check_filters
-from skyrocket.client.core.errors import AlreadyStarted, NoRoute
+from skyrocket.client.core.errors import NoRoute
 from skyrocket.client.core.instance import ClientInstance
-from skyrocket.client.core.lifecycle import Startable, State, not_running
+from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_group, wrap
 from skyrocket.client.core.settings import ClientSettings
@@ -54,7 +54,6 @@ class GroupMember(Startable):
         self.group = wrap(self._namespace, group)
         self._consume_from = consume_from
         self._model = model
-        self._state = State.NEW
         self._subscriptions: dict[str, SubscriptionData] = {}  # by topic with namespace
         self._tasks = TaskSet()
         self._repeated: list[asyncio.Task[None]] = []
@@ -86,8 +85,7 @@ class GroupMember(Startable):
 
     async def start(self) -> None:
         """Join the group and begin; raises AlreadyStarted, GroupInUse, NoNameServer, or BrokerRefused for a filter."""
-        if self._state is not State.NEW:
-            raise AlreadyStarted(str(self), self._state.value)
+        self._check_new()
         self._state = State.STARTING
         try:
             self._instance = await ClientInstance.acquire(self._client, stable_id=not self.is_clustering)
@@ -147,10 +145,6 @@ class GroupMember(Startable):
         finally:
             await self._instance.release()
 
-    def _check_running(self) -> None:
-        if self._state is not State.RUNNING:
-            raise not_running(str(self), self._state)
-
     @property
     def dropped_traces(self) -> int:
         """Trace events that could not be told."""
@@ -161,9 +155,6 @@ class GroupMember(Startable):
     @property
     def topics(self) -> list[str]:
         return list(self._subscriptions)
-
-    def forked(self) -> None:
-        self._state = State.FORKED
 
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(

@@ -1,9 +1,9 @@
-"""The states of producers, consumers and admins, and `async with` for all of them."""
+"""The states of producers, consumers and admins, what each refuses in which, and `async with` for all of them."""
 
 from enum import Enum
 from typing import Self
 
-from skyrocket.client.core.errors import ForkedClient, NotRunning
+from skyrocket.client.core.errors import AlreadyStarted, ForkedClient, NotRunning
 
 
 class State(Enum):
@@ -16,13 +16,22 @@ class State(Enum):
     FORKED = "of the parent process"
 
 
-def not_running(what: str, state: State) -> NotRunning | ForkedClient:
-    """What to raise when something is used that does not run."""
-    return ForkedClient(what) if state is State.FORKED else NotRunning(what, state.value)
-
-
 class Startable:
     """Started by `async with`, and stopped when that ends."""
+
+    _state = State.NEW
+
+    def _check_new(self) -> None:
+        if self._state is not State.NEW:
+            raise AlreadyStarted(str(self), self._state.value)
+
+    def _check_running(self) -> None:
+        if self._state is not State.RUNNING:
+            raise ForkedClient(str(self)) if self._state is State.FORKED else NotRunning(str(self), self._state.value)
+
+    def forked(self) -> None:
+        """This is a child process now: refuse everything."""
+        self._state = State.FORKED
 
     async def start(self) -> None:
         """Take up work."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from skyrocket.client.core.errors import AlreadyStarted, ClientError, WrongUse
+from skyrocket.client.core.errors import ClientError, WrongUse
 from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.exactly_once.databases import Source, transaction
 from skyrocket.client.exactly_once.outbox import Outbox, PendingMessage
@@ -52,7 +52,6 @@ class OutboxRelay(Startable):
         self._batch = batch
         self._poll_seconds = poll_seconds
         self._stop_seconds = stop_seconds
-        self._state = State.NEW
         self._wake = asyncio.Event()
         self._thread: ThreadPoolExecutor | None = None
         self._task: asyncio.Task[None] | None = None
@@ -66,8 +65,7 @@ class OutboxRelay(Startable):
 
     async def start(self) -> None:
         """Begin with what an earlier relay has left."""
-        if self._state is not State.NEW:
-            raise AlreadyStarted(str(self), self._state.value)
+        self._check_new()
         self._state = State.RUNNING
         self._task = asyncio.create_task(self._run(), name=str(self))
 

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
-from skyrocket.client.core.errors import AlreadyStarted, BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
+from skyrocket.client.core.errors import BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
 from skyrocket.client.core.hooks import SendHook, prepared, preparing
 from skyrocket.client.core.instance import ClientInstance
-from skyrocket.client.core.lifecycle import Startable, State, not_running
+from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.members import TransactionCheck
 from skyrocket.client.core.message import (
     CLUSTER,
@@ -92,7 +92,6 @@ class Producer(Startable):
             self.settings.compress_level,
             self.settings.max_message_size,
         )
-        self._state = State.NEW
         self._known_topics: dict[str, str] = {}
         self._flight = InFlight(self.settings.max_in_flight, self.settings.max_in_flight_bytes)
         self._oneways = 0
@@ -109,8 +108,7 @@ class Producer(Startable):
 
     async def start(self) -> None:
         """Join the client; brokers are met by the first send. Raises AlreadyStarted, GroupInUse or NoNameServer."""
-        if self._state is not State.NEW:
-            raise AlreadyStarted(str(self), self._state.value)
+        self._check_new()
         self._instance = await ClientInstance.acquire(self._client)
         settings = self.settings
         self._tracer = tracer_of(self._instance, self._client.trace, self.group, PRODUCE)
@@ -169,7 +167,7 @@ class Producer(Startable):
         """
         topic = self._known_topics.get(message.topic) or self._topic(message.topic)
         if self._state is not State.RUNNING:
-            raise self._not_running()
+            self._check_running()
         settings = self.settings
         if settings.idempotent:
             return await self.send_numbered(
@@ -415,8 +413,7 @@ class Producer(Startable):
 
     async def flush(self) -> None:
         """Let batches leave that are being filled."""
-        if self._state is not State.RUNNING:
-            raise self._not_running()
+        self._check_running()
         self._accumulator.flush()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
@@ -429,9 +426,6 @@ class Producer(Startable):
     @property
     def topics(self) -> list[str]:
         return list(self._sender.topics)
-
-    def forked(self) -> None:
-        self._state = State.FORKED
 
     def route_changed(self, topic: str, route: Route) -> None:
         self._sender.route_changed(topic, route)
@@ -455,12 +449,8 @@ class Producer(Startable):
     def _usable(self, topic: str) -> str:
         """The topic's full name, for a producer that runs; `send`, which is called most, does it in place."""
         full = self._known_topics.get(topic) or self._topic(topic)
-        if self._state is not State.RUNNING:
-            raise self._not_running()
+        self._check_running()
         return full
-
-    def _not_running(self) -> WrongUse:
-        return not_running(str(self), self._state)
 
     async def _chosen(
         self, message: Message, topic: str, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any

@@ -99,7 +99,7 @@ class TransactionProducer(Producer):
                 transaction.leave_open()
             raise
         finally:
-            await self._end(transaction, message)
+            await self._end(transaction.receipt, message, transaction.state)
 
     async def _send_half(self, message: Message, timeout: float | None) -> SendReceipt:
         if message.delay_level or message.delay is not None or message.deliver_at is not None:
@@ -118,17 +118,14 @@ class TransactionProducer(Producer):
             await self._instance.introduce(full)  # else the broker would not know whom to ask
         if receipt.status is not SendStatus.SEND_OK:
             # RocketMQ: what is not safe is rolled back before the local transaction begins.
-            await self._end_as(receipt, message, TransactionState.ROLLBACK)
+            await self._end(receipt, message, TransactionState.ROLLBACK)
             raise ClientError(
                 f"the half message for topic {message.topic} is not safe ({receipt.status.name}): it was rolled back, "
                 "begin the transaction again"
             )
         return receipt
 
-    async def _end(self, transaction: Transaction, message: Message) -> None:
-        await self._end_as(transaction.receipt, message, transaction.state)
-
-    async def _end_as(self, receipt: SendReceipt, message: Message, state: TransactionState) -> None:
+    async def _end(self, receipt: SendReceipt, message: Message, state: TransactionState) -> None:
         request = EndTransaction(
             broker_name=receipt.queue.broker_name,
             topic=wrap(self._namespace, message.topic),
@@ -144,15 +141,7 @@ class TransactionProducer(Producer):
             queue = receipt.queue._replace(topic=wrap(self._namespace, message.topic))
             address = await self._instance.master_of(queue)
             if self._tracer is not None and receipt.trace_on:
-                self._tracer.transaction_ended(
-                    message,
-                    address,
-                    receipt.message_id,
-                    receipt.transaction_id or receipt.message_id,
-                    state.value,
-                    region=receipt.region,
-                    from_check=False,
-                )
+                self._tracer.transaction_ended(message, address, receipt.message_id, request, receipt.region)
             await self._instance.remoting.call_oneway(address, request)
         except (ClientError, RemotingError) as error:
             _logger.warning(
@@ -184,15 +173,8 @@ class TransactionProducer(Producer):
             transaction_id=header.transaction_id,
         )
         if self._tracer is not None and message.properties.get("TRACE_ON") != "false":
-            self._tracer.transaction_ended(
-                message,
-                question.address,
-                message.message_id,
-                header.transaction_id or message.message_id,
-                state.value,
-                region=message.properties.get("MSG_REGION"),
-                from_check=True,
-            )
+            region = message.properties.get("MSG_REGION")
+            self._tracer.transaction_ended(message, question.address, message.message_id, request, region)
         try:
             await self._instance.remoting.call_oneway(question.address, request)
         except RemotingError as error:

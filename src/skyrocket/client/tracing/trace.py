@@ -28,7 +28,7 @@ from skyrocket.format.trace import (
     decode_trace,
 )
 from skyrocket.model import property_names as names
-from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
+from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK, EndTransaction
 
 _logger = logging.getLogger(__name__)
 
@@ -102,11 +102,8 @@ class Tracer(SendHook, ConsumeHook):
         message: Message | ReceivedMessage,
         address: str,
         message_id: str,
-        transaction_id: str,
-        state: int,
-        *,
+        request: EndTransaction,
         region: str | None,
-        from_check: bool,
     ) -> None:
         """A broker is told how a transaction ended."""
         if self._is_own(message.topic):
@@ -121,9 +118,9 @@ class Tracer(SendHook, ConsumeHook):
             _keys(message),
             address,
             SendKind.TRANSACTION_END,
-            transaction_id,
-            _STATES.get(state, "UNKNOW"),
-            from_check,
+            request.transaction_id or message_id,
+            _STATES.get(request.commit_or_rollback, "UNKNOW"),
+            request.from_transaction_check,
         )
         self.dispatcher.append((event,))
 
