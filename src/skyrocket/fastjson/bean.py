@@ -105,15 +105,22 @@ NUMBER: Kind[float] = Kind(_number)
 ANYTHING: Kind[Any] = Kind(lambda value: value)
 
 
-def one_of(*names: str) -> Kind[str]:
-    """A Java enum: its name in any letter case, or its number; what is unknown counts as the first."""
+def enum_of(*names: str) -> Kind[str | None]:
+    """A Java enum: its name in any letter case, or its number; what is unknown is None."""
+    by_name = {name.upper(): name for name in names}
 
-    def read(value: Json) -> str:
-        if isinstance(value, int) and 0 <= value < len(names):
-            return names[value]
-        return next((name for name in names if name == str(value).upper()), names[0])
+    def read(value: Json) -> str | None:
+        if isinstance(value, int):
+            return names[value] if 0 <= value < len(names) else None
+        return by_name.get(str(value).upper())
 
     return Kind(read)
+
+
+def one_of(*names: str) -> Kind[str]:
+    """`enum_of`, but what is unknown counts as the first."""
+    known = enum_of(*names)
+    return Kind(lambda value: known.read(value) or names[0])
 
 
 def list_of(kind: Kind[T]) -> Kind[list[T]]:

@@ -83,13 +83,22 @@ class _Compact:
 
     def _list(self, values: list[Json], level: int) -> None:
         inner = _deeper(level)
+        has_lines = self._has_lines(values)
         self._parts.append("[")
         between = ""
         for value in values:
             self._parts.append(between)
+            if has_lines:
+                self._line(inner)
             self.value(value, inner)
             between = ","
+        if has_lines:
+            self._line(level)
         self._parts.append("]")
+
+    def _has_lines(self, values: list[Json]) -> bool:
+        """Whether each element of a list stands on a line of its own."""
+        return False
 
     def _nothing(self, inner: int) -> None:
         """Between the braces of an object without pairs."""
@@ -124,20 +133,8 @@ class _Tabs54(_Compact):
     def _before_end(self, pairs: dict[JsonKey, Json], level: int) -> None:
         self._line(level)
 
-    def _list(self, values: list[Json], level: int) -> None:
-        if all(isinstance(value, int | float) for value in values):
-            super()._list(values, level)
-            return
-        inner = _deeper(level)
-        self._parts.append("[")
-        between = ""
-        for value in values:
-            self._parts.append(between)
-            self._line(inner)
-            self.value(value, inner)
-            between = ","
-        self._line(level)
-        self._parts.append("]")
+    def _has_lines(self, values: list[Json]) -> bool:
+        return not all(isinstance(value, int | float) for value in values)
 
 
 _WRITERS: dict[Dialect, type[_Compact]] = {

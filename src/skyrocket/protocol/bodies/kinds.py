@@ -3,21 +3,9 @@
 from typing import Annotated
 
 from skyrocket.fastjson import Json, JsonKey, ObjectKey, loads
-from skyrocket.fastjson.bean import INTEGER, TEXT, KeyKind, Kind, WrongShape
+from skyrocket.fastjson.bean import INTEGER, TEXT, KeyKind, Kind, WrongShape, enum_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.codes import LanguageCode
-
-
-def enum_of(*names: str) -> Kind[str | None]:
-    """A Java enum: its name in any letter case, or its number; what is unknown is None."""
-    by_name = {name.upper(): name for name in names}
-
-    def read(value: Json) -> str | None:
-        if isinstance(value, int):
-            return names[value] if 0 <= value < len(names) else None
-        return by_name.get(str(value).upper())
-
-    return Kind(read)
 
 
 def _queue(value: Json) -> MessageQueue:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any
 
+from skyrocket.fastjson.bean import enum_of
 from skyrocket.protocol.bodies.json_body import BodyBase, body
-from skyrocket.protocol.bodies.kinds import Queue, enum_of
+from skyrocket.protocol.bodies.kinds import Queue
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 
 
