@@ -95,10 +95,6 @@ class ConsumeStatistics:
             consume_failed_messages=now.failed - hour.failed,
         )
 
-    def forget(self, topic: str) -> None:
-        """It is consumed no more."""
-        self._topics.pop(topic, None)
-
     def _of(self, topic: str) -> _TopicTotals:
         totals = self._topics.get(topic)
         if totals is None:

@@ -19,13 +19,9 @@ class FetchedMessages:
         """Take in what was pulled."""
         new = [] if process_queue.is_dropped else process_queue.put(messages)
         if new:
-            self.put(process_queue, new)
-
-    def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        """Add one answer of a broker."""
-        self._batches.append((process_queue, messages))
-        self.count += len(messages)
-        self._arrival.set()
+            self._batches.append((process_queue, new))
+            self.count += len(new)
+            self._arrival.set()
 
     def take(self, most: int | None) -> tuple[ProcessQueue, list[ReceivedMessage]]:
         """The oldest messages of one queue, up to a limit; there must be some."""

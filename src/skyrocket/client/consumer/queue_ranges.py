@@ -196,13 +196,10 @@ class RangeReader:
         while True:
             try:
                 address = await self._address(queue)
-                request = _request(left, rules)
-                return await self._checked(
-                    left,
-                    await self._instance.remoting.call(
-                        address, request, timeout_seconds=rules.timeout, accepted=PULL_CODES
-                    ),
+                reply = await self._instance.remoting.call(
+                    address, _request(left, rules), timeout_seconds=rules.timeout, accepted=PULL_CODES
                 )
+                break
             except _FINAL as error:
                 raise RangeUnreadable(left, explained(error), "correct the options or the broker's settings") from error
             except RequestError as error:
@@ -216,8 +213,6 @@ class RangeReader:
             await asyncio.sleep(min(pause, rules.patience))
             pause = min(pause * 2, _LONGEST_PAUSE)
             await self._renew_route(queue)
-
-    async def _checked(self, left: QueueRange, reply: Reply[PullMessageAnswer]) -> Reply[PullMessageAnswer]:
         if reply.header.offset_delta:
             raise RangeUnreadable(left, "it belongs to a static topic", "read topics with logical queues by a consumer")
         return reply

@@ -23,7 +23,7 @@ from skyrocket.client.core.errors import (
     NameServersDiffer,
     NoRoute,
 )
-from skyrocket.client.core.members import ConsumerMember, ProducerMember
+from skyrocket.client.core.members import ConsumerMember, Member, ProducerMember
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.name_servers import LOOKUP_INTERVAL, NameServers
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, TEMPLATE_TOPIC
@@ -152,6 +152,10 @@ class ClientInstance:
             raise GroupInUse("consumer", member.group, self.client_id)
         self.consumers[member.group] = member
 
+    def members(self) -> list[Member]:
+        """All that use this core, but admins."""
+        return [*self.producers.values(), *self.consumers.values()]
+
     async def leave_producer(self, group: str) -> None:
         """Tell brokers that a producer is gone."""
         if self.producers.pop(group, None) is not None:
@@ -263,9 +267,7 @@ class ClientInstance:
 
     async def refresh_routes(self) -> None:
         """Ask again for every topic that a member uses."""
-        members: list[ProducerMember | ConsumerMember] = [*self.producers.values(), *self.consumers.values()]
-        topics = {topic for member in members for topic in member.topics}
-        for topic in topics:
+        for topic in {topic for member in self.members() for topic in member.topics}:
             await self.refresh_route(topic)
 
     async def refresh_route(self, topic: str) -> None:
@@ -341,10 +343,8 @@ class ClientInstance:
 def _forked() -> None:
     """Sockets and ids belong to the parent: what the child has inherited must not be used."""
     for instance in _instances.values():
-        for producer in instance.producers.values():
-            producer.forked()
-        for consumer in instance.consumers.values():
-            consumer.forked()
+        for member in instance.members():
+            member.forked()
     _instances.clear()
 
 

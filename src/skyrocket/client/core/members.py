@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from skyrocket.protocol.requests.server_to_client import CheckTransactionState
 
 
-class ProducerMember(Protocol):
-    """A producer of a group."""
+class Member(Protocol):
+    """A producer or consumer of a group."""
 
     @property
     def group(self) -> str: ...
@@ -27,6 +27,10 @@ class ProducerMember(Protocol):
     def forked(self) -> None:
         """This is a child process now: refuse everything."""
         ...
+
+
+class ProducerMember(Member, Protocol):
+    """A producer of a group."""
 
     def route_changed(self, topic: str, route: Route) -> None: ...
 
@@ -42,20 +46,12 @@ class TransactionCheck(NamedTuple):
     header: "CheckTransactionState"
 
 
-class ConsumerMember(Protocol):
+class ConsumerMember(Member, Protocol):
     """A consumer of a group."""
-
-    @property
-    def group(self) -> str: ...
-
-    @property
-    def topics(self) -> list[str]: ...
 
     def heartbeat_data(self) -> ConsumerData:
         """What brokers are told about it."""
         ...
-
-    def forked(self) -> None: ...
 
     def rebalance_soon(self) -> None: ...
 

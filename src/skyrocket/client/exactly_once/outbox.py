@@ -15,8 +15,9 @@ from typing import Any, Final
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.message import Message, property_text
+from skyrocket.client.core.names import check_sendable
 from skyrocket.client.exactly_once.databases import Source, Statements, checked_table, statements_of, transaction
-from skyrocket.client.sending.message_encoding import checked_body, checked_topic
+from skyrocket.client.sending.message_encoding import checked_body
 from skyrocket.clock import Clock, SystemClock
 
 _COLUMNS: Final = {  # a number that grows, and bytes
@@ -83,7 +84,7 @@ class Outbox:
         now_ms = self._clock.now_ms()
         unique_key = UNIQUE_KEYS.next(now_ms)
         message = _with_fixed_time(message, now_ms)
-        checked_topic(message.topic)
+        check_sendable(message.topic)
         body = checked_body(message, self._max_message_size)
         property_text(message, unique_key)
         statements = statements_of(handle)

@@ -30,7 +30,7 @@ from skyrocket.client.core.message import (
     ReceivedMessage,
     property_text,
 )
-from skyrocket.client.core.names import check_group, unwrap, wrap
+from skyrocket.client.core.names import check_group, check_sendable, unwrap, wrap
 from skyrocket.client.core.routes import Route
 from skyrocket.client.core.send_receipt import SendReceipt, topic_and_broker
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
@@ -43,7 +43,6 @@ from skyrocket.client.sending.message_encoding import (
     SEND_REPLY,
     EncodedMessage,
     EncodingRules,
-    checked_topic,
     encoded,
     is_plain,
 )
@@ -443,7 +442,8 @@ class Producer(Startable):
 
     def _topic(self, topic: str) -> str:
         """The topic's full name, checked once."""
-        full = self._known_topics[topic] = wrap(self._namespace, checked_topic(topic))
+        check_sendable(topic)
+        full = self._known_topics[topic] = wrap(self._namespace, topic)
         return full
 
     def _usable(self, topic: str) -> str:

@@ -5,6 +5,8 @@ its latency stands for; a failure counts as 10 s.
 """
 
 from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Final
 
 LATENCY_MAX_MS: Final = (50, 100, 550, 1800, 3000, 5000, 15000)
@@ -19,24 +21,22 @@ def rest_ms(latency_ms: float) -> int:
     return NOT_AVAILABLE_MS[step - 1] if step else 0
 
 
+@dataclass(slots=True)
 class _Record:
-    __slots__ = ("average_ms", "is_reachable", "rests_until")
-
-    def __init__(self) -> None:
-        self.average_ms: float | None = None
-        self.rests_until = 0.0
-        self.is_reachable = True
+    average_ms: float | None = None
+    rests_until: float = 0.0
+    is_reachable: bool = True
 
 
 class BrokerFaults:
     """What sends have shown of each broker; times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._records: dict[str, _Record] = {}
+        self._records: defaultdict[str, _Record] = defaultdict(_Record)
 
     def succeeded(self, broker_name: str, seconds: float, now: float) -> None:
         """An answer came."""
-        record = self._record(broker_name)
+        record = self._records[broker_name]
         latency_ms = seconds * 1000
         known = record.average_ms
         record.average_ms = latency_ms if known is None else known + _SMOOTHING * (latency_ms - known)
@@ -45,30 +45,21 @@ class BrokerFaults:
 
     def failed(self, broker_name: str, now: float, *, reachable: bool) -> None:
         """It refused, or there was no answer."""
-        record = self._record(broker_name)
+        record = self._records[broker_name]
         record.is_reachable = reachable
         self._rest(record, ISOLATION_LATENCY_MS, now)
 
     def is_available(self, broker_name: str, now: float) -> bool:
         """Whether it does not rest."""
-        record = self._records.get(broker_name)
-        return record is None or now >= record.rests_until
+        return now >= self._records[broker_name].rests_until
 
     def is_reachable(self, broker_name: str) -> bool:
         """Whether its last answer was not a failure of the network."""
-        record = self._records.get(broker_name)
-        return record is None or record.is_reachable
+        return self._records[broker_name].is_reachable
 
     def average_ms(self, broker_name: str) -> float:
         """The moving average of its latency; 0 for one that was not tried."""
-        record = self._records.get(broker_name)
-        return 0.0 if record is None or record.average_ms is None else record.average_ms
-
-    def _record(self, broker_name: str) -> _Record:
-        record = self._records.get(broker_name)
-        if record is None:
-            record = self._records[broker_name] = _Record()
-        return record
+        return self._records[broker_name].average_ms or 0.0
 
     def _rest(self, record: _Record, latency_ms: float, now: float) -> None:
         rest = rest_ms(latency_ms)

@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.message import INSTANCE_ID, Message, property_text
-from skyrocket.client.core.names import check_sendable
 from skyrocket.errors import MessageRefused
 from skyrocket.format.compression import CompressionType, compress, compressed_flag
 from skyrocket.protocol.codes import RequestCode
@@ -98,9 +97,3 @@ def checked_body(message: Message, max_size: int) -> bytes:
             "send less, or raise it here and maxMessageSize at the brokers"
         )
     return body
-
-
-def checked_topic(topic: str) -> str:
-    """Raises IllegalName."""
-    check_sendable(topic)
-    return topic

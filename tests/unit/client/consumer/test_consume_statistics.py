@@ -60,5 +60,3 @@ async def test_topics_are_counted_apart_and_an_unknown_one_has_no_rates(watch: W
     assert statistics.status(TOPIC).consume_ok_tps == 1.0
     assert statistics.status("%RETRY%Billing").consume_failed_tps == 0.2
     assert statistics.status("Unknown") == ConsumeStatus()
-    statistics.forget(TOPIC)
-    assert statistics.status(TOPIC) == ConsumeStatus()
