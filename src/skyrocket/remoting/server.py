@@ -17,9 +17,10 @@ import socket
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol, Self, cast
+from typing import Final, Self, cast
 
 from skyrocket.clock import Clock, Seldom, SystemClock
+from skyrocket.config.sections.listening import ListeningConfig
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting import proxy_protocol
 from skyrocket.remoting.addresses import Address
@@ -55,23 +56,7 @@ class ServerSettings:
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
-class ConnectionConfig(Protocol):
-    """What the sections of all servers say about connections."""
-
-    @property
-    def idle_seconds(self) -> int: ...
-
-    @property
-    def max_connections_per_address(self) -> int: ...
-
-    @property
-    def max_unfinished_bytes(self) -> int: ...
-
-    @property
-    def proxy_networks(self) -> str: ...
-
-
-def settings_of(config: ConnectionConfig) -> ServerSettings:
+def settings_of(config: ListeningConfig) -> ServerSettings:
     """The bounds that an operator has chosen; raises ConfigError."""
     return ServerSettings(
         idle_seconds=config.idle_seconds,

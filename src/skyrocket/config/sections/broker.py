@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from skyrocket.config.sections.setting import check_bounds, setting
+from skyrocket.config.sections.listening import ListeningConfig
+from skyrocket.config.sections.setting import setting
 
 
 class MetricsExporter(Enum):
@@ -16,7 +17,7 @@ class MetricsExporter(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class BrokerConfig(ListeningConfig):
     """Everything that the broker itself can be told; what concerns files is in StoreConfig."""
 
     # who and where
@@ -24,7 +25,6 @@ class BrokerConfig:
     cluster_name: str = setting("DefaultCluster", key="brokerClusterName", help="name of the cluster")
     broker_id: int = setting(0, key="brokerId", min=0, help="0: master")
     listen_port: int = setting(10911, key="listenPort", min=0, max=65535, help="port; 0 takes a free one")
-    bind_address: str = setting("0.0.0.0", key="bindAddress", help="address of the interface to listen on")
     broker_ip: str = setting("", key="brokerIP1", help="IP or host name that clients are told; empty: found out")
     name_servers: str = setting("", key="namesrvAddr", help="name servers, as host:9876;other:9876")
     store_root: str = setting("~/store", key="storePathRootDir", help="store directory; ~ is the user's home")
@@ -334,31 +334,3 @@ class BrokerConfig:
         5557, key="metricsPromExporterPort", min=0, max=65535, help="their port; 0 takes a free one"
     )
     metrics_host: str = setting("", key="metricsPromExporterHost", help="their interface; empty: the one of the broker")
-
-    # connections
-    idle_seconds: int = setting(
-        120, key="serverChannelMaxIdleTimeSeconds", min=1, help="silent connections are closed after this time"
-    )
-    max_connections_per_address: int = setting(
-        0,
-        ours=True,
-        key="maxConnectionsPerAddress",
-        min=0,
-        help="connections that one address may have; 0: half of what file descriptors allow",
-    )
-    max_unfinished_bytes: int = setting(
-        128 << 20,
-        ours=True,
-        key="maxUnfinishedFrameBytes",
-        min=16 << 20,
-        help="bytes of incomplete requests of all connections together; who has left most loses the oldest",
-    )
-    proxy_networks: str = setting(
-        "",
-        ours=True,
-        key="proxyProtocolNetworks",
-        help="networks of load balancers whose PROXY headers are believed, as 10.0.0.0/8,192.168.7.4; empty: none",
-    )
-
-    def __post_init__(self) -> None:
-        check_bounds(self)

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
+from skyrocket.config.sections.listening import ListeningConfig
 from skyrocket.config.sections.setting import check_bounds, setting
 from skyrocket.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class NameServerConfig:
+class NameServerConfig(ListeningConfig):
     """Everything that the name server can be told; defaults are those of RocketMQ 5.4.0."""
 
     # where
     listen_port: int = setting(9876, key="listenPort", min=0, max=65535, help="port; 0 takes a free one")
-    bind_address: str = setting("0.0.0.0", key="bindAddress", help="address of the interface to listen on")
     kv_config_path: str = setting(
         "~/namesrv/kvConfig.json", key="kvConfigPath", help="file of the KV values; ~ is the user's home"
     )
@@ -85,29 +85,6 @@ class NameServerConfig:
     )
 
     # connections
-    idle_seconds: int = setting(
-        120, key="serverChannelMaxIdleTimeSeconds", min=1, help="silent connections are closed after this time"
-    )
-    max_connections_per_address: int = setting(
-        0,
-        ours=True,
-        key="maxConnectionsPerAddress",
-        min=0,
-        help="connections that one address may have; 0: half of what file descriptors allow",
-    )
-    max_unfinished_bytes: int = setting(
-        128 << 20,
-        ours=True,
-        key="maxUnfinishedFrameBytes",
-        min=16 << 20,
-        help="bytes of incomplete requests of all connections together; who has left most loses the oldest",
-    )
-    proxy_networks: str = setting(
-        "",
-        ours=True,
-        key="proxyProtocolNetworks",
-        help="networks of load balancers whose PROXY headers are believed, as 10.0.0.0/8,192.168.7.4; empty: none",
-    )
     backlog: int = setting(1024, key="serverSocketBacklog", min=1, help="connections that wait to be accepted")
     graceful_shutdown: bool = setting(
         False, key="enableShutdownGracefully", help="while stopping, tell clients to connect elsewhere"
