@@ -2,21 +2,15 @@
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Protocol
 
 from skyrocket.namesrv.route_table import MinBrokerChange
 from skyrocket.protocol.requests.broker_registration import NotifyMinBrokerIdChange
+from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 0.3
-
-
-class OnewayClient(Protocol):
-    """What this needs of `remoting.client.RemotingClient`."""
-
-    async def call_oneway(self, address: str, request: Any, *, timeout_seconds: float = ...) -> None: ...
 
 
 def receivers(change: MinBrokerChange) -> list[str]:
@@ -38,7 +32,7 @@ def notice(change: MinBrokerChange) -> NotifyMinBrokerIdChange:
     )
 
 
-async def notify(client: OnewayClient, changes: Iterable[MinBrokerChange]) -> None:
+async def notify(client: RemotingClient, changes: Iterable[MinBrokerChange]) -> None:
     """Tell them; who cannot be reached learns it from its own next question."""
     for change in changes:
         for address in receivers(change):

@@ -129,7 +129,7 @@ class RouteTable:
         addresses[broker.broker_id] = broker.address
         self._put_broker(broker, known, addresses)
         if broker.is_master or self._is_prime_slave(broker, addresses):
-            is_changed = is_new_id or self._is_other_version(broker.key, version)
+            is_changed = is_new_id or self.stored_version(broker.key) != version
             self._put_topics(broker, registration, everything=is_changed, drops_missing=drops_missing_topics)
         self.live[broker.key] = LiveBroker(now, broker.timeout_seconds, version, connection, broker.ha_address)
         self._put_filters(broker.key, registration.filter_servers)
@@ -221,9 +221,6 @@ class RouteTable:
         """The version of the topics that a broker last registered."""
         live = self.live.get(key)
         return None if live is None else live.data_version
-
-    def _is_other_version(self, key: BrokerKey, version: DataVersion) -> bool:
-        return self.stored_version(key) != version
 
     def touch(self, key: BrokerKey, now: float) -> None:
         """A broker showed that it lives; one that is not registered stays unknown."""

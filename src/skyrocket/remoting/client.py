@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.command import Body, RemotingCommand
+from skyrocket.protocol.command import ONEWAY_FLAG, Body, RemotingCommand
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.connection import Connection
@@ -30,7 +30,7 @@ from skyrocket.remoting.errors import (
     RemotingClosed,
     RemotingError,
 )
-from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
+from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, reply_of
 from skyrocket.remoting.limits import ConnectionLimits
 from skyrocket.remoting.peer import CloseReason
 from skyrocket.remoting.router import Router
@@ -138,7 +138,7 @@ class RemotingClient:
         self, address: str, request: Request[Any], body: Body = b"", *, timeout_seconds: float = 3.0
     ) -> None:
         """Tell; returns when the bytes are on their way, raises RemotingError when they are not."""
-        await self.tell(address, oneway_command_of(request, body), timeout_seconds)
+        await self.tell(address, command_of(request, body, ONEWAY_FLAG), timeout_seconds)
 
     async def tell(self, address: str, command: RemotingCommand, timeout_seconds: float = 3.0) -> None:
         """Tell with a plain command that bears the oneway flag; raises RemotingError."""

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from skyrocket.clock import Clock
 from skyrocket.protocol.codes import LanguageCode
-from skyrocket.protocol.command import RESPONSE_FLAG, Body, RemotingCommand
+from skyrocket.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, Body, RemotingCommand
 from skyrocket.protocol.errors import ProtocolError, RequestError
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.protocol.requests.header import Header, Request
@@ -28,7 +28,7 @@ from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import Frame, Handles, LaterAnswer, answer_frame, refusal, settled
 from skyrocket.remoting.calls import Calls, next_opaque
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
-from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, oneway_command_of, reply_of
+from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, reply_of
 from skyrocket.remoting.inbox import Inbox
 from skyrocket.remoting.limits import ConnectionLimits
 from skyrocket.remoting.peer import CloseReason, Peer
@@ -60,7 +60,6 @@ class Connection(asyncio.Protocol):
         self, remote_address: Address, router: Handles, turn: Turn, owner: Owner, limits: ConnectionLimits, clock: Clock
     ) -> None:
         self.remote_address = remote_address
-        self.local_address = Address("", 0)
         self.attributes: dict[str, Any] = {}
         self.version = 0
         self.language: LanguageCode | None = None
@@ -168,7 +167,7 @@ class Connection(asyncio.Protocol):
         return answer
 
     def send_oneway(self, request: Request[Any], body: Body = b"") -> bool:
-        return self.send(oneway_command_of(request, body))
+        return self.send(command_of(request, body, ONEWAY_FLAG))
 
     def send(self, command: RemotingCommand) -> bool:
         """The same with a plain command, which gets its opaque number here."""
@@ -215,9 +214,6 @@ class Connection(asyncio.Protocol):
     def accepted(self, transport: asyncio.Transport) -> None:
         """The socket is there, but what kind of bytes will come is not known yet."""
         self._transport = transport
-        name = transport.get_extra_info("sockname")
-        if isinstance(name, tuple):
-            self.local_address = Address(name[0], name[1])
 
     def comes_from(self, source: Address) -> None:
         """A proxy has said whose connection it is."""

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.command import ONEWAY_FLAG, Body, RemotingCommand
+from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import error_of
 from skyrocket.protocol.requests.header import Header, Request
 
@@ -22,14 +22,9 @@ class Reply(NamedTuple, Generic[A]):
     remark: str | None
 
 
-def command_of(request: Request[Any], body: Body = b"") -> RemotingCommand:
-    """The command that asks this; its opaque number is given when it is sent."""
-    return RemotingCommand(request.code, ext_fields=request.ext_fields(), body=body)
-
-
-def oneway_command_of(request: Request[Any], body: Body = b"") -> RemotingCommand:
-    """The command for a request that wants no answer."""
-    return RemotingCommand(request.code, flag=ONEWAY_FLAG, ext_fields=request.ext_fields(), body=body)
+def command_of(request: Request[Any], body: Body = b"", flag: int = 0) -> RemotingCommand:
+    """The command that asks this, or with ONEWAY_FLAG tells it; its opaque number is given when it is sent."""
+    return RemotingCommand(request.code, flag=flag, ext_fields=request.ext_fields(), body=body)
 
 
 def reply_of(request: Request[A], answer: RemotingCommand, accepted: Collection[int] = ONLY_SUCCESS) -> Reply[A]:

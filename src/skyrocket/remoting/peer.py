@@ -38,9 +38,6 @@ class Peer(Protocol):
     def remote_address(self) -> Address: ...
 
     @property
-    def local_address(self) -> Address: ...
-
-    @property
     def attributes(self) -> dict[str, Any]: ...
 
     @property

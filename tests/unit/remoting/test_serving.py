@@ -13,7 +13,7 @@ from skyrocket.protocol.bodies.groups import GroupList
 from skyrocket.protocol.bodies.locks import QueueLocks
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.codes import LanguageCode
-from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.errors import TopicNotExist
 from skyrocket.protocol.frames import FrameReader
 from skyrocket.protocol.requests.broker_registration import QueryDataVersion, QueryDataVersionAnswer
@@ -23,7 +23,7 @@ from skyrocket.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from skyrocket.protocol.requests.pop import BatchAckMessage
 from skyrocket.protocol.requests.query import QueryTopicConsumeByWho, ViewMessageById
 from skyrocket.remoting.answers import LaterAnswer
-from skyrocket.remoting.exchange import command_of, oneway_command_of
+from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.serving import UNANSWERED, Answered
@@ -194,7 +194,7 @@ async def test_a_coroutine_is_answered_when_it_is_done(refused: bool) -> None:
 def test_a_oneway_request_is_handled_and_not_answered(result: object) -> None:
     handler, router = Handler(result), Router()
     router.serve(GetMaxOffset, handler.handle)
-    assert router.handle(PEER, oneway_command_of(QUEUE)) is None
+    assert router.handle(PEER, command_of(QUEUE, flag=ONEWAY_FLAG)) is None
     assert handler.taken == [(QUEUE, b"")]
 
 

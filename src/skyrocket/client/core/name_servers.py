@@ -27,22 +27,17 @@ class NameServers:
     ) -> None:
         self._remoting = remoting
         self._list = AddressList(addresses)
-        self._known = tuple(sorted(addresses))
+        self.addresses = tuple(sorted(addresses))
         self.lookup_url = lookup_url(lookup, unit_name) if lookup and not addresses else ""
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """All of them, sorted."""
-        return self._known
-
     def __str__(self) -> str:
-        return ";".join(self._known) or f"(to be told by {self.lookup_url})"
+        return ";".join(self.addresses) or f"(to be told by {self.lookup_url})"
 
     async def call(
         self, request: Request[A], body: bytes = b"", *, timeout: float, accepted: Any = ONLY_SUCCESS
     ) -> Reply[A]:
         """Ask one of them; raises RequestError, or NoNameServer when none answers."""
-        if not self._known:
+        if not self.addresses:
             await self.look_up()
         try:
             return await self._remoting.call_any(self._list, request, body, timeout_seconds=timeout, accepted=accepted)
@@ -67,10 +62,10 @@ class NameServers:
         found = AddressList.parse(text).in_order()
         if not found:
             raise NoNameServer(f"{self.lookup_url} told no name server: its first line must be host:port;host:port")
-        if tuple(sorted(found)) != self._known:
+        if tuple(sorted(found)) != self.addresses:
             _logger.info("name servers told url=%s addresses=%s", self.lookup_url, text)
             self._list = AddressList(found)
-            self._known = tuple(sorted(found))
+            self.addresses = tuple(sorted(found))
 
 
 def lookup_url(base: str, unit_name: str = "") -> str:
