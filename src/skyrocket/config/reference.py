@@ -2,10 +2,10 @@
 
 import dataclasses
 import sys
-from enum import Enum
 from typing import Any
 
 from skyrocket.config.sections import BrokerConfig, NameServerConfig, StoreConfig, TlsConfig
+from skyrocket.config.sources import text_of
 
 SECTIONS: dict[str, type] = {
     "Store": StoreConfig,
@@ -30,12 +30,10 @@ def settings_page() -> str:
 
 
 def _row(field: "dataclasses.Field[Any]") -> str:
-    default = field.default.value if isinstance(field.default, Enum) else field.default
-    text = str(default).lower() if isinstance(default, bool) else str(default)
     low, high = field.metadata["min"], field.metadata["max"]
     bounds = f"{'' if low is None else low} … {'' if high is None else high}" if (low, high) != (None, None) else ""
     ours = " *ours*" if field.metadata["ours"] else ""
-    return f"| `{field.metadata['key']}`{ours} | {text} | {bounds} | {field.metadata['help']} |"
+    return f"| `{field.metadata['key']}`{ours} | {text_of(field.default)} | {bounds} | {field.metadata['help']} |"
 
 
 if __name__ == "__main__":

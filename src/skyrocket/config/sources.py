@@ -9,7 +9,6 @@ taken without a word, so that its files start us unchanged; others are named wit
 """
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skyrocket.config.sections import TlsConfig
+from skyrocket.config.sections.setting import nearest
 from skyrocket.errors import ConfigError
 
 _SPACE: Final = " \t\f"
@@ -69,7 +69,7 @@ def properties_text(pairs: Mapping[str, str]) -> str:
 
 def pairs_of(section: Any) -> dict[str, str]:
     """A section as text values by RocketMQ's keys."""
-    return {f.metadata["key"]: _text(getattr(section, f.name)) for f in dataclasses.fields(section)}
+    return {f.metadata["key"]: text_of(getattr(section, f.name)) for f in dataclasses.fields(section)}
 
 
 SECRET_SHOWN: Final = "******"
@@ -95,7 +95,8 @@ def keys_of(section: type) -> set[str]:
 def unknown_settings(pairs: Mapping[str, str], sections: Sequence[type], accepted: Collection[str] = ()) -> list[str]:
     """A sentence for every key that neither we nor RocketMQ know."""
     known = set().union(*map(keys_of, sections))
-    return [_unknown(key, known) for key in pairs if key not in known and key not in accepted]
+    unknown = (key for key in pairs if key not in known and key not in accepted)
+    return [f"unknown setting {key!r} has no effect{nearest(key, known)}" for key in unknown]
 
 
 def environment_name(key: str, prefix: str = "SKYROCKET_") -> str:
@@ -109,13 +110,8 @@ def _from_environment(sections: Sequence[type], environment: Mapping[str, str], 
     return {key: environment[name] for name, key in names.items() if name in environment}
 
 
-def _unknown(key: str, known: set[str]) -> str:
-    match = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.6)
-    hint = f"; did you mean {match[0]!r}?" if match else ""
-    return f"unknown setting {key!r} has no effect{hint}"
-
-
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value as it stands in a .conf file."""
     if isinstance(value, Enum):
         return str(value.value)
     return str(value).lower() if isinstance(value, bool) else str(value)

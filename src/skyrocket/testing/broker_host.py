@@ -16,7 +16,7 @@ from skyrocket.clock import SystemClock
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig
 from skyrocket.config.sections.setting import section_from
-from skyrocket.config.sources import unknown_settings
+from skyrocket.config.sources import text_of, unknown_settings
 from skyrocket.config.unkept_promises import refuse_unkept_promises
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address
@@ -59,7 +59,7 @@ class BrokerDown(SkyrocketError):
 
 def configs(settings: Mapping[str, object]) -> tuple[BrokerConfig, StoreConfig]:
     """Both sections from RocketMQ's keys; raises ConfigError."""
-    given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.items()}
+    given = {key: text_of(value) for key, value in settings.items()}
     for key in _OURS:
         if key in given:
             raise ConfigError(f"setting {key!r} is chosen by the cluster itself: leave it out")

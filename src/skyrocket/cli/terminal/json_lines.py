@@ -15,9 +15,8 @@ from typing import Any, Final
 from skyrocket.cli.program.moments import moment_of, seconds_of
 from skyrocket.client import Message, ReceivedMessage
 from skyrocket.errors import ConfigError
-from skyrocket.model.property_names import RESERVED
+from skyrocket.model.property_names import RESERVED, SHARDING_KEY
 
-_SHARDING_KEY: Final = "__SHARDINGKEY"
 # Written by `consume`; without meaning for a new message.
 _FACTS: Final = frozenset(
     """topic message_id offset_message_id broker queue_id queue_offset born_at stored_at born_host reconsume_times
@@ -154,7 +153,7 @@ def described(message: ReceivedMessage) -> dict[str, Any]:
 
 
 def _is_systems(name: str) -> bool:
-    return name in RESERVED or name == _SHARDING_KEY
+    return name in RESERVED or name == SHARDING_KEY
 
 
 def iso(at_ms: int) -> str:

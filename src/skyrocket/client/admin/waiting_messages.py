@@ -36,8 +36,6 @@ from skyrocket.remoting.exchange import Reply
 
 A = TypeVar("A", bound=Header)
 
-_OUT_MS: Final = "TIMER_OUT_MS"
-_CANCELLED_KEY: Final = "TIMER_DEL_UNIQKEY"
 _MOST_COPIES: Final = 64  # a timer that waits for weeks is written anew every two days
 _MESSAGE_ID: Final = re.compile("[0-9A-Fa-f]{32,64}")
 _FOREVER_MS: Final = (1 << 63) - 1
@@ -218,10 +216,10 @@ class WaitingAdmin(AdminCalls):
 
     def _parked(self, broker_name: str, message: ReceivedMessage) -> PendingTimer | None:
         properties = message.properties
-        due, topic = properties.get(_OUT_MS, ""), properties.get("REAL_TOPIC", "")
-        if not due.isdigit() or not topic or _CANCELLED_KEY in properties:
+        due, topic = properties.get(names.TIMER_OUT_MS, ""), properties.get(names.REAL_TOPIC, "")
+        if not due.isdigit() or not topic or names.TIMER_DELETE_UNIQUE_KEY in properties:
             return None
-        queue_id = properties.get("REAL_QID", "0")
+        queue_id = properties.get(names.REAL_QUEUE_ID, "0")
         return PendingTimer(
             broker_name,
             properties.get(names.UNIQUE_KEY, ""),

@@ -14,7 +14,6 @@ from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import (
     MAX_RECONSUME_TIMES,
-    ORIGIN_MESSAGE_ID,
     RECONSUME_TIME,
     Message,
     ReceivedMessage,
@@ -123,7 +122,7 @@ class SendBack:
         properties = dict(message.properties)
         for name in (names.TRANSACTION_PREPARED, "MIN_OFFSET", "MAX_OFFSET"):
             properties.pop(name, None)
-        properties.setdefault(ORIGIN_MESSAGE_ID, message.message_id)
+        properties.setdefault(names.ORIGIN_MESSAGE_ID, message.message_id)
         properties[names.RETRY_TOPIC] = wrap(self._instance.namespace, message.topic)
         properties[RECONSUME_TIME] = str(message.reconsume_times + 1)
         return properties

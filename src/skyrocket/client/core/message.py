@@ -34,10 +34,8 @@ from skyrocket.model.message_queue import MessageQueue
 if TYPE_CHECKING:
     from skyrocket.protocol.requests.server_to_client import PushReplyMessageToClient
 
-SHARDING_KEY = names.SHARDING_KEY
 RECONSUME_TIME = "RECONSUME_TIME"
 MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
-ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 INSTANCE_ID = "INSTANCE_ID"
 CORRELATION_ID = "CORRELATION_ID"
 REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
@@ -79,7 +77,7 @@ def property_text(message: Message, unique_key: str, extra: Mapping[str, str] | 
         keys = message.keys if isinstance(message.keys, str) else " ".join(message.keys)
         text = f"{text}{names.KEYS}\x01{_value(names.KEYS, keys)}\x02"
     if message.sharding_key is not None:
-        text = f"{text}{SHARDING_KEY}\x01{_value(SHARDING_KEY, message.sharding_key)}\x02"
+        text = f"{text}{names.SHARDING_KEY}\x01{_value(names.SHARDING_KEY, message.sharding_key)}\x02"
     if message.delay_level or message.delay is not None or message.deliver_at is not None:
         text += _timing(message)
     if message.priority is not None:
@@ -240,7 +238,7 @@ class ReceivedMessage:
 
     @property
     def sharding_key(self) -> str | None:
-        return self.properties.get(SHARDING_KEY)
+        return self.properties.get(names.SHARDING_KEY)
 
     @property
     def priority(self) -> int | None:

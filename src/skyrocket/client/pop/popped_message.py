@@ -15,10 +15,10 @@ from typing import NamedTuple
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.errors import DataError
 from skyrocket.model.pop_retry import real_topic
+from skyrocket.model.property_names import POP_RECEIPT
 from skyrocket.protocol.receipt_handle import ReceiptHandle
 from skyrocket.protocol.requests.pop import PopMessageAnswer
 
-RECEIPT_PROPERTY = "POP_CK"
 _PART = re.compile(r"(\S+) ([0-9]+) ([0-9]+(?:,[0-9]+)*)")
 
 
@@ -43,8 +43,8 @@ class PoppedMessage(ReceivedMessage):
         popped.stored_topic = real_topic(topic, group, receipt.retry_mark)
         popped.receipt = receipt
         popped.visible_at = visible_at
-        if RECEIPT_PROPERTY.encode() in popped._property_bytes:
-            popped.properties.pop(RECEIPT_PROPERTY, None)  # the receipt is ours to know; the message goes on without it
+        if POP_RECEIPT.encode() in popped._property_bytes:
+            popped.properties.pop(POP_RECEIPT, None)  # the receipt is ours to know; the message goes on without it
         return popped
 
 

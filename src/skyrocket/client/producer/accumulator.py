@@ -111,9 +111,8 @@ class Accumulator:
     def add(self, message: Message, topic: str) -> PendingSend:
         """Put a message into the batch that is being filled; raises MessageRefused."""
         key = (topic, message.wait_store_ok)
-        if message.delay_level or message.delay is not None or message.deliver_at is not None:
-            check_batchable(message)
-        if message.priority is not None:
+        is_timed = message.delay_level or message.delay is not None or message.deliver_at is not None
+        if is_timed or message.priority is not None:
             check_batchable(message)
         element, unique_key = encoded_element(message, self._rules, self._clock.now_ms())
         filling = self._filling.get(key)

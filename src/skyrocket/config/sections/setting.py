@@ -6,7 +6,7 @@ text pairs of a RocketMQ `.conf` file, the environment or the command line.
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
@@ -51,7 +51,7 @@ def section_from(section: type[Section], pairs: Mapping[str, str], *, allow_unkn
         if field is None:
             if allow_unknown:
                 continue
-            raise ConfigError(f"unknown setting {key!r}{_nearest(key, list(fields))}")
+            raise ConfigError(f"unknown setting {key!r}{nearest(key, fields)}")
         values[field.name] = parse_value(key, text, hints[field.name])
     return section(**values)
 
@@ -77,6 +77,7 @@ def _expected(kind: Any) -> str:
     return {int: "a whole number", float: "a number"}.get(kind, f"a {kind.__name__}")
 
 
-def _nearest(key: str, known: list[str]) -> str:
-    match = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+def nearest(key: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown key: what it may have been meant for."""
+    match = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {match[0]!r}?" if match else ""
