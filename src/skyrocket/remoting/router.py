@@ -67,7 +67,7 @@ class Router:
         self._default = Route(None, _not_supported, self._class_of(None))
         self._checks: tuple[Check, ...] = ()
         self._workers = workers
-        self._failures = FailureLog(clock or SystemClock())
+        self._seldom = Seldom(clock or SystemClock())
 
     def check_with(self, *checks: Check) -> None:
         """Ask these, too, before every handler: they raise what is refused."""
@@ -108,7 +108,7 @@ class Router:
         fewer.tasks = self.tasks
         fewer.shapes = self.shapes
         fewer._others = self._others
-        fewer._failures = self._failures
+        fewer._seldom = self._seldom
         fewer._default = self._default
         fewer._routes = {code: route for code, route in self._routes.items() if code not in codes}
         refused = Route(None, _not_supported, self._others)
@@ -164,7 +164,9 @@ class Router:
     def _failure(self, route: Route, request: RemotingCommand, error: Exception) -> RemotingCommand:
         route.failed += 1
         remark = failure_remark(error)
-        self._failures.log(request.code, remark, error)
+        # With its stack, but the same failure not again and again: once a minute per request code and place.
+        if self._seldom.may_say((request.code, remark.rpartition(", ")[2])):
+            _logger.error("a handler failed code=%d", request.code, exc_info=error)
         return request.answer(SystemFailure.code, remark)
 
 
@@ -182,18 +184,6 @@ class GoingAway:
         if request.flag & ONEWAY_FLAG:
             return None
         return answer_frame(request.answer(ResponseCode.GO_AWAY, GoAway("please go away").remark))
-
-
-class FailureLog:
-    """Writes a failure with its stack, but the same failure not again and again."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._seldom = Seldom(clock)
-
-    def log(self, code: int, remark: str, error: BaseException) -> None:
-        """Once a minute per request code and place."""
-        if self._seldom.may_say((code, remark.rpartition(", ")[2])):
-            _logger.error("a handler failed code=%d", code, exc_info=error)
 
 
 def failure_remark(error: BaseException) -> str:

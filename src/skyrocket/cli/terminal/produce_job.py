@@ -84,7 +84,7 @@ class ProduceJob:
                 in_flight=options.in_flight,
                 rate=options.rate,
                 batched=options.batch,
-                failed=_complain if options.keep_going else None,
+                failed=_say if options.keep_going else None,
             )
             try:
                 with progress:
@@ -138,9 +138,5 @@ def _made(place: str, make: Callable[[bytes], Message], body: bytes) -> Message:
         raise ConfigError(f"{place}: {error}") from None
 
 
-def _complain(error: SkyrocketError) -> None:
-    _say(str(error))
-
-
-def _say(text: str) -> None:
+def _say(text: object) -> None:
     typer.echo(f"skyrocket produce: {text}", err=True)
