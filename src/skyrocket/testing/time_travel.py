@@ -24,6 +24,7 @@ from skyrocket.testing.movable_clock import MovableClock, file_time_ms
 HOUR_MS: Final = 3_600_000
 REACTION_SECONDS: Final = 0.25  # as long as nothing happens
 TOGETHER_MS: Final = 99  # brokers look ten times a second: what is due within one look happens in one stop
+_CLEAN_MS: Final = 10_000  # as often as a store does it by itself: files expire at one hour of the day alone
 _DISPATCH_SECONDS: Final = 5.0
 _FETCH_SECONDS: Final = 1.0
 _REACTIONS_SECONDS: Final = 5.0
@@ -85,7 +86,7 @@ class TimeTravel:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _clean(self) -> None:
-        if self._clock.now_ms() - self._cleaned_ms >= HOUR_MS:
+        if self._clock.now_ms() - self._cleaned_ms >= _CLEAN_MS:
             self._cleaned_ms = self._clock.now_ms()
             for store in self._stores():
                 await asyncio.to_thread(store.cleaner.clean)
