@@ -156,6 +156,9 @@ class GroupMember(Startable):
     def topics(self) -> list[str]:
         return list(self._subscriptions)
 
+    def forked(self) -> None:
+        self._state = State.FORKED
+
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(
             self.group,

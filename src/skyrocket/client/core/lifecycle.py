@@ -29,10 +29,6 @@ class Startable:
         if self._state is not State.RUNNING:
             raise ForkedClient(str(self)) if self._state is State.FORKED else NotRunning(str(self), self._state.value)
 
-    def forked(self) -> None:
-        """This is a child process now: refuse everything."""
-        self._state = State.FORKED
-
     async def start(self) -> None:
         """Take up work."""
         raise NotImplementedError

@@ -426,6 +426,9 @@ class Producer(Startable):
     def topics(self) -> list[str]:
         return list(self._sender.topics)
 
+    def forked(self) -> None:
+        self._state = State.FORKED
+
     def route_changed(self, topic: str, route: Route) -> None:
         self._sender.route_changed(topic, route)
 
