@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
+from skyrocket.model.permission import PERM_WRITE
 from skyrocket.model.topic import RETRY_PREFIX
-from skyrocket.model.topic_config import PERM_WRITE
 from skyrocket.protocol.bodies.route import BrokerData, ClusterInfo, TopicRoute
 from skyrocket.protocol.errors import RequestError, TopicNotExist
 from skyrocket.protocol.requests.header import Request

@@ -202,7 +202,7 @@ class Registration:
             broker_id=identity.broker_id,
         )
         while True:
-            await asyncio.gather(*(self._beat(name_server, request) for name_server in self._name_servers))
+            await asyncio.gather(*(self._beat(name_server, request) for name_server in self.name_servers))
             await asyncio.sleep(self._heartbeats.interval_seconds)
 
     async def _beat(self, name_server: str, request: BrokerHeartbeat) -> None:
