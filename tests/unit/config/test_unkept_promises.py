@@ -51,5 +51,4 @@ def test_what_is_only_missed_is_named_with_the_reason() -> None:
 def test_the_tables_name_keys_of_rocketmq_that_we_do_not_have() -> None:
     named = {promise.key for promise in (*_REFUSED, *_TOLD)}
     assert named <= BROKER_KEYS
-    named.discard("enableSlaveActingMaster")  # a broker that comes back goes by it; no slave acts yet
     assert not named & (keys_of(BrokerConfig) | keys_of(StoreConfig))
