@@ -13,12 +13,9 @@ import pytest
 from skyrocket.client import Message, Producer
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.record import decode_records
 from skyrocket.protocol.bodies.tables import KvTable
-from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.errors import RequestError, TopicNotExist
+from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo
-from skyrocket.protocol.requests.pulling import PullMessage
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from tests.integration.client.servers import free_port
@@ -26,6 +23,7 @@ from tests.integration.program import Program
 from tests.interop.apache import Apache
 from tests.interop.rocketmq_broker import await_port, place_log_settings, process_of
 from tests.interop.rocketmq_store import settings_for
+from tests.interop.whole_queue import messages_at
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -33,7 +31,6 @@ FILES = StoreConfig(commit_log_file_size=1 << 20, index_slots=1000, index_entrie
 TOPIC, QUEUES, COUNT = "Orders", 4, 3000
 SECONDS = 120.0
 BOOT = r"The broker\[broker-a, (\S+)\] boot success"
-PULL_CODES = frozenset({0, 19, 20, 21})
 
 
 def our_program(folder: Path, name: str, role: str, names: str, *, verbose: bool = False) -> Program:
@@ -142,31 +139,11 @@ async def identical(client: RemotingClient, master: str, slave: str) -> None:
 
 async def numbers_at(client: RemotingClient, broker: str) -> set[int]:
     """The numbers of all messages that a broker gives to consumers."""
-    found: set[int] = set()
-    for queue_id in range(QUEUES * 2):
-        offset = 0
-        while True:
-            request = PullMessage(
-                consumer_group="Readers",
-                topic=TOPIC,
-                queue_id=queue_id,
-                queue_offset=offset,
-                max_msg_nums=32,
-                sys_flag=0x4,
-                commit_offset=0,
-                suspend_timeout_millis=0,
-                subscription="*",
-                expression_type="TAG",
-            )
-            try:
-                reply = await client.call(broker, request, accepted=PULL_CODES, timeout_seconds=20)
-            except (TopicNotExist, RequestError):
-                break
-            if reply.code != ResponseCode.SUCCESS:
-                break
-            found |= {int(record.body.split(b" ", 1)[0]) for record in decode_records(reply.body)}
-            offset = reply.header.next_begin_offset
-    return found
+    return {
+        int(message.body.split(b" ", 1)[0])
+        for queue_id in range(QUEUES * 2)
+        for message in await messages_at(client, broker, TOPIC, queue_id)
+    }
 
 
 async def served(client: RemotingClient, broker: str, count: int) -> None:

@@ -17,17 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.format.record import decode_records
 from skyrocket.protocol.bodies.tables import KvTable
-from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo
-from skyrocket.protocol.requests.pulling import PullMessage
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from tests.interop.apache import Apache
 from tests.interop.pairs.load import TOPIC, Kind, Load, Unit, consume_on_the_second_try, parts, units
 from tests.interop.pairs.members import ApacheMember, Member, NameServer, OurMember
+from tests.interop.whole_queue import messages_at
 from tests.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -38,7 +36,6 @@ COUNT = 200_000
 RETURNED = 300
 OURS = "ours"
 SECONDS = 240.0
-PULL_CODES = frozenset({0, 19, 20, 21})
 QUEUES = range(8)
 
 
@@ -91,33 +88,10 @@ def await_same_end(master: Member, slave: Member) -> None:
 
 async def keys_at(client: RemotingClient, broker: str) -> list[list[int]]:
     """The numbers of all messages that a broker gives to consumers, a list per queue."""
-    found: list[list[int]] = []
-    for queue_id in QUEUES:
-        numbers: list[int] = []
-        found.append(numbers)
-        offset = 0
-        while True:
-            request = PullMessage(
-                consumer_group="Readers",
-                topic=TOPIC,
-                queue_id=queue_id,
-                queue_offset=offset,
-                max_msg_nums=256,
-                sys_flag=0x4,
-                commit_offset=0,
-                suspend_timeout_millis=0,
-                subscription="*",
-                expression_type="TAG",
-            )
-            try:
-                reply = await client.call(broker, request, accepted=PULL_CODES, timeout_seconds=20)
-            except RequestError:  # the topic has fewer queues, or has not been heard of
-                break
-            if reply.code != ResponseCode.SUCCESS:
-                break
-            numbers += [int(record.properties["KEYS"]) for record in decode_records(reply.body)]
-            offset = reply.header.next_begin_offset
-    return found
+    return [
+        [int(message.properties["KEYS"]) for message in await messages_at(client, broker, TOPIC, queue_id)]
+        for queue_id in QUEUES
+    ]
 
 
 def read_all(member: Member, wanted: set[int]) -> list[list[int]]:
