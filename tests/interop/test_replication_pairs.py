@@ -21,7 +21,7 @@ from skyrocket.remoting.errors import RemotingError
 from tests.integration.client.servers import free_port
 from tests.integration.program import Program
 from tests.interop.apache import Apache
-from tests.interop.rocketmq_broker import await_port, place_log_settings, process_of
+from tests.interop.rocketmq_broker import await_port, free_broker_port, place_log_settings, process_of
 from tests.interop.rocketmq_store import settings_for
 from tests.interop.whole_queue import messages_at
 
@@ -35,7 +35,7 @@ BOOT = r"The broker\[broker-a, (\S+)\] boot success"
 
 def our_program(folder: Path, name: str, role: str, names: str, *, verbose: bool = False) -> Program:
     """A broker that is about to start."""
-    given = ["broker", "-n", names, "--listen-port", str(free_port()), "--broker-ip", "127.0.0.1"]
+    given = ["broker", "-n", names, "--listen-port", str(free_broker_port()), "--broker-ip", "127.0.0.1"]
     given += ["--verbose"] if verbose else []
     settings = {
         "brokerRole": role,
@@ -64,7 +64,7 @@ def our_broker(folder: Path, name: str, role: str, names: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def apaches_broker(apache: Apache, folder: Path, name: str, role: str, names: str) -> Iterator[str]:
-    port, store = free_port(), folder / name
+    port, store = free_broker_port(), folder / name
     home = folder / f"{name}-home-{port}"
     home.mkdir()
     place_log_settings(home)

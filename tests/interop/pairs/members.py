@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from skyrocket.config.sections import StoreConfig
-from tests.integration.client.servers import free_port
 from tests.integration.program import Program
 from tests.interop.apache import Apache
-from tests.interop.rocketmq_broker import await_port, place_log_settings, process_of
+from tests.interop.rocketmq_broker import await_port, free_broker_port, place_log_settings, process_of
 from tests.interop.rocketmq_store import settings_for
 
 # Several log files and many index files; a record of 4 MiB must fit.
@@ -56,7 +55,7 @@ class OurMember:
     """`skyrocket broker`."""
 
     def __init__(self, folder: Path, name: str, role: str, names: str) -> None:
-        port = free_port()
+        port = free_broker_port()
         self.address, self.store = f"127.0.0.1:{port}", folder / name
         self._folder = folder
         self._arguments = ["broker", "-n", names, "--listen-port", str(port), "--broker-ip", "127.0.0.1"]
@@ -85,7 +84,7 @@ class ApacheMember:
     """Apache's broker."""
 
     def __init__(self, apache: Apache, folder: Path, name: str, role: str, names: str) -> None:
-        self._port = free_port()
+        self._port = free_broker_port()
         self.address, self.store = f"127.0.0.1:{self._port}", folder / name
         self._apache = apache
         self._folder = folder
@@ -133,7 +132,7 @@ class NameServer:
     """Ours; nothing happens to it."""
 
     def __init__(self, folder: Path) -> None:
-        port = free_port()
+        port = free_broker_port()
         self.address = f"127.0.0.1:{port}"
         self._program = Program("namesrv", "--listen-port", str(port), "--bind-address", "127.0.0.1", home=folder)
         self._program.await_line(str(port))
