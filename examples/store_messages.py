@@ -4,7 +4,7 @@ import logging
 import tempfile
 import time
 
-from skyrocket.config.sections import FlushDiskType, StoreConfig
+from skyrocket.config.sections import StoreConfig
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.record import decode_records
 from skyrocket.store.commit_log import PutMessage
@@ -15,14 +15,15 @@ log = logging.getLogger("example")
 
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    config = StoreConfig(commit_log_file_size=1 << 20, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+    config = StoreConfig(commit_log_file_size=1 << 20)
     with tempfile.TemporaryDirectory() as directory, MessageStore(directory, config) as store:
         before = int(time.time() * 1000)
         for number in range(5):
             properties = encode_properties({"KEYS": f"order-{number}", "TAGS": "paid"})
             message = PutMessage("orders", queue_id=0, body=f"order {number}".encode(), properties=properties)
-            result = store.wait_durable(store.put(message))
-            log.info("stored queue_offset=%d durability=%s", result.queue_offset, result.durability.name)
+            result = store.put(message)
+            log.info("stored queue_offset=%d status=%s", result.queue_offset, result.status.name)
+        store.flush()  # a broker is told by `store.flusher.when_flushed` instead, and goes on meanwhile
         store.dispatch()
         for stored in decode_records(store.get("orders", 0, offset=2).join()):
             log.info("read offset=%d body=%s", stored.queue_offset, stored.body.decode())
