@@ -24,6 +24,7 @@ def main() -> None:
             result = store.put(message)
             log.info("stored queue_offset=%d status=%s", result.queue_offset, result.status.name)
         store.flush()  # a broker is told by `store.flusher.when_flushed` instead, and goes on meanwhile
+        log.info("on disk up to physical offset %d", store.commit_log.flushed_offset)
         store.dispatch()
         for stored in decode_records(store.get("orders", 0, offset=2).join()):
             log.info("read offset=%d body=%s", stored.queue_offset, stored.body.decode())
