@@ -15,8 +15,8 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.frames import FrameReader
 from skyrocket.remoting.turn import Turn
 
-# Bytes that are parsed at a time: some thirty small requests, or a good piece of a large one.
-_PIECE_SIZE: Final = 8 << 10
+# Bytes that are parsed at a time: about as many small requests as may be taken, or a good piece of a large one.
+_PIECE_SIZE_EACH: Final = 512
 _LARGE_PIECE_SIZE: Final = 64 << 10
 _LARGE_FROM: Final = 4 << 10  # what waits for its end is large from this size on
 _COSTLY_SECONDS: Final = 0.001  # sixteen sends take a third of it
@@ -74,12 +74,16 @@ class Inbox:
         now, size = perf_counter(), len(data)
         if not turn.until:
             turn.begin(limits, now)
+        if turn.ring:
+            most_bytes, most, is_late = limits.read_size_at_once, limits.requests_at_once, self._is_costly
+        else:  # a single producer with many sends in flight is nobody's trouble
+            most_bytes, most, is_late = limits.read_size_alone, limits.requests_alone, False
         if (
-            now > turn.until
-            or size >= limits.read_size_at_once
+            is_late
+            or now > turn.until
+            or size >= most_bytes
             or turn.read_size_left < size
             or turn.number == self._turn_number
-            or self._is_costly
         ):
             self._put(data)
             return None
@@ -87,7 +91,7 @@ class Inbox:
         self._turn_number = turn.number
         self._began = now
         commands = self._reader.receive(data)
-        if len(commands) <= limits.requests_at_once:
+        if len(commands) <= most:
             return commands
         self._commands = commands
         return None
@@ -102,7 +106,7 @@ class Inbox:
         if not commands:
             if not self._unread:
                 return commands
-            commands = self._parse()
+            commands = self._parse(most)
         self._commands = commands[most:]
         return commands[:most] if self._commands else commands
 
@@ -110,9 +114,9 @@ class Inbox:
         """What was taken has been handled, or left."""
         self._is_costly = perf_counter() - self._began > _COSTLY_SECONDS
 
-    def _parse(self) -> list[RemotingCommand]:
+    def _parse(self, most: int) -> list[RemotingCommand]:
         unread = self._unread
-        size = _LARGE_PIECE_SIZE if len(self._reader.pending) >= _LARGE_FROM else _PIECE_SIZE
+        size = _LARGE_PIECE_SIZE if len(self._reader.pending) >= _LARGE_FROM else _PIECE_SIZE_EACH * most
         if len(unread) <= size:
             piece, self._unread = unread, b""
         else:

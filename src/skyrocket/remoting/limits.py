@@ -24,14 +24,16 @@ class ConnectionLimits:
 class TurnLimits(NamedTuple):
     """What connections of a server may bring into one turn.
 
-    `…_at_once`: one connection, without waiting for its time. `…_for_ring`: what those who bring more have together in
-    any case, however much the others brought.
+    `…_at_once`: one connection, without waiting for its time; `…_alone`: the same while nobody else waits for his.
+    `…_for_ring`: what those who bring more have together in any case, however much the others brought.
     """
 
     seconds: float = 0.02
     seconds_for_ring: float = 0.005
     requests: int = 1024  # of those who bring more
     requests_at_once: int = 16
+    requests_alone: int = 128
     read_size: int = 4 << 20
     read_size_for_ring: int = 1 << 20
     read_size_at_once: int = 64 << 10
+    read_size_alone: int = 512 << 10

@@ -61,7 +61,7 @@ class Turn:
         self.number = 0
         self.until = 0.0  # when it has lasted long enough; 0: it has not begun
         self.read_size_left = 0  # bytes that may still be brought into it
-        self._ring: deque[InRing] = deque()
+        self.ring: deque[InRing] = deque()  # those who wait for their time
         self._speakers: list[Speaker] = []
         self._callbacks: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,7 +92,7 @@ class Turn:
 
     def enter_ring(self, one: InRing) -> None:
         """Let this one handle what it has, bit by bit; to be said by those who are not in it."""
-        self._ring.append(one)
+        self.ring.append(one)
         if not self._is_scheduled:
             self._schedule()
 
@@ -104,7 +104,7 @@ class Turn:
 
     def end(self) -> None:
         """Let those in the ring have what is left of the time; complete and write."""
-        if self._ring:
+        if self.ring:
             self._go_round()
         for callback in self._callbacks:
             try:
@@ -120,11 +120,11 @@ class Turn:
                 speaker.flush()
             except Exception:
                 _logger.exception("a connection could not be written speaker=%r", speaker)
-        if self._ring and not self._is_scheduled:
+        if self.ring and not self._is_scheduled:
             self._schedule()
 
     def _go_round(self) -> None:
-        ring, limits = self._ring, self.limits
+        ring, limits = self.ring, self.limits
         if limits is None:
             while ring:
                 self._one_slice(_SLICE)
@@ -139,12 +139,12 @@ class Turn:
             requests_left -= self._one_slice(min(max(_SLICE // len(ring), _SLICE_AT_LEAST), requests_left))
 
     def _one_slice(self, most: int) -> int:
-        one = self._ring.popleft()
+        one = self.ring.popleft()
         try:
             handled, stays = one.take_slice(most)
         except Exception:
             _logger.exception("a connection could not go on connection=%r", one)
             return 0
         if stays:
-            self._ring.append(one)
+            self.ring.append(one)
         return handled

@@ -52,7 +52,7 @@ def check_own_properties(properties: bytes, sys_flag: int = 0) -> None:
     """
     if sys_flag & flags.INNER_BATCH:
         raise MessageIllegal("the flag of an inner batch (0x80) is the broker's own: send a batch instead")
-    if b"INNER_" not in properties:
+    if properties.find(b"INNER_") < 0:
         return
     for name in (INNER_NUM, INNER_BASE):
         if find_property(properties, name) is not None:
