@@ -116,7 +116,7 @@ class Inbox:
 
     def _parse(self, most: int) -> list[RemotingCommand]:
         unread = self._unread
-        size = _LARGE_PIECE_SIZE if len(self._reader.pending) >= _LARGE_FROM else _PIECE_SIZE_EACH * most
+        size = _LARGE_PIECE_SIZE if len(self._reader.pending) >= _LARGE_FROM else _PIECE_SIZE_EACH * max(most, 16)
         if len(unread) <= size:
             piece, self._unread = unread, b""
         else:

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.frames import FrameReader
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import Outcome
+from skyrocket.remoting.inbox import Inbox
 from skyrocket.remoting.limits import TurnLimits
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
@@ -117,20 +119,27 @@ async def test_costly_requests_of_many_peers_are_not_all_handled_in_one_turn() -
     assert counting.most_in_a_turn <= 2, "one that came while there was room, one of the ring"
 
 
-async def test_who_made_costly_requests_waits_and_others_come_first() -> None:
-    counting = Counting(TurnLimits(seconds=1.0), handler_seconds=0.002)
-    async with counting.serving() as address, AsyncExitStack() as stack:
-        costly = [await stack.enter_async_context(RawPeer.connected(address)) for _ in range(12)]
-        for peer in costly:
-            await peer.asks(request(COUNTED))  # now it is known
-        other = await stack.enter_async_context(RawPeer.connected(address))
-        await until(lambda: counting.server.connection_count == 13)
-        counting.order.clear()
-        for peer in (*costly, other):
-            peer.send(request(COUNTED))
-        for peer in (*costly, other):
-            await peer.commands(1)
-    assert counting.order[0].remote_address == other.writer.get_extra_info("sockname")
+class Waiting:
+    """Somebody in the ring who never comes to an end."""
+
+    def take_slice(self, most: int) -> tuple[int, bool]:
+        return most, True
+
+
+async def test_who_made_costly_requests_waits_with_those_who_wait_and_others_do_not() -> None:
+    turn = Turn(TurnLimits(requests=4))
+    costly, other = (Inbox(FrameReader(), turn, monotonic) for _ in range(2))
+    assert costly.at_once(request(COUNTED))
+    until_then = perf_counter() + 0.005
+    await until(lambda: perf_counter() > until_then)
+    costly.handled()
+    turn.end()
+    assert costly.at_once(request(COUNTED)), "nobody waits: it need not either"
+    turn.enter_ring(Waiting())
+    turn.end()
+    assert costly.at_once(request(COUNTED)) is None
+    assert other.at_once(request(COUNTED))
+    turn.ring.clear()
 
 
 async def test_bytes_of_a_turn_are_bounded_too() -> None:
