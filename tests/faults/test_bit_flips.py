@@ -166,6 +166,20 @@ def test_many_flipped_bits_are_mended_or_refused(directory: Path, kind: str, cle
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "killed"])
+def test_the_only_message_of_a_queue_is_refused_not_forgotten_when_the_topic_in_its_record_is_damaged(
+    directory: Path, clean: bool
+) -> None:
+    store = FlippedStore(directory, SEALED, clean=clean)
+    for file in store.files("commitlog"):
+        at = file.read_bytes().find(b"seldom")
+        if at >= 0:
+            for place in range(at, at + len(b"seldom")):
+                store.flip(file, place, 1)
+            return
+    pytest.fail("no record of the topic")
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "killed"])
 @pytest.mark.parametrize("kind", ["consumequeue", "batchconsumequeue"])
 def test_the_sign_of_every_offset_in_a_queue_may_flip(directory: Path, kind: str, clean: bool) -> None:
     # A negative offset lies before the log: a binary search for the first record must not believe it.

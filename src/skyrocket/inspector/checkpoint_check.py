@@ -30,7 +30,8 @@ def check_checkpoint(store: StoreFiles, extent: LogExtent, findings: Findings) -
         if time > extent.last_store_timestamp:
             what = f"the {name} time {time} is later than the last record's {extent.last_store_timestamp}"
             # A power cut can take records whose queue entries had been flushed before them, but no flushed records.
-            wrong(what, 8 * at, Severity.WARNING if at and store.unclean else Severity.ERROR)
+            severity = Severity.WARNING if at and store.unclean else Severity.ERROR
+            wrong(what, 8 * at, Severity.NOTE if extent.has_leftovers else severity)  # RocketMQ never lowers them
     offsets = (checkpoint.master_flushed_offset, checkpoint.confirm_offset, checkpoint.logics_physical_offset)
     for at, (name, offset) in enumerate(zip(("master flushed", "confirm", "queue"), offsets, strict=True)):
         if offset > extent.end:

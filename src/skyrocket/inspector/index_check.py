@@ -99,8 +99,12 @@ class IndexCheck:
         self._findings = findings
         self._at_hand: OrderedDict[Path, _Offsets] = OrderedDict()
         self._files: list[_FileRange] = []
+        self._misfits: list[tuple[_FileRange, Int64s]] = []  # places of entries that no key explains
+        self._absent: list[Int64s] = []  # offsets of records whose keys are in no file
+        self._last_found = -1  # offset of the last record of which an entry was found
         self._missing = _Missing()
         self._behind = _Missing()
+        self._passed_over = _Missing()
         self._tags_indexed = False
         self._missing_tags = _Missing()
         for path, (shape, inferred) in shapes_of(store.index_files, configured).items():
@@ -135,6 +139,12 @@ class IndexCheck:
 
     def finish(self, extent: LogExtent) -> None:
         """Judge what lies outside the log, and what was missing."""
+        left_behind = self._last_found if extent.has_leftovers else extent.end
+        for file, misfits in self._misfits:
+            self._judge_misfits(file, misfits, left_behind)
+        for offsets in self._absent:
+            self._missing.add(offsets[offsets <= left_behind])
+            self._passed_over.add(offsets[offsets > left_behind])
         for file in self._files:
             self._judge_outside(file, extent)
             self._check_header_times(file)
@@ -145,6 +155,8 @@ class IndexCheck:
             return
         self._report("", self._missing, FindingKind.INDEX_KEY_MISSING, Severity.ERROR)
         self._report("", self._behind, FindingKind.INDEX_BEHIND, Severity.WARNING)
+        # RocketMQ indexes nothing below the last entry, also when its recovery left that behind the end of the log.
+        self._report("", self._passed_over, FindingKind.INDEX_BEHIND, Severity.WARNING)
 
     def _report(self, which: str, missing: _Missing, kind: FindingKind, severity: Severity) -> None:
         if missing.keys:
@@ -261,7 +273,7 @@ class IndexCheck:
         plain = absent & ~keys.are_tags
         repaired_from = max(self._recovery.redispatch_from, self._replaced_from)
         repaired = (keys.table["physical_offset"] >= repaired_from) & self._recovery.unclean
-        self._missing.add(keys.table["physical_offset"][plain & ~repaired])
+        self._absent.append(keys.table["physical_offset"][plain & ~repaired])
         self._behind.add(keys.table["physical_offset"][plain & repaired])
         self._report_missing_tags(keys, absent & ~repaired)
 
@@ -290,13 +302,10 @@ class IndexCheck:
         entries = file.entries[at]
         pairs = _pair(entries, low)
         fits = _is_member(pairs, known.pairs)
-        for place in at[~fits]:
-            entry = file.entries[place]
-            offset = int(entry["physical_offset"])
-            head = self._reader.head_at(offset)
-            what = "no record begins" if head is None else f"the record has no key with hash {int(entry['key_hash'])}"
-            what = f"entry {place + 1} points to physical offset {offset}, where {what}"
-            self._wrong(file, int(place) + 1, FindingKind.INDEX_ENTRY_WRONG, what)
+        if fits.any():
+            self._last_found = max(self._last_found, int(entries["physical_offset"][fits].max()))
+        if not fits.all():
+            self._misfits.append((range_, at[~fits]))
         stored = known.store_timestamps[np.searchsorted(known.pairs, pairs[fits])]
         seconds = np.clip((stored - self._begin_time(range_, file)) // 1000, 0, layout.MAX_SECONDS)
         wrong = entries["seconds"][fits] != seconds
@@ -304,6 +313,24 @@ class IndexCheck:
         for place, right in zip(at[fits][wrong], seconds[wrong], strict=True):
             what = f"entry {place + 1} says {file.entries[place]['seconds']} s after the file's begin; right is {right}"
             self._wrong(file, int(place) + 1, FindingKind.INDEX_ENTRY_WRONG, what)
+
+    def _judge_misfits(self, file: _FileRange, places: Int64s, left_behind: int) -> None:
+        """Report entries that no key explains; those behind the last right one a recovery of RocketMQ left."""
+        content = self._offsets_of(file).file
+        left = 0
+        for place in places.tolist():
+            entry = content.entries[place]
+            offset = int(entry["physical_offset"])
+            if offset > left_behind:
+                left += 1
+                continue
+            head = self._reader.head_at(offset)
+            what = "no record begins" if head is None else f"the record has no key with hash {int(entry['key_hash'])}"
+            what = f"entry {place + 1} points to physical offset {offset}, where {what}"
+            self._wrong(content, place + 1, FindingKind.INDEX_ENTRY_WRONG, what)
+        if left:
+            what = f"{left} entries of records that a recovery of RocketMQ cut off, and that were written over since"
+            self._findings.add(FindingKind.INDEX_ENTRY_STALE, Severity.NOTE, self._store.name_of(file.path), what)
 
     def _begin_time(self, range_: _FileRange, file: IndexContent) -> int:
         """The begin time as the first record says it: a damaged header is reported once, not for each entry."""
@@ -340,6 +367,8 @@ class IndexCheck:
             kind = FindingKind.INDEX_ENTRY_WRONG if lost else FindingKind.INDEX_ENTRY_STALE
             severity = Severity.ERROR if lost else Severity.WARNING
             what = f"{beyond} entries point behind the end of the log ({extent.end})"
+            if extent.has_leftovers:
+                severity, what = Severity.NOTE, f"{what}: a recovery of RocketMQ left them"
             self._findings.add(kind, severity, name, what)
 
     def _wrong(self, file: IndexContent, number: int, kind: FindingKind, what: str) -> None:

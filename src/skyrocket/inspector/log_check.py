@@ -27,6 +27,7 @@ class LogExtent:
     first_store_timestamp: int = 0
     last_store_timestamp: int = 0  # the latest: clocks step back
     tail_lost: bool = False  # something says that there were records behind the end
+    has_leftovers: bool = False  # a recovery of RocketMQ ended the log here; what lies behind is from before it
     _damage_starts: list[int] = field(default_factory=list)
     _damage_ends: list[int] = field(default_factory=list)
 

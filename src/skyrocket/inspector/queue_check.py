@@ -4,6 +4,7 @@ The log is read once. Each record claims one entry (light queues: more); a claim
 What is left unmarked when the log is through points to nothing that claims it.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,6 +81,7 @@ class QueueCheck:
         self._findings = findings
         self._waiting: list[Claims] = []
         self._queues: dict[QueueName, _Queue] = {}
+        self._left: Counter[QueueName] = Counter()  # entries that a recovery of RocketMQ left
         self.orphaned_offsets: set[int] = set()  # where entries point that no record claims, from the log's end on
         for name in [*store.queues, *store.batch_queues]:
             self._queue(name)
@@ -117,6 +119,10 @@ class QueueCheck:
             what = f"{sum(expired)} entries of {sum(map(bool, expired))} queues point below the start of the log "
             what += f"({extent.start}): their records were deleted"
             self._findings.add(FindingKind.ENTRY_EXPIRED, Severity.NOTE, QUEUES, what)
+        if self._left:
+            what = f"{sum(self._left.values())} entries of {len(self._left)} queues point behind the end of the log "
+            what += f"({extent.end}): a recovery of RocketMQ left them"
+            self._findings.add(FindingKind.ENTRY_STALE, Severity.NOTE, QUEUES, what)
         if behind:
             entries = sum(run.last - run.first + 1 for run in behind)
             first = min(run.physical_offset for run in behind)
@@ -216,17 +222,20 @@ class QueueCheck:
         """Report entries that no record claims; returns how many belong to records that were deleted in order."""
         first, end = entries.written
         marked = np.flatnonzero(queue.marked)
-        first_marked = first + int(marked[0]) if len(marked) else end
+        of_marked = (first + int(marked[0]), first + int(marked[-1])) if len(marked) else (end, -1)
         expired = 0
         for number in range(first, end, _PIECE):
             piece = entries.read(number, min(_PIECE, end - number))
             handled = queue.handled[number - first : number - first + len(piece)]
             for i in np.flatnonzero(~handled):
-                expired += self._judge_entry(queue, number + int(i), piece[i], first_marked, extent)
+                expired += self._judge_entry(queue, number + int(i), piece[i], of_marked, extent)
         return expired
 
-    def _judge_entry(self, queue: _Queue, number: int, entry: Entries, first_marked: int, extent: LogExtent) -> bool:
+    def _judge_entry(
+        self, queue: _Queue, number: int, entry: Entries, of_marked: tuple[int, int], extent: LogExtent
+    ) -> bool:
         """Report an entry that no record claims; true when its record has merely been deleted in order."""
+        first_marked, last_marked = of_marked
         physical_offset, size = int(entry["physical_offset"]), int(entry["size"])
         here = f"entry {number} of {queue.name}"
         if size == PREFILL_SIZE and number < first_marked:
@@ -241,6 +250,8 @@ class QueueCheck:
             return False
         if not is_used(entry):
             self._add(queue, number, FindingKind.ENTRY_WRONG, Severity.ERROR, f"{here} is empty, though entries follow")
+        elif extent.has_leftovers and number > last_marked:
+            self._judge_left(queue, number, physical_offset, extent)
         elif physical_offset >= extent.end:
             self.orphaned_offsets.add(physical_offset)
             lost = extent.tail_lost and not self._recovery.unclean
@@ -252,6 +263,18 @@ class QueueCheck:
             what = f"{here} points to physical offset {physical_offset}, where {self._stands_at(physical_offset)}"
             self._add(queue, number, FindingKind.ENTRY_ORPHAN, Severity.ERROR, what)
         return False
+
+    def _judge_left(self, queue: _Queue, number: int, physical_offset: int, extent: LogExtent) -> None:
+        """An entry behind the last one of its queue, in a store that RocketMQ recovered and closed."""
+        if physical_offset >= extent.end:
+            self._left[queue.name] += 1
+            return
+        what = f"entry {number} of {queue.name} points to physical offset {physical_offset}, where "
+        what += (
+            f"{self._stands_at(physical_offset)}: a recovery of RocketMQ left it, and messages since wrote over its "
+        )
+        what += "record; RocketMQ's next start takes it for one of this queue, ours drops it"
+        self._add(queue, number, FindingKind.ENTRY_STALE, Severity.WARNING, what)
 
     def _stands_at(self, physical_offset: int) -> str:
         head = self._reader.head_at(physical_offset)

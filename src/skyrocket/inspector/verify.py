@@ -45,7 +45,7 @@ def verify(
 
     batch_topics = frozenset(name.topic for name in store.batch_queues)
     chunks = ChunkReader(settings.config.message_delay_levels, batch_topics, removed_queues(store.root))
-    left_from = end_before_leftovers(store, reader)
+    left_from = end_before_leftovers(store, reader, recovery.checkpoint)
     walk = LogWalk(store.commit_log if left_from is None else log_until(store.commit_log, left_from), advance)
     log = LogCheck(store, walk, recovery, findings)
     queues = QueueCheck(store, chunks.numbers, reader, recovery, findings)
@@ -57,6 +57,7 @@ def verify(
         index.add(run.physical_offset, run.physical_offset + run.stop, chunk)
 
     extent = log.extent_known()
+    extent.has_leftovers = left_from is not None
     if left_from is not None:
         name, position = store.locate(store.commit_log, left_from)
         what = f"physical offset {left_from}: bytes behind the end of the log that a recovery of RocketMQ left"

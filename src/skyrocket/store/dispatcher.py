@@ -116,15 +116,14 @@ class Dispatcher:
             walk, next_file = found
             for head in walk:
                 if head.physical_offset + head.size > limit or len(items) >= _BATCH:
-                    break
+                    return items  # with SYNC_FLUSH the disk may have a part of a record that is here
                 items.append(self.item(head))
-            else:
-                if not items and walk.end is WalkEnd.BLANK and next_file <= limit:
-                    self.dispatched_offset = next_file
-                    continue
-                if not items:
-                    self._look_at_end(walk, limit, next_file)
-                break  # at the end, or at a record that is still arriving
+            if not items and walk.end is WalkEnd.BLANK and next_file <= limit:
+                self.dispatched_offset = next_file
+                continue
+            if not items:
+                self._look_at_end(walk, limit, next_file)
+            break  # at the end, or at a record that is still arriving
         return items
 
     def _look_at_end(self, walk: RecordWalk, limit: int, next_file: int) -> None:

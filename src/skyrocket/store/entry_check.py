@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from skyrocket.errors import CorruptFile, CorruptRecord
+from skyrocket.format.crc import CRC_PROPERTY, CRC_PROPERTY_BYTES, record_crc_property
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE, PREFILL_SIZE
 from skyrocket.format.record import MAGIC_V1, MAGIC_V2, QUEUE_OFFSET_AT, RecordHead, read_head, some_fields
 from skyrocket.format.store_names import offset_name
@@ -145,6 +146,8 @@ class EntryCheck:
                 continue  # it left the log, or is damaged: reading it will tell
             looked_at += 1
             numbers = _numbers_in(head, queue)
+            if not numbers and record is not None and _breaks_seal(record, head):
+                continue  # perhaps its name alone is damaged: the queue would lose what only its entry still tells
             if not numbers:
                 foreign += 1
                 wrong = f"are of {head.topic.decode('utf-8', 'replace')}/{head.queue_id}, not of this queue"
@@ -160,6 +163,12 @@ def _head(record: memoryview, physical_offset: int) -> RecordHead | None:
         return read_head(record, 0, physical_offset)
     except CorruptRecord:
         return None
+
+
+def _breaks_seal(record: memoryview, head: RecordHead) -> bool:
+    """Whether a record with a checksum over all of it differs from that; most records have none."""
+    sealed = record[: head.size]
+    return CRC_PROPERTY in head.properties and sealed[-CRC_PROPERTY_BYTES:] != record_crc_property(sealed)
 
 
 def _is_light_record(head: RecordHead, queue: TopicQueue) -> bool:

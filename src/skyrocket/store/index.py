@@ -138,10 +138,11 @@ class Index:
     @property
     def end_physical_offset(self) -> int:
         """Start of the newest record in the index; -1 without entries."""
-        current = self._current
-        if current is None or current.header.next_number <= 1:
-            return -1
-        return current.header.end_physical_offset
+        for name in reversed(self._names if self._current is not None else []):
+            header = self._header(name)
+            if header.next_number > 1:
+                return header.end_physical_offset
+        return -1
 
     @property
     def end_timestamp(self) -> int:

@@ -156,16 +156,12 @@ class Intake:
         if refused is not None:
             return BatchPutResult(refused.status, [], -1, 0, Durability.NONE, -1, refused.remark)
         queue = self._queues.get_or_create(message.topic, message.queue_id)
-        behind = (
-            message.sys_flag,
-            message.born_timestamp,
-            message.born_host,
-            message.reconsume_times,
-            0,
-            message.store_host,
-            1,
-        )
-        rows: list[Row] = [(queue, body, properties, flag, *behind) for flag, body, properties in elements]
+        sys_flag, born, host = message.sys_flag, message.born_timestamp, message.born_host
+        times, store_host = message.reconsume_times, message.store_host
+        rows: list[Row] = [
+            (queue, body, properties, flag, sys_flag, born, host, times, 0, store_host, 1)
+            for flag, body, properties in elements
+        ]
         began = time.perf_counter()
         try:
             items = self._log.append_together(rows)

@@ -283,11 +283,12 @@ class Recovery:
             # RocketMQ's checkpoint knows only times. Records of the same millisecond may be on either side of a flush.
             flushed = 0 < follower.store_timestamp < checkpoint.physic_timestamp
             # After a clean stop all are on disk, but those that RocketMQ's own recovery cut off and left standing.
-            flushed |= clean and checkpoint.confirm_offset != end.last_offset
+            flushed |= clean and not self._was_closed_at(end, checkpoint, scan)
         if not flushed:
             if follower is not None:
                 log.warning(
-                    "records behind a torn one are cut off: they had not been flushed torn=%d next=%d",
+                    "records behind a torn one are cut off: %s torn=%d next=%d",
+                    "RocketMQ had ended the log before them" if clean else "they had not been flushed",
                     end.offset,
                     follower.physical_offset,
                 )
@@ -302,6 +303,18 @@ class Recovery:
             "and everything behind it",
             end.offset - start,
         )
+
+    def _was_closed_at(self, end: LogEnd, checkpoint: Checkpoint, scan: LogScan) -> bool:
+        """Whether RocketMQ closed the store with this end of the log.
+
+        5.x says so. In 4.9 the queues' time is that of the last record of the log, and records that are later stand
+        only behind an end that its recovery made.
+        """
+        if checkpoint.confirm_offset:
+            return checkpoint.confirm_offset == end.last_offset
+        if checkpoint.logics_timestamp != end.last_timestamp:
+            return False
+        return scan.next_intact_record(end.offset, end.last_timestamp + 1) is not None
 
     def _judge_lost_files(self, end: LogEnd, checkpoint: Checkpoint) -> None:
         """The files that are there are whole; but had there been more?"""

@@ -23,6 +23,8 @@ KEY_VALUE_STORES = {
     "config/metadata": "useSingleRocksDBForAllConfigs=true",
 }
 
+_ROCKSDB_STORE = "rocksdbstore"  # 5.4.0 makes it always and leaves it empty
+
 _OURS = {names.MANIFEST, names.CUT_LOG, names.CONVERTED, names.REPAIRED, f"{names.MANIFEST}.tmp"}
 _KNOWN = _OURS | {
     names.COMMIT_LOG,
@@ -39,7 +41,7 @@ _KNOWN = _OURS | {
     names.TIMER_WHEEL,
     f"{names.TIMER_WHEEL}.bak",
     "compaction",
-    "rocksdbstore",  # 5.4.0 makes it always and leaves it empty
+    _ROCKSDB_STORE,
 }
 _TIMER_WHEEL_COPY = f"{names.TIMER_WHEEL}."
 
@@ -59,6 +61,20 @@ def look_at_strangers(disk: Disk, paths: StorePaths) -> None:
             f"is a RocksDB store, which RocketMQ writes with {settings}; all of them: {', '.join(found)}",
             "Run `skyrocket convert` on the store: it writes the JSON files, and the queues are built from the log",
         )
+    if _holds_records(disk, os.path.join(paths.root, _ROCKSDB_STORE)):
+        log.warning(
+            "timers, transactions or keys that RocketMQ keeps in RocksDB (timerRocksDBEnable, transRocksDBEnable, "
+            "indexRocksDBEnable) are not read path=%s",
+            os.path.join(paths.root, _ROCKSDB_STORE),
+        )
     unknown = [name for name in disk.names(paths.root) if name not in _KNOWN and not name.startswith(_TIMER_WHEEL_COPY)]
     if unknown:
         log.warning("unknown files in the store, left alone path=%s names=%s", paths.root, ", ".join(unknown[:20]))
+
+
+def _holds_records(disk: Disk, directory: str) -> bool:
+    """Whether a RocksDB store has more than its own papers: a table, or something in its journal."""
+    return any(
+        name.endswith(".sst") or (name.endswith(".log") and disk.size(os.path.join(directory, name)) > 0)
+        for name in disk.names(directory)
+    )

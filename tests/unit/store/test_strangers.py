@@ -34,6 +34,27 @@ def test_a_store_of_rocketmq_has_no_unknown_files(stores: Stores, caplog: pytest
 
 
 @pytest.mark.parametrize(
+    ("files", "is_named"),
+    [
+        ({"CURRENT": b"MANIFEST-000005\n", "000004.log": b"", "LOCK": b""}, False),
+        ({"CURRENT": b"MANIFEST-000005\n", "000004.log": b"\x01"}, True),
+        ({"CURRENT": b"MANIFEST-000005\n", "000009.sst": b"\x01"}, True),
+    ],
+)
+def test_timers_and_transactions_in_rocksdb_are_named_when_there_are_any(
+    stores: Stores, caplog: pytest.LogCaptureFixture, files: dict[str, bytes], is_named: bool
+) -> None:
+    stores.open().close()
+    path = stores.root / "store" / "rocksdbstore"
+    path.mkdir()
+    for name, content in files.items():
+        (path / name).write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        stores.open()
+    assert any("timerRocksDBEnable" in line and str(path) in line for line in caplog.messages) is is_named
+
+
+@pytest.mark.parametrize(
     ("directory", "setting"),
     [
         ("consumequeue", "storeType=defaultRocksDB"),
