@@ -26,6 +26,7 @@ from skyrocket.protocol.bodies.route import (
     encode_route,
     wants_strict_route,
 )
+from skyrocket.protocol.bodies.settings_text import decode_settings
 from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.command import Body
@@ -307,7 +308,7 @@ class KvProcessor:
     def update_settings(self, _: Peer, __: UpdateNamesrvConfig, body: Body) -> None:
         """Change settings; without a body none."""
         if body:
-            self._settings.update(_text(body))
+            self._settings.update(decode_settings(body))
 
     def show_settings(self, _: Peer, __: GetNamesrvConfig, ___: Body) -> bytes:
         return self._settings.text().encode()
@@ -329,12 +330,3 @@ def _identity(header: RegisterBroker) -> BrokerIdentity:
 
 def _named(broker: BrokerIdentity) -> tuple[str, int, str]:
     return broker.broker_name, broker.broker_id, broker.address
-
-
-def _text(body: Body) -> str:
-    try:
-        return bytes(body).decode()
-    except UnicodeDecodeError as error:
-        raise SystemFailure(
-            f"string2Properties error: the settings are not UTF-8 text, see byte {error.start}; nothing was changed"
-        ) from error

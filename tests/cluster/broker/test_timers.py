@@ -263,6 +263,15 @@ async def test_slaves_and_operators_are_told_how_the_timer_stands(tmp_path: Path
         assert (answer.code, answer.remark) == (0, "switch timer engine success")
 
 
+async def test_slaves_of_a_master_without_timers_are_told_that_all_was_delivered_up_to_now(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, clock=FakeClock()) as given:
+        clock = given.broker.parts.clock
+        reply = await given.client.call(given.address, GetTimerCheckPoint())
+        told = decode_timer_checkpoint(bytes(reply.body))
+        assert clock.now_ms() - 1000 < told.last_read_time_ms <= clock.now_ms()
+        assert told.queue_offset == 0
+
+
 async def test_the_long_form_of_a_send_can_ask_for_a_timer_too(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
         short = message(properties="TIMER_DELAY_SEC\x015\x02")

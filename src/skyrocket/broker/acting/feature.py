@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from skyrocket.broker.acting.cluster_hosts import ClusterHosts
 from skyrocket.broker.acting.decision import Members, should_act
 from skyrocket.broker.acting.escape import Escape
 from skyrocket.broker.acting.masters import Masters
@@ -40,12 +41,23 @@ class ActingFeature(Feature):
         self.escape = Escape(parts.client, masters, identity, parts.peer_clock, is_allowed=config.remote_escape)
         if parts.name_servers:
             self._special.others = self.escape
+        self._hosts: ClusterHosts | None = None
+        if config.acting_master and config.remote_escape and parts.name_servers:
+            self._hosts = ClusterHosts(
+                parts.client,
+                parts.name_servers,
+                identity.cluster_name,
+                parts.store.config.ha_networks,
+                parts.peer_clock,
+            )
+            parts.tables.topics.takes_check_points_of = self._hosts.are_known
         self._set.on_ask(self._wake.set)  # a name server says that another member has the smallest id now
 
     def services(self) -> tuple[Work, ...]:
+        hosts: tuple[Work, ...] = () if self._hosts is None else (self._hosts.run,)
         if not self._parts.may_act or not self._parts.name_servers:
-            return ()
-        return (self._set.when_online(self.run_looks),)
+            return hosts
+        return (*hosts, self._set.when_online(self.run_looks))
 
     async def run_looks(self) -> None:
         """Look who is there until cancelled."""

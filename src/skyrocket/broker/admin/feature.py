@@ -7,17 +7,17 @@ from typing import Final
 from skyrocket.broker.admin.groups import GroupAdminProcessor
 from skyrocket.broker.admin.maintenance import MaintenanceProcessor
 from skyrocket.broker.admin.topics import TopicAdminProcessor
-from skyrocket.broker.core.feature import Copied, Feature, Follow, asked_when_needed
+from skyrocket.broker.core.feature import CopiedTable, Feature, Follow, asked_when_needed
 from skyrocket.broker.core.parts import Parts
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.config_files import SubscriptionGroups, Topics
 from skyrocket.protocol.bodies.groups import GroupTable
+from skyrocket.protocol.bodies.settings_text import decode_settings
 from skyrocket.protocol.bodies.topics import DATA_VERSION, TopicTable
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_broker import GetBrokerConfig, GetBrokerConfigAnswer, UpdateBrokerConfig
-from skyrocket.protocol.requests.admin_groups import GetAllSubscriptionGroupConfig
-from skyrocket.protocol.requests.admin_topics import GetAllTopicConfig
+from skyrocket.protocol.requests.table_pages import GroupPages, TopicPages
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Answered, Handlers, serve
 from skyrocket.store.changeable_settings import CHANGEABLE
@@ -66,7 +66,7 @@ class AdminFeature(Feature):
         if not body:
             return
         async with self._turn:
-            change = self._settings.changed_by(_text(body))
+            change = self._settings.changed_by(decode_settings(body))
             try:
                 await asyncio.to_thread(self._settings.save, change)
             except OSError as error:
@@ -76,19 +76,14 @@ class AdminFeature(Feature):
                 ) from error
             self._settings.apply(change)
 
-    def copied(self) -> tuple[Copied, ...]:
-        return (
-            Copied(GetAllTopicConfig(), self._take_topics, is_needed=True),
-            Copied(GetAllSubscriptionGroupConfig(), self._take_groups, is_needed=True),
-        )
+    def copied_tables(self) -> tuple[CopiedTable, ...]:
+        return (CopiedTable(TopicPages, self._take_topics), CopiedTable(GroupPages, self._take_groups))
 
-    def _take_topics(self, body: bytes) -> None:
-        table = TopicTable.decode(body)
+    def _take_topics(self, table: TopicTable) -> None:
         if table.data_version != self._tables.topics.data_version:
             self._tables.topics.replace(Topics(table.data_version, dict(table.topics)))
 
-    def _take_groups(self, body: bytes) -> None:
-        table = GroupTable.decode(body)
+    def _take_groups(self, table: GroupTable) -> None:
         if table.data_version != self._tables.groups.data_version:
             forbidden = {group: dict(topics) for group, topics in table.forbidden.items()}
             self._tables.groups.replace(SubscriptionGroups(table.data_version, dict(table.groups), forbidden))
@@ -110,12 +105,3 @@ class AdminFeature(Feature):
 
     async def open(self) -> None:
         self._tables.groups.load()
-
-
-def _text(body: Body) -> str:
-    try:
-        return bytes(body).decode()
-    except UnicodeDecodeError as error:
-        raise SystemFailure(
-            f"string2Properties error: the settings are not UTF-8 text, see byte {error.start}; nothing was changed"
-        ) from error

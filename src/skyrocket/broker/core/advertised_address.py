@@ -5,6 +5,7 @@ was given. So a broker that tells a wrong address looks healthy from inside and 
 containers, whose own address means nothing on other machines.
 """
 
+import asyncio
 import fcntl
 import ipaddress
 import os
@@ -16,6 +17,7 @@ from typing import Final
 
 from skyrocket.config.sources import environment_name
 from skyrocket.errors import ConfigError
+from skyrocket.remoting.addresses import Address
 
 _SOMEWHERE: Final = ("192.0.2.1", 9)  # a documentation address: nothing is sent to it
 _LOOPBACK: Final = "127.0.0.1"
@@ -56,6 +58,13 @@ def resolved(host: str) -> str:
             f"Correct it ({HOW_TO_SET})"
         ) from None
     return str(min(found, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
+
+
+async def hosts_of(address: str) -> set[str]:
+    """The numbers behind an address that a broker is registered with; raises OSError or ValueError."""
+    host = Address.parse(address).host
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return {str(entry[4][0]) for entry in found}
 
 
 def own_ip() -> str:

@@ -1,4 +1,6 @@
-"""Brings queues up to date after puts, in the event loop: answers leave first, then pulls that wait are woken.
+"""Brings queues up to date after puts, in the event loop, once for all of a turn; pulls that wait are woken then.
+
+Single messages are stored when the turn ends: their answers leave first. Those of batches leave afterwards.
 
 With SYNC_FLUSH nobody reads what the disk does not have. Whoever put a message without waiting for the disk
 (WAIT=false, messages sent back, delayed messages) need not come again: the rest is dispatched when it has been flushed.
@@ -42,12 +44,14 @@ class Dispatching:
             self._dispatch_now()
 
     def _dispatch_now(self) -> None:
+        confirmed = self._store.confirm_offset
         try:
             self._store.dispatch()
         except StoreError:
             _logger.exception("dispatch failed, no more messages are taken path=%s", self._store.paths.root)
             return
-        if self._waits_for_disk and not self._awaits_flush and self._store.dispatch_lag_bytes:
+        # Not for what dispatch has seen: the rest of a slave's last record comes from its master, not from the disk.
+        if self._waits_for_disk and not self._awaits_flush and self._store.commit_log.readable_offset > confirmed:
             self._await_flush()
 
     def _await_flush(self) -> None:

@@ -8,6 +8,7 @@
         def metrics(self) -> Iterable[Metric]: ...           for /metrics
         def follows(self) -> Iterable[Follow]: ...           settings whose change takes effect at once
         def copied(self) -> Iterable[Copied]: ...            what a slave takes over from its master
+        def copied_tables(self) -> Iterable[CopiedTable]: ...    the same for what comes in pages
 
 A feature overrides what it needs; it is one folder, and one line in `broker/features.py`. Features never import each
 other. What one needs of another is an event (a listener of the store or a table, a followed setting, a callback of the
@@ -19,7 +20,7 @@ server) or a small protocol that lies below both (`rules/`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.observability.exposition import Metric
@@ -45,6 +46,25 @@ class Copied(NamedTuple):
     take: Callable[[bytes], None]
     is_needed: bool = False  # every master has it: a slave that does not get it is not in order
     after_log: bool = False  # it says what was put into the log: taken over when the slave has that log
+
+
+class Pages(Protocol):
+    """Asks until a table is whole: `skyrocket.protocol.requests.table_pages`."""
+
+    @property
+    def request(self) -> Request[Any] | None: ...
+
+    def take(self, answer: Any, body: bytes, /) -> None: ...
+
+    @property
+    def table(self) -> Any: ...
+
+
+class CopiedTable(NamedTuple):
+    """A table of the master that every one has, and what takes it over when it is whole."""
+
+    pages: Callable[[], Pages]
+    take: Callable[[Any], None]
 
 
 class GivenBack(NamedTuple):
@@ -79,6 +99,10 @@ class Feature:
 
     def copied(self) -> Iterable[Copied]:
         """What a slave takes over from its master."""
+        return ()
+
+    def copied_tables(self) -> Iterable[CopiedTable]:
+        """What a slave takes over page by page, before all else."""
         return ()
 
     def given_back(self) -> Iterable[GivenBack]:

@@ -289,7 +289,6 @@ def _topics(config: BrokerConfig, store: MessageStore, clock: Clock, disk: Disk,
         queue_limit=queue_limit,
         save_at_once=False,
     )
-    topics.takes_check_points = config.acting_master and config.remote_escape
     topics.on_change(lambda configs: file.note(topics.data_version, configs))
     return topics
 

@@ -27,6 +27,7 @@ class DelayFeature(Feature):
         self._delivers = parts.is_master  # a slave delivers nothing, unless it acts as master
         self._may_act = parts.may_act
         self._special = parts.special
+        self._clock = parts.clock
         self.offsets = DelayOffsetTable(parts.config_file("delayOffset.json", DELAY_OFFSETS), parts.clock)
         self.levels = DelayLevels(
             parts.store,
@@ -58,9 +59,16 @@ class DelayFeature(Feature):
         return (Copied(GetAllDelayOffset(), self._take_back),)
 
     def _take_back(self, body: bytes) -> None:
-        table = CopiedDelayOffsets.decode(body)
-        if table.data_version is not None and table.data_version > self.offsets.data_version:
-            self.offsets.replace(DelayOffsets(table.data_version, dict(table.offsets)))
+        """Both have delivered what they say, whoever has changed more: the larger offset of each level counts.
+
+        # RocketMQ: the newer table counts, and one of a master that was busy is newer than that of its slave.
+        """
+        table, own = CopiedDelayOffsets.decode(body), self.offsets.content()
+        larger = {level: max(offset, own.offsets.get(level, 0)) for level, offset in table.offsets.items()}
+        merged = {**own.offsets, **larger}
+        if merged != own.offsets:
+            version = max(table.data_version or DataVersion(), own.data_version)
+            self.offsets.replace(DelayOffsets(version.next(self._clock.now_ms()), merged))
             self.offsets.save()
             self.levels.load()
 

@@ -62,12 +62,16 @@ class OffsetsFeature(Feature):
         return (Copied(GetAllConsumerOffset(), self._take_back),)
 
     def _take_back(self, body: bytes) -> None:
-        """Consumers went on at a slave. Versions are raised seldom: where both are equal the larger offset is newer."""
+        """Consumers went on at a slave: its table counts where it is newer, and else the larger offset.
+
+        # RocketMQ: an older table is passed over. Versions are raised after many commits: that of a busy master is
+        # ahead of what its slave makes of the copy, and all that was consumed there would be delivered again.
+        """
         table, own = ConsumerOffsetTable.decode(body), self._offsets.data_version
         theirs = table.data_version or DataVersion()
         if theirs > own:
             self._offsets.take_over(table.offsets, theirs)
-        elif theirs == own:
+        else:
             self._offsets.take_larger(table.offsets)
 
     def services(self) -> tuple[Work, ...]:

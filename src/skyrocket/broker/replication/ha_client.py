@@ -16,6 +16,7 @@ from skyrocket.remoting.addresses import Address
 _logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS: Final = 5.0
+_FLUSH_SECONDS: Final = 5.0
 _UNSENT_BYTES: Final = 1 << 16
 
 LEFT = (OSError, MasterLeft, ProtocolError, StoreError)  # why a master is left
@@ -124,6 +125,9 @@ class HaClient:
         if reason is not None:
             self._say(reason)
             return
+        if not await self._is_all_safe():
+            self._say("the disk does not have all of the log yet, and the first report says where it ends")
+            return
         link = MasterLink(self._received)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -149,6 +153,17 @@ class HaClient:
             self.stream = self._link = None
             link.end(MasterLeft("the slave has left"))
 
+    async def _is_all_safe(self) -> bool:
+        """Whether the disk has what a master would take for acknowledged, the end of the log; waits a little."""
+        if self._when_flushed is None or self._log.safe_offset >= self._log.end_offset:
+            return True
+        done = asyncio.Event()
+        self._tell_when_flushed(self._when_flushed, lambda _: done.set())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await done.wait()
+        return self._log.safe_offset >= self._log.end_offset
+
     async def _stay(self, link: MasterLink, stream: SlaveStream) -> None:
         """Report now and then, until the connection ends; raises what LEFT names."""
         while not link.ended.done():
@@ -168,13 +183,19 @@ class HaClient:
         if self._when_flushed is None or self._awaits_flush or self._log.safe_offset >= self._log.end_offset:
             return
         self._awaits_flush = True
+        self._tell_when_flushed(self._when_flushed, self._flushed)
+
+    def _tell_when_flushed(
+        self, when_flushed: Callable[[int, Callable[[bool], None]], None], told: Callable[[bool], None]
+    ) -> None:
+        """Call back in this loop when the disk has all that is in the log now, or cannot have it."""
         loop = asyncio.get_running_loop()
 
         def flushed(ok: bool) -> None:  # in the flusher's thread
             with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
-                loop.call_soon_threadsafe(self._flushed, ok)
+                loop.call_soon_threadsafe(told, ok)
 
-        self._when_flushed(self._log.end_offset, flushed)
+        when_flushed(self._log.end_offset, flushed)
 
     def _flushed(self, ok: bool) -> None:
         self._awaits_flush = False

@@ -71,7 +71,7 @@ class HaServer:
     def appended(self) -> None:
         """The log has grown: send it."""
         for link in self._links:
-            link.ship()
+            link.appended()
 
     def slaves(self) -> Iterator["SlaveLink"]:
         """Those that have said where they stand."""
@@ -112,6 +112,7 @@ class SlaveLink(asyncio.Protocol):
         self.pace = Pace()
         self._is_paused = False
         self._timer: asyncio.TimerHandle | None = None
+        self._gathering: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its base class
@@ -124,6 +125,7 @@ class SlaveLink(asyncio.Protocol):
         self._look_again()
 
     def data_received(self, data: bytes) -> None:
+        is_first = self.stream.next_offset < 0
         try:
             self.stream.receive(data, self._server.clock.monotonic())
         except (ReplicaRefused, ProtocolError) as error:
@@ -131,6 +133,22 @@ class SlaveLink(asyncio.Protocol):
             return
         if self.stream.acknowledged_offset >= 0:
             self._server.replicas.acknowledge(self, self.stream.acknowledged_offset)
+        if is_first or not self._server.rules.gather_seconds:
+            self.ship()
+
+    def appended(self) -> None:
+        """The log has grown; where nobody waits for this slave, what comes within a moment goes together.
+
+        Each transfer costs a system call and a report: with one for each turn of the loop senders had a tenth less.
+        """
+        gather_seconds = self._server.rules.gather_seconds
+        if not gather_seconds:
+            self.ship()
+        elif self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(gather_seconds, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = None
         self.ship()
 
     def ship(self) -> None:
@@ -174,8 +192,9 @@ class SlaveLink(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._gathering):
+            if timer is not None:
+                timer.cancel()
         self._server.left(self)
         if error is not None:
             _logger.info("slave gone address=%s reason=%s", self.address, error)

@@ -50,6 +50,7 @@ class TransferRules:
     silence_seconds: float = 20.0
     look_seconds: float = 5.0  # a log that grows without a word, from the transient pool, is looked at so often
     bytes_per_second: int = 0  # 0: as fast as the slave reads
+    gather_seconds: float = 0.0  # what is appended within it goes together; 0: at once, because senders wait for it
     from_first_file: bool = False  # a slave without a log gets all of ours; RocketMQ's gets the newest file only
 
 

@@ -7,11 +7,11 @@ servers know under this broker's name; they are asked now and then, and when som
 import asyncio
 import contextlib
 import logging
-import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Final
 
+from skyrocket.broker.core.advertised_address import hosts_of
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.errors import DataError
 from skyrocket.protocol.bodies.route import BrokerMemberGroup
@@ -91,10 +91,3 @@ async def members_of_set(
         else:
             found = {**members, **(found or {})}
     return found
-
-
-async def hosts_of(address: str) -> set[str]:
-    """The numbers behind a member's address, which may be a name."""
-    host = Address.parse(address).host
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return {str(entry[4][0]) for entry in found}

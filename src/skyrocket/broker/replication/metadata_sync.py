@@ -1,9 +1,9 @@
 """What a slave takes over from its master beside the log: topics, groups, offsets and the like, by requests.
 
-Each feature says what it wants (`Feature.copied`). A master that does not know a request, as older ones do not know
-all, is asked the others. The log is not followed before topics were taken over once: they say whose queues are queues
-of batches. What says that messages were delivered waits until the log with those messages is here: a slave that is made
-the master would not deliver them again.
+Each feature says what it wants (`Feature.copied`, and `copied_tables` for what comes in pages). A master that does not
+know a request, as older ones do not know all, is asked the others. The log is not followed before topics were taken
+over once: they say whose queues are queues of batches. What says that messages were delivered waits until the log with
+those messages is here: a slave that is made the master would not deliver them again.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from skyrocket.broker.core.feature import Copied, Feature
+from skyrocket.broker.core.feature import Copied, CopiedTable, Feature
 from skyrocket.broker.state.broker_set import BrokerSet
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
@@ -84,6 +84,8 @@ class MetadataSync:
         if address is None or not self.may_sync():
             return False
         try:
+            for table in self._copied_tables():
+                await self._take_table(address, table)
             for each in self._copied():
                 if not each.after_log:
                     await self._take(address, each)
@@ -108,6 +110,10 @@ class MetadataSync:
     def _copied(self) -> Iterator[Copied]:
         for feature in self._features:
             yield from feature.copied()
+
+    def _copied_tables(self) -> Iterator[CopiedTable]:
+        for feature in self._features:
+            yield from feature.copied_tables()
 
     async def _give_back(self, address: str) -> None:
         for feature in self._features:
@@ -138,6 +144,13 @@ class MetadataSync:
             for each, body in self._held.bodies:
                 self._apply(each, body)
             self._held = None
+
+    async def _take_table(self, address: str, each: CopiedTable) -> None:
+        pages = each.pages()
+        while (request := pages.request) is not None:
+            reply = await self._client.call(address, request)
+            pages.take(reply.header, bytes(reply.body))
+        each.take(pages.table)
 
     async def _take(self, address: str, each: Copied) -> None:
         body = await self._asked(address, each)

@@ -16,10 +16,11 @@ import logging
 from abc import ABC, abstractmethod
 from typing import Final
 
+from skyrocket.broker.core.advertised_address import hosts_of
 from skyrocket.broker.core.feature import Copied
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.master import Master
-from skyrocket.broker.replication.members import NOT_REGISTERED, hosts_of, members_of_set
+from skyrocket.broker.replication.members import NOT_REGISTERED, members_of_set
 from skyrocket.broker.replication.slave import Slave
 from skyrocket.errors import DataError, SkyrocketError
 from skyrocket.protocol.errors import RequestError

@@ -6,10 +6,9 @@ from typing import TypeVar
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.bodies.topics import DATA_VERSION
 from skyrocket.protocol.errors import MalformedBody
+from skyrocket.protocol.requests.table_pages import PAGE_ROWS
 
 Row = TypeVar("Row")
-
-PAGE_ROWS = 2000
 
 
 def page_of(

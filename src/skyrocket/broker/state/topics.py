@@ -64,7 +64,7 @@ class TopicTable(SavedTable[Topics]):
         super().__init__(file, clock, save_at_once=save_at_once)
         self.auto_create = auto_create
         self.guard_system_topics = guard_system_topics
-        self.takes_check_points = False  # of slaves of other sets that act as master
+        self.takes_check_points_of: Callable[[str], bool] = _nobodys  # by host: of slaves of other sets that act
         self.allow_mixed_type = allow_mixed_type
         self.queue_limit = queue_limit or QueueLimit()
         self._built_in = {config.name: config for config in built_in}
@@ -157,28 +157,31 @@ class TopicTable(SavedTable[Topics]):
         template_queues: int,
         unit_mode: bool = False,
         producer: str = "",
+        host: str = "",
     ) -> TopicConfig:
         """The topic that a client sends to, created from the template that it names if need be.
 
+        Who says from which `host` may be a broker, whose check points of pop are taken.
         Raises InvalidParameter (name, queue), NoPermission (a topic of the broker alone) or TopicNotExist.
         """
         config = self._sendable.get(topic)
         if config is None:
-            config = self._let_send(topic, template, template_queues, unit_mode)
+            config = self._let_send(topic, template, template_queues, unit_mode, host)
         if queue_id >= config.write_queues and queue_id >= config.read_queues:
             raise InvalidParameter(
                 f"request queueId[{queue_id}] is illegal, {topic_config_text(config)} Producer: {producer}"
             )
         return config
 
-    def _let_send(self, topic: str, template: str, template_queues: int, unit_mode: bool) -> TopicConfig:
+    def _let_send(self, topic: str, template: str, template_queues: int, unit_mode: bool, host: str) -> TopicConfig:
         check_topic_name(topic)
-        if is_closed_to_clients(topic) and not (self.takes_check_points and is_revive_log(topic)):
+        if is_closed_to_clients(topic) and not (is_revive_log(topic) and self.takes_check_points_of(host)):
             raise NoPermission(f"Sending message to topic[{topic}] is forbidden.")
         config = self._topics.get(topic) or self._create_on_first_use(topic, template, template_queues, unit_mode)
         if config is None:
             raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{FAQ}")
-        self._sendable[topic] = config
+        if not is_revive_log(topic):  # of which each is asked where he comes from
+            self._sendable[topic] = config
         return config
 
     def _create_on_first_use(self, topic: str, template: str, queues: int, unit_mode: bool) -> TopicConfig | None:
@@ -299,6 +302,10 @@ class TopicTable(SavedTable[Topics]):
         self._topics[config.name] = config
         self._sendable.pop(config.name, None)
         self.generation += 1
+
+
+def _nobodys(_: str) -> bool:
+    return False
 
 
 def copied_topic(topic: str, template: TopicConfig, wanted_queues: int, sys_flag: int) -> TopicConfig:

@@ -78,4 +78,7 @@ class ActingTimer:
     def _note(self, service: TimerService) -> None:
         """Say how far it has come; not before all was parked that the master had parked, or that would be forgotten."""
         if service.parked_offset >= self._follower.known.master_queue_offset:
-            self._follower.keep(TimerCheckpoint(service.read_time_ms, master_queue_offset=service.parked_offset))
+            version = self._follower.known.data_version.next(self._parts.clock.now_ms())  # RocketMQ takes newer ones
+            self._follower.keep(
+                TimerCheckpoint(service.read_time_ms, master_queue_offset=service.parked_offset, data_version=version)
+            )

@@ -22,9 +22,14 @@ class TimerAdminProcessor:
     """Answers; `files` is None for a broker without a timer."""
 
     def __init__(
-        self, files: TimerFiles | None, counts: TimerCountTable, of_slave: Callable[[], TimerCheckpoint] | None = None
+        self,
+        files: TimerFiles | None,
+        counts: TimerCountTable,
+        of_slave: Callable[[], TimerCheckpoint] | None = None,
+        read_time_ms: Callable[[], int] | None = None,
     ) -> None:
         self._files = files
+        self._read_time_ms = read_time_ms  # of the service: what was due before has been delivered
         self._of_slave = of_slave  # that may act as master: how far it, or its master, has delivered
         self._counts = counts
 
@@ -37,14 +42,21 @@ class TimerAdminProcessor:
         )
 
     def check_point(self, _: Peer, __: GetTimerCheckPoint, ___: Body) -> bytes:
-        """The check point as it is on disk."""
+        """The check point as it is on disk; of a timer that was never used as it is now.
+
+        A slave of RocketMQ goes through all steps since the time that it was told before it delivers when it acts as
+        master: since 1970 that is a quarter of an hour.
+        """
         if self._of_slave is not None:
             known = self._of_slave()
-            told = TimerCheckpoint(known.last_read_time_ms, queue_offset=known.master_queue_offset)
+            told = known._replace(queue_offset=known.master_queue_offset)
             return encode_timer_checkpoint(told)[:WIRE_SIZE]
         if self._files is None:
             raise SystemFailure("The checkpoint is null")
-        return encode_timer_checkpoint(self._files.checkpoint)[:WIRE_SIZE]
+        known = self._files.checkpoint
+        if not known.last_read_time_ms and self._read_time_ms is not None:
+            known = known._replace(last_read_time_ms=self._read_time_ms())
+        return encode_timer_checkpoint(known)[:WIRE_SIZE]
 
     def metrics(self, _: Peer, __: GetTimerMetrics, ___: Body) -> bytes:
         """How many messages of each topic wait for their time."""

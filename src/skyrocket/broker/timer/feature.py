@@ -51,7 +51,9 @@ class TimerFeature(Feature):
         self._rules = parts.rules.timers = TimerRules(config, clock, self.service)
         may_act = config.timer_wheel and parts.may_act
         self._acting = ActingTimer(parts, self._follower, self._rules.have) if may_act else None
-        self._admin = TimerAdminProcessor(files, self.counts, (lambda: self._follower.known) if may_act else None)
+        self._admin = TimerAdminProcessor(
+            files, self.counts, (lambda: self._follower.known) if may_act else None, self._read_time_ms
+        )
         self._pending = PendingTimerProcessor(self.service)
         self._recall = RecallProcessor(store, parts.tables.topics, self._rules, parts.identity, parts.config, clock)
         self._clock = clock
@@ -59,6 +61,9 @@ class TimerFeature(Feature):
         self._when_online = parts.broker_set.when_online
         self._special = parts.special
         self._paths = store.paths
+
+    def _read_time_ms(self) -> int:
+        return 0 if self.service is None else self.service.read_time_ms
 
     def handlers(self) -> Handlers:
         return (*self._recall.handlers(), *self._admin.handlers(), *self._pending.handlers())

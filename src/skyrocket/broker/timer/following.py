@@ -42,7 +42,11 @@ class TimerFollower:
         if self._has_own_wheel:
             self._has_own_wheel = False
             own = self.known
-            self.keep(TimerCheckpoint(own.last_read_time_ms, master_queue_offset=own.queue_offset))
+            self.keep(
+                TimerCheckpoint(
+                    own.last_read_time_ms, master_queue_offset=own.queue_offset, data_version=own.data_version
+                )
+            )
         self._disk.remove_tree(paths.timer_log)
         if self._disk.exists(paths.timer_wheel):
             self._disk.unlink(paths.timer_wheel)
@@ -50,7 +54,11 @@ class TimerFollower:
     def take_checkpoint(self, body: bytes) -> None:
         """How far the master has parked and delivered; raises DataError."""
         told = decode_timer_checkpoint(body)
-        self.keep(TimerCheckpoint(last_read_time_ms=told.last_read_time_ms, master_queue_offset=told.queue_offset))
+        self.keep(
+            TimerCheckpoint(
+                told.last_read_time_ms, master_queue_offset=told.queue_offset, data_version=told.data_version
+            )
+        )
 
     def keep(self, known: TimerCheckpoint) -> None:
         """How far whoever delivers has come."""

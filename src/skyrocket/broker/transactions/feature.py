@@ -59,8 +59,12 @@ class TransactionsFeature(Feature):
 
     def services(self) -> tuple[Work, ...]:
         if self._checks:
-            return (self._when_online(self.check.run),)
+            return (self._when_online(self._run_checks),)
         return (self._escape.run,) if self._escape is not None else ()
+
+    async def _run_checks(self) -> None:
+        self.log.take_back()  # the offsets may be those of a slave that acted meanwhile
+        await self.check.run()
 
     def follows(self) -> tuple[Follow, ...]:
         return (Follow(self._settings_changed, _KEYS),)

@@ -40,7 +40,6 @@ class HalfEscape:
                         await asyncio.sleep(LOOK_SECONDS)
                     elif not await self.send_group(others):
                         await asyncio.sleep(RETRY_SECONDS)
-                self._log.settle()
 
     async def send_group(self, others: OtherBrokers) -> int:
         """Send the next halves that are open; how many were passed."""
@@ -54,7 +53,7 @@ class HalfEscape:
             end = left[0]
             _logger.warning("a half message was taken by no other master, it waits offset=%d", end)
         self._log.pass_to(end)
-        self._log.round_is_over()
+        self._log.round_is_over(is_elsewhere=True)
         self._sent_ahead = {offset for offset in self._sent_ahead if offset >= end}
         return end - begin
 

@@ -155,6 +155,15 @@ class TransactionLog:
             self._take_ended(offset, record)
         self._find_copies(half_end)
 
+    def take_back(self) -> None:
+        """Pass what the table says is passed: a slave has given halves to others in this broker's place."""
+        known, _ = self._resumed(HALF_TOPIC)
+        for _, half in self._halves(self.half_offset, known):
+            if self.is_open(half):
+                self._counts.add(half.real_topic, -1)  # it is counted where it is now
+        if known > self.half_offset:
+            self.pass_to(known)
+
     def _resumed(self, topic: str) -> tuple[int, int]:
         """Where to go on in a queue, and its end."""
         queue = self._queue(topic)
@@ -428,9 +437,10 @@ class TransactionLog:
                     del self._left_in[op_offset]
         self.half_offset = half_offset
 
-    def round_is_over(self) -> None:
-        """Have the table told, as soon as the log is on disk up to here."""
-        self._unsettled = (self.half_offset, self.op_offset, self._store.commit_log.written_offset)
+    def round_is_over(self, *, is_elsewhere: bool = False) -> None:
+        """Have the table told, as soon as the log is on disk up to here; at once what was given to other brokers."""
+        rests_on = 0 if is_elsewhere else self._store.commit_log.written_offset
+        self._unsettled = (self.half_offset, self.op_offset, rests_on)
         self.settle()
 
 

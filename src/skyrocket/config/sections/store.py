@@ -285,7 +285,8 @@ class StoreConfig:
         ours=True,
         key="haNetworks",
         help="networks whose hosts may copy the log, as 10.0.0.0/8,192.168.7.4; "
-        "empty: this machine, and what the name servers know as members of the set",
+        "empty: this machine, and what the name servers know as members of the set. "
+        "With enableRemoteEscape these networks may write check points of pop, too",
     )
     ha_tls: bool = setting(
         False,

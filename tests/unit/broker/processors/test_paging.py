@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.broker.rules.paging import PAGE_ROWS, page_of
+from skyrocket.broker.rules.paging import page_of
 from skyrocket.model.data_version import DataVersion
 from skyrocket.protocol.bodies.topics import DATA_VERSION
+from skyrocket.protocol.requests.table_pages import PAGE_ROWS
 
 VERSION = DataVersion(counter=3, timestamp=5)
 TEXT = DATA_VERSION.encode(VERSION).decode()

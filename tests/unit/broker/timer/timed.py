@@ -136,3 +136,8 @@ def lose_timer_tail(root: Path, file_size: int = 1040) -> None:
 
 def files_of(folder: Path) -> Sequence[Path]:
     return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def reopened(given: Timed, **changes: Any) -> Timed:
+    given.stop()
+    return Timed(given.root, given.clock, **changes)
