@@ -247,6 +247,8 @@ class Connection(asyncio.Protocol):
                 self._inbox.handled()
         except ProtocolError as error:
             self._no_frames(error)
+        if self._turn.until:
+            self._turn.will_end()
         if reader.pending or self._holds_bytes:
             self._tell_held(before)
 

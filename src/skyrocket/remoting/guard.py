@@ -9,7 +9,7 @@ import logging
 import resource
 from collections import Counter
 from collections.abc import Hashable
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
 
 from skyrocket.clock import Clock, Seldom
@@ -141,6 +141,11 @@ def is_in(host: str, allowed: tuple[Network, ...]) -> bool:
     """Whether an address belongs to one of the networks."""
     if not allowed:
         return False
+    address = plain_address(host)
+    return any(address in network for network in allowed)
+
+
+def plain_address(host: str) -> IPv4Address | IPv6Address:
+    """A host's number, without its zone; IPv4 as such where a socket of both kinds shows it as IPv6."""
     address = ip_address(host.partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    return any((mapped or address) in network for network in allowed)
+    return getattr(address, "ipv4_mapped", None) or address

@@ -72,8 +72,15 @@ class Turn:
         """The first of its requests is there."""
         self.until = now + limits.seconds
         self.read_size_left = limits.read_size
+
+    def will_end(self) -> None:
+        """Something was received: end the turn when all sockets were read, also if nobody has anything to say.
+
+        Said after the handlers, not before: what they left for later with `call_soon` comes first. The broker makes
+        queue entries of batches before their producers hear of them, and these come with larger groups then.
+        """
         if not self._is_scheduled:
-            self._schedule()  # also when nobody will have anything to say: it must end
+            self._schedule()
 
     def left_waiting(self, waiting: LeftWaiting) -> None:
         """Somebody begins to have such requests."""

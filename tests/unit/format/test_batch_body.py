@@ -22,6 +22,22 @@ def test_a_batch_comes_back_as_the_same_list(elements: list[BatchElement]) -> No
     assert list(decode_batch(encode_batch(elements))) == elements
 
 
+@given(I32, st.lists(st.binary(min_size=5, max_size=5), min_size=2, max_size=6), st.binary(max_size=3))
+def test_elements_of_one_length_come_back_too_and_damage_in_any_of_them_is_named(
+    flag: int, bodies: list[bytes], properties: bytes
+) -> None:
+    elements = [BatchElement(flag, body, properties) for body in bodies]
+    data = encode_batch(elements)
+    assert decode_batch(data) == elements
+    size = len(data) // len(bodies)
+    for number in range(len(bodies)):
+        for at in (3, 19, 20 + 5 + 1):  # the low bytes of its three lengths
+            place = number * size + at
+            broken = data[:place] + bytes([data[place] + 1]) + data[place + 1 :]
+            with pytest.raises(DataError, match=f"batch element at byte {number * size}: "):
+                decode_batch(broken)
+
+
 @pytest.mark.requirement("C093")
 def test_an_element_is_laid_out_as_rocketmq_expects_it() -> None:
     assert (

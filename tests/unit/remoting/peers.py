@@ -57,8 +57,12 @@ class RawPeer:
 
     @classmethod
     @asynccontextmanager
-    async def connected(cls, address: Address, tls: ssl.SSLContext | None = None) -> AsyncIterator["RawPeer"]:
-        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls)
+    async def connected(
+        cls, address: Address, tls: ssl.SSLContext | None = None, *, source: str | None = None
+    ) -> AsyncIterator["RawPeer"]:
+        """`source`: from another address of this machine."""
+        local = None if source is None else (source, 0)
+        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls, local_addr=local)
         try:
             yield cls(reader, writer)
         finally:

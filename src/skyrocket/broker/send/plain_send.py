@@ -21,6 +21,7 @@ from skyrocket.broker.rules.put_rules import PutRules, is_compacted
 from skyrocket.broker.send.send_answers import SendAnswers, Stored
 from skyrocket.broker.send.waiting_queues import Destination, Postponed, WaitingQueues
 from skyrocket.broker.state.identity import packed_host
+from skyrocket.broker.state.names import is_revive_log
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
@@ -198,6 +199,7 @@ class PlainSends:
             or (message.topic != topic and message.topic not in _WAITING_TOPICS)  # a half, a dead letter
             or topic.startswith(RETRY_PREFIX)
             or topic in _WAITING_TOPICS
+            or is_revive_log(topic)  # not everybody may
             or message.sys_flag & (flags.TRANSACTION_MASK | flags.INNER_BATCH)
             or is_compacted(self._topics.topics[topic])  # each must have a key
             or self._rules.minds_type(self._topics.topics[topic])  # each must be of the type

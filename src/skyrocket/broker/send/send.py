@@ -135,6 +135,7 @@ class SendProcessor:
             template_queues=header.default_topic_queue_nums,
             unit_mode=header.unit_mode,
             producer=origin.text,
+            host=peer.remote_address.host,
         )
         queue_id = header.queue_id if header.queue_id >= 0 else random.randrange(max(topic.write_queues, 1))
         properties = (header.properties or "").encode()
@@ -259,8 +260,8 @@ class SendProcessor:
         if result.status is not PutStatus.PUT_OK:
             self._answers.refuse(kept.later, result.status)
             return
-        prefix = self._answers.id_prefix
-        ids = ",".join([f"{prefix}{offset:016X}" for offset in result.physical_offsets])
+        one = f"{self._answers.id_prefix}%016X,"
+        ids = (one * len(elements) % tuple(result.physical_offsets))[:-1]  # half the cost of one after the other
         stored = Stored(kept.later, kept.unique_key, kept.queue_id, ids, result.first_queue_offset)
         self._answers.confirm_stored(stored, result.end_offset, waits=kept.waits)
 

@@ -13,14 +13,13 @@ from skyrocket.client.core.names import check_group, retry_topic, wrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.connections import ConsumerConnections, ProducerConnections
-from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupTable
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
 from skyrocket.protocol.bodies.offsets import ResetOffsets
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
 from skyrocket.protocol.bodies.statistics import ConsumeStats, OffsetLag
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.admin_groups import (
     DeleteSubscriptionGroup,
-    GetAllSubscriptionGroupConfig,
     GetConsumerConnectionList,
     GetConsumeStats,
     GetProducerConnectionList,
@@ -28,6 +27,7 @@ from skyrocket.protocol.requests.admin_groups import (
 )
 from skyrocket.protocol.requests.offsets import CloneGroupOffset, QueryConsumerOffset, ResetOffset, UpdateConsumerOffset
 from skyrocket.protocol.requests.server_to_client import GetConsumerRunningInfo
+from skyrocket.protocol.requests.table_pages import GroupPages
 
 _TO_THE_END: Final = -1
 
@@ -69,8 +69,11 @@ class GroupAdmin(TopicAdmin):
         """All groups by name."""
         found: dict[str, SubscriptionGroup] = {}
         for address in await self._masters(cluster):
-            reply = await self._ask(address, GetAllSubscriptionGroupConfig(), doing="asking for groups")
-            found.update(GroupTable.decode(reply.body).groups)
+            pages = GroupPages()
+            while (request := pages.request) is not None:
+                reply = await self._ask(address, request, doing="asking for groups")
+                pages.take(reply.header, reply.body)
+            found.update(pages.table.groups)
         return found
 
     async def consumer_connections(self, group: str) -> ConsumerConnections:

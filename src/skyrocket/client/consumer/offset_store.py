@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -38,7 +39,7 @@ class OffsetStorage(Protocol):
         ...
 
 
-class OffsetStore:
+class OffsetStore(ABC):
     """Offsets to go on with, by queue: in memory here, and where they are kept in its kinds."""
 
     def __init__(self) -> None:
@@ -61,13 +62,13 @@ class OffsetStore:
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
 
+    @abstractmethod
     async def stored(self, queue: MessageQueue) -> int | None:
         """What was persisted, None if nothing was; raises ClientError or RemotingError when nobody can tell."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def persist(self, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
         """Save the offsets of these queues; `confirmed` waits until they are saved."""
-        raise NotImplementedError
 
 
 class RemoteOffsets(OffsetStore):
