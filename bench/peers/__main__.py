@@ -1,12 +1,14 @@
 """Skyrocket beside Apache RocketMQ and other message systems, one after the other on this machine.
 
 For both RocketMQs one Java program on the official client 5.4.0: threads of synchronous sends, a push consumer that
-takes all of them, batches of 16. The other systems have their own load tools. Needs Java and Maven; what cannot be had
-is left out with the reason. A full run takes some ten minutes: keep the machine quiet.
+takes all of them, batches of 16. `pairs` are both with a slave beside the master, under raw sends as in
+bench.replication. The other systems have their own load tools. Needs Java and Maven; what cannot be had is left out
+with the reason. A full run takes some thirteen minutes: keep the machine quiet.
 
 examples:
   python -m bench.peers                          everything
   python -m bench.peers --only apache skyrocket  the two RocketMQs
+  python -m bench.peers --only pairs             both with an asynchronous and a synchronous slave
   python -m bench.peers --quick                  seconds instead of minutes: shows that it works, measures nothing
   python -m bench.peers --last --write-docs      the newest results, unmeasured, into docs/internals/performance.md
 """
@@ -23,12 +25,15 @@ from rich.console import Console
 from tests.interop.apache import Apache, Unavailable, obtain
 
 from bench.load import server_usage
+from bench.load.measure import LoadFailed
 from bench.peers import nats, rabbitmq, redis_streams, report
 from bench.peers.comparison import ServerResult
 from bench.peers.other_system import Missing, OtherResult, ToolFailed
+from bench.peers.pairs import measure_pair
 from bench.peers.processes import NotReady
 from bench.peers.rocketmq_client import ClientFailed, Load, measure
 from bench.peers.rocketmq_servers import Server, apache_server, our_server
+from bench.replication.servers import NotFollowed
 
 _ROOT = Path(__file__).parent.parent.parent
 _RESULTS = _ROOT / "bench" / "results"
@@ -40,7 +45,7 @@ _OTHERS: dict[str, tuple[str, Callable[[float, float], OtherResult]]] = {
     "nats": ("NATS JetStream", nats.measure),
     "redis": ("Redis Streams", redis_streams.measure),
 }
-_SYSTEMS = ("apache", "skyrocket", *_OTHERS)
+_SYSTEMS = ("apache", "skyrocket", "pairs", *_OTHERS)
 
 
 def main() -> None:
@@ -74,16 +79,13 @@ def _measure(options: argparse.Namespace) -> report.Run:
         f"asynchronous flush, 1 GB heap for Apache's broker, {load.warm_up_s:g} s of warm-up, "
         f"{load.seconds:g} s measured"
     )
-    if {"apache", "skyrocket"} & set(options.only):
+    if {"apache", "skyrocket", "pairs"} & set(options.only):
         try:
             apache = obtain(_VERSION)
         except Unavailable as reason:
-            run.left_out["Apache RocketMQ's client"] = str(reason)
+            run.left_out["Apache RocketMQ and its client"] = str(reason)
         else:
-            if "apache" in options.only:
-                run.apache = _rocketmq(f"Apache RocketMQ {_VERSION}", apache, lambda: apache_server(apache), load)
-            if "skyrocket" in options.only:
-                run.ours = _rocketmq("Skyrocket", apache, lambda: our_server(options.set), load)
+            _measure_rocketmqs(options, apache, load, run)
     for key, (name, measure_other) in _OTHERS.items():
         if key not in options.only:
             continue
@@ -93,6 +95,19 @@ def _measure(options: argparse.Namespace) -> report.Run:
         except (Missing, ToolFailed) as reason:
             run.left_out[name] = str(reason)
     return run
+
+
+def _measure_rocketmqs(options: argparse.Namespace, apache: Apache, load: Load, run: report.Run) -> None:
+    if "apache" in options.only:
+        run.apache = _rocketmq(f"Apache RocketMQ {_VERSION}", apache, lambda: apache_server(apache), load)
+    if "skyrocket" in options.only:
+        run.ours = _rocketmq("Skyrocket", apache, lambda: our_server(options.set), load)
+    if "pairs" in options.only:
+        try:
+            run.apache_pair = measure_pair(apache, load.warm_up_s, load.seconds)
+            run.our_pair = measure_pair(None, load.warm_up_s, load.seconds)
+        except (LoadFailed, NotReady, NotFollowed) as error:
+            sys.exit(f"bench.peers: pairs: {error}")
 
 
 def _rocketmq(

@@ -1,11 +1,14 @@
 """What is compared with Apache RocketMQ, and which ratio is wanted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from bench.load.server_usage import Memory
 from bench.peers.rocketmq_client import Measured, Phase
+from bench.replication.servers import ALONE, ASYNC, SYNC
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,22 @@ class ServerResult:
 
 
 @dataclass(frozen=True)
+class WithSlave:
+    """Sends to a master whose slave follows, or to one that is alone."""
+
+    rate: float
+    of_alone: float
+    p99_ms: float
+    master_cpu_us: float  # per message
+    slave_cpu_us: float | None  # None for a master alone
+
+
+Pair = dict[str, WithSlave]  # by set-up: alone, with an asynchronous and with a synchronous slave
+
+
+@dataclass(frozen=True)
 class Wanted:
-    """A bound of the ratio ours ÷ Apache's."""
+    """A bound of the ratio ours ÷ Apache's, or of our own value."""
 
     at_least: float | None = None
     at_most: float | None = None
@@ -50,20 +67,21 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Generic[T]):
     """One line of the comparison."""
 
     name: str
     unit: str
-    value: Callable[[ServerResult], float | None]
+    value: Callable[[T], float | None]
     wanted: Wanted | None = None
+    is_own_bound: bool = False  # it bounds our value, whatever Apache's is
 
 
 def _phase(name: str, what: Callable[[Phase], float | None]) -> Callable[[ServerResult], float | None]:
     return lambda result: what(result.measured.phases[name])
 
 
-MEASURES = (
+MEASURES: tuple[Measure[ServerResult], ...] = (
     Measure("send, 128-byte messages: rate", "msg/s", _phase("send", lambda p: p.rate), Wanted(at_least=1.3, goal=1.6)),
     Measure("– broker CPU per message", "µs", _phase("send", lambda p: p.cpu_us), Wanted(at_most=0.33, goal=0.2)),
     Measure("– latency, median", "ms", _phase("send", lambda p: p.p50_ms)),
@@ -85,11 +103,47 @@ MEASURES = (
 )
 
 
+def _setup(setup: str, what: Callable[[WithSlave], float | None]) -> Callable[[Pair], float | None]:
+    return lambda pair: what(pair[setup])
+
+
+PAIR_MEASURES: tuple[Measure[Pair], ...] = (
+    Measure("raw sends, master alone: rate", "msg/s", _setup(ALONE, lambda s: s.rate)),
+    Measure("– broker CPU per message", "µs", _setup(ALONE, lambda s: s.master_cpu_us)),
+    Measure("raw sends, asynchronous slave: rate", "msg/s", _setup(ASYNC, lambda s: s.rate)),
+    Measure(
+        "– of the master alone",
+        "×",
+        _setup(ASYNC, lambda s: s.of_alone),
+        Wanted(at_least=0.85),
+        is_own_bound=True,
+    ),
+    Measure("– master CPU per message", "µs", _setup(ASYNC, lambda s: s.master_cpu_us)),
+    Measure("– slave CPU per message", "µs", _setup(ASYNC, lambda s: s.slave_cpu_us)),
+    Measure(
+        "raw sends, synchronous slave: rate",
+        "msg/s",
+        _setup(SYNC, lambda s: s.rate),
+        Wanted(at_least=1.0),
+    ),
+    Measure(
+        "– of the master alone",
+        "×",
+        _setup(SYNC, lambda s: s.of_alone),
+        Wanted(at_least=0.5),
+        is_own_bound=True,
+    ),
+    Measure("– master CPU per message", "µs", _setup(SYNC, lambda s: s.master_cpu_us)),
+    Measure("– slave CPU per message", "µs", _setup(SYNC, lambda s: s.slave_cpu_us)),
+    Measure("– latency, 99 %", "ms", _setup(SYNC, lambda s: s.p99_ms)),
+)
+
+
 @dataclass(frozen=True)
 class Compared:
     """A measure with both values."""
 
-    measure: Measure
+    measure: Measure[Any]
     apache: float | None
     ours: float | None
 
@@ -101,18 +155,28 @@ class Compared:
     @property
     def met(self) -> bool | None:
         """None where nothing is wanted or known."""
-        if self.measure.wanted is None or self.ratio is None:
+        judged = self.ours if self.measure.is_own_bound else self.ratio
+        if self.measure.wanted is None or judged is None:
             return None
-        return self.measure.wanted.met(self.ratio)
+        return self.measure.wanted.met(judged)
 
 
 def compare(apache: ServerResult | None, ours: ServerResult | None) -> list[Compared]:
     """Every measure; a server that was not run leaves its column empty."""
+    return _compared(MEASURES, apache, ours)
+
+
+def compare_pairs(apache: Pair, ours: Pair) -> list[Compared]:
+    """The same for masters with their slaves."""
+    return _compared(PAIR_MEASURES, apache or None, ours or None)
+
+
+def _compared(measures: Sequence[Measure[T]], apache: T | None, ours: T | None) -> list[Compared]:
     return [
         Compared(
             measure,
             None if apache is None else measure.value(apache),
             None if ours is None else measure.value(ours),
         )
-        for measure in MEASURES
+        for measure in measures
     ]

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.peers.comparison import Compared, ServerResult, compare
+from bench.peers.comparison import Compared, Pair, ServerResult, WithSlave, compare, compare_pairs
 from bench.peers.other_system import OtherResult
 
 BEGIN, END = "<!-- python -m bench.peers --last --write-docs -->", "<!-- end of bench.peers -->"
@@ -33,6 +34,8 @@ class Run:
     settings: str
     apache: ServerResult | None = None
     ours: ServerResult | None = None
+    apache_pair: Pair = field(default_factory=dict)
+    our_pair: Pair = field(default_factory=dict)
     others: list[OtherResult] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # name → reason
 
@@ -53,6 +56,8 @@ class Run:
         fields: dict[str, Any] = json.loads(path.read_text())
         for name in ("apache", "ours"):
             fields[name] = None if fields[name] is None else ServerResult.from_json(fields[name])
+        for name in ("apache_pair", "our_pair"):  # runs of former days have none
+            fields[name] = {setup: WithSlave(**figures) for setup, figures in fields.get(name, {}).items()}
         fields["others"] = [OtherResult(**other) for other in fields["others"]]
         return cls(**fields)
 
@@ -71,8 +76,8 @@ def this_run(settings: str) -> Run:
 def print_tables(console: Console, run: Run) -> None:
     """Side by side, targets beside the ratios."""
     console.print(run.title, highlight=False)
-    if run.apache or run.ours:
-        console.print(_comparison(run))
+    if lines := _lines(run):
+        console.print(_comparison(lines))
     for result in (run.apache, run.ours):
         for phase, measured in result.measured.phases.items() if result else ():
             if measured.errors:
@@ -90,11 +95,16 @@ def print_tables(console: Console, run: Run) -> None:
         console.print(f"{name} left out: {reason}", highlight=False)
 
 
-def _comparison(run: Run) -> Table:
+def _lines(run: Run) -> list[Compared]:
+    lines = compare(run.apache, run.ours) if run.apache or run.ours else []
+    return lines + (compare_pairs(run.apache_pair, run.our_pair) if run.apache_pair or run.our_pair else [])
+
+
+def _comparison(lines: Sequence[Compared]) -> Table:
     table = Table()
     for column in _COLUMNS:
         table.add_column(column, justify="left" if column in ("what", "met") else "right")
-    for line in compare(run.apache, run.ours):
+    for line in lines:
         table.add_row(*_cells(line), style={None: "", True: "green", False: "red"}[line.met])
     return table
 
@@ -102,7 +112,7 @@ def _comparison(run: Run) -> Table:
 def markdown(run: Run) -> str:
     """The same for docs/internals/performance.md."""
     lines = [run.title, "", f"| {' | '.join(_COLUMNS)} |", "|---|--:|--:|--:|--:|---|"]
-    lines += [f"| {' | '.join(_cells(line))} |" for line in compare(run.apache, run.ours)]
+    lines += [f"| {' | '.join(_cells(line))} |" for line in _lines(run)]
     if run.others:
         lines += ["", f"| {' | '.join(_OTHER_COLUMNS)} |", "|---|---|" + "--:|" * 7 + "---|"]
         lines += [f"| {' | '.join(_other_cells(other))} |" for other in run.others]

@@ -4,10 +4,10 @@ parts (all, unless --only names some):
   cost        sends of 128 bytes, 64 in flight: a master alone, with an asynchronous slave, with a synchronous one
   apache      the same load on Apache RocketMQ 5.4.0 with its own slave (needs Java, Maven)
   following   large messages at 110 MB/s with a slave that follows; then an empty slave that catches up with the log
-  backlog     sends while a consumer reads old messages, which it is sent to the slave for; and without that
+  backlog     sends while a consumer reads old messages, which it is sent to the slave for; and left at the master
 
-Ratios are of this run; keep the machine quiet. Master, slave, load and consumer share the cores of this machine: a
-slave on a machine of its own would take nothing from its master but the bytes.
+Ratios are of this run; keep the machine quiet. Master, slave, load and consumer share the cores of this machine, but
+for the rows "two machines" of the backlog: there master and load have one half of them, slave and consumer the other.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from bench.peers.processes import NotReady
 from bench.replication.backlog import backlogs
 from bench.replication.costs import costs
 from bench.replication.following import following
-from bench.replication.report import OURS, Results, markdown, print_tables
+from bench.replication.report import OURS, Results, markdown, print_table
 from bench.replication.servers import NotFollowed
 
 PARTS = ("cost", "apache", "following", "backlog")
@@ -52,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.markdown:
             print(f"{title}\n\n{markdown(results)}", flush=True)
         else:
-            console = Console(width=None if Console().is_terminal else 140, highlight=False)
+            console = Console(width=None if Console().is_terminal else 180, highlight=False)
             console.print(title + "\n")
-            print_tables(console, results)
+            print_table(console, results)
 
 
 def _stop(*_: object) -> None:
@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace, results: Results) -> None:
     if "following" in parts:
         results.following = following(work, options.seconds, options.mib * _MIB)
     if "backlog" in parts:
-        results.readings += backlogs(work, timing, options.mib * _MIB)
+        results.backlogs = backlogs(work, timing, options.rounds, options.mib * _MIB)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -89,7 +89,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measured part (default: 5)")
-    parser.add_argument("--rounds", type=int, default=3, help="of our sends (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="of our sends, and of the backlog's (default: 3)")
     parser.add_argument("--apache-rounds", type=int, default=1, help="of Apache's (default: 1)")
     parser.add_argument("--apache-warm-up", type=float, default=15.0, help="seconds before each (default: 15)")
     parser.add_argument("--mib", type=int, default=1024, help="of the log that is caught up with (default: 1024)")

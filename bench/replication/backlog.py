@@ -1,90 +1,152 @@
-"""What a consumer of an old backlog costs the senders: with reads from the slave, and without them."""
+"""What a consumer of an old backlog costs the senders: sent to the slave, and left at the master."""
 
+import asyncio
 import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench.load.measure import Figures, LoadFailed, Timing, measure
+from bench.load.measure import LoadFailed, Timing
 from bench.peers.processes import folder
-from bench.replication.costs import sends
+from bench.replication.cores import Cores, apart, children_on, move, shared
+from bench.replication.costs import Cost, cost
 from bench.replication.following import fill
-from bench.replication.servers import ASYNC, LOWEST_PRIORITY, Broker, brokers, name_server, wait_for
+from bench.replication.servers import Broker, broker, name_server, wait_for
+from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
+from skyrocket.remoting.client import RemotingClient
 
 _ROOT: Final = Path(__file__).parent.parent.parent
 _READER_SECONDS: Final = 60.0
 _OLD_PERCENT: Final = 1  # of memory behind the log's end: 40, the default, would need a log of gigabytes
-GIVES_WAY: Final = "sent to the slave, both with the lowest priority"
-STAYS: Final = "it stays at the master"
+TWO_MACHINES: Final = "two machines"
+ONE_MACHINE: Final = "one machine"
+_OLD, _YOUNG = "Large", "Young"  # topics: what is read, and what is sent meanwhile
+
+
+@dataclass
+class Read:
+    """What a reader got while sends were measured, by the broker's id: the master's, the slave's."""
+
+    pulls: list[int] = field(default_factory=lambda: [0, 0])
+    read_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Sends with and without a reader."""
+    """Sends with and without a reader, in rounds."""
 
-    name: str
-    before: Figures
-    during: Figures
-    given_by_master: int  # messages
-    given_by_slave: int
-
-    @property
-    def kept(self) -> float:
-        return self.during.rate / self.before.rate
+    machines: str
+    is_moved: bool  # the reader, to the slave
+    before: list[Cost]
+    during: list[Cost]
+    read: Read
+    lag_bytes: int  # the most that the slave lacked in the middle of a round
 
 
-@contextlib.contextmanager
-def _reader(master: Broker, slave: Broker, given: list[int], priority: int) -> Iterator[None]:
-    """A process of its own; when it has ended, `given` is what each broker gave it."""
-    command = ["nice", "-n", str(priority), sys.executable, "-m", "bench.replication.reader"]
-    command += [master.address, slave.address, "Large"]
-    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
-    try:
-        assert running.stdout is not None
-        if running.stdout.readline().strip() != "ready":
-            raise LoadFailed("the reader of the backlog did not start")
-        yield
-        out, _ = running.communicate(timeout=_READER_SECONDS)
-        given += json.loads(out)["given"]
-    finally:
-        running.kill()
-        running.wait()
+@dataclass(frozen=True)
+class Backlogs:
+    alone: list[Cost]  # on the master's own cores, before it has a slave; empty where there is one core
+    readings: list[Reading]
 
 
-def backlogs(work: Path, timing: Timing, log_bytes: int) -> list[Reading]:
+def backlogs(work: Path, timing: Timing, rounds: int, log_bytes: int) -> Backlogs:
     """The rate of sends before, and while a consumer reads from the beginning of the log."""
-    found: list[Reading] = []
-    with _pair(work, log_bytes, slave_reads=True) as (master, slave):
-        found.append(_reading("sent to the slave", master, slave, timing))
-        slave.give_way()
-        found.append(_reading(GIVES_WAY, master, slave, timing, LOWEST_PRIORITY))
-    with _pair(work, log_bytes, slave_reads=False) as (master, slave):
-        found.append(_reading(STAYS, master, slave, timing))
-    return found
-
-
-@contextlib.contextmanager
-def _pair(work: Path, log_bytes: int, *, slave_reads: bool) -> Iterator[list[Broker]]:
-    """Both have a log of which all but the end is old."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    settings = {"accessMessageInMemoryMaxRatio": _OLD_PERCENT, "slaveReadEnable": str(slave_reads).lower()}
-    with folder(work, "backlog-") as place, name_server(place) as names, brokers(names, ASYNC, None, settings) as pair:
-        fill(pair[0], max(log_bytes, memory * _OLD_PERCENT // 100 * 2))
-        wait_for(lambda: pair[1].copied() >= pair[0].status().master_max_offset, "the slave has followed")
-        yield pair
+    settings: dict[str, object] = {"accessMessageInMemoryMaxRatio": _OLD_PERCENT}
+    own = apart()
+    with (
+        folder(work, "backlog-") as place,
+        name_server(place) as names,
+        broker(names, "master", "ASYNC_MASTER", None, settings) as master,
+    ):
+        fill(master, max(log_bytes, memory * _OLD_PERCENT // 100 * 2))
+        alone = _alone(master, own, timing, rounds) if own is not None else []
+        with broker(names, "slave", "SLAVE", None, settings) as slave:
+            pair = _Pair(master, slave, timing, rounds)
+            pair.wait_for_slave()
+            found = [pair.reading(TWO_MACHINES, own, is_moved=True)] if own is not None else []
+            found.append(pair.reading(ONE_MACHINE, shared(), is_moved=True))
+            found.append(pair.reading(TWO_MACHINES if own else ONE_MACHINE, own or shared(), is_moved=False))
+            return Backlogs(alone, found)
 
 
-def _reading(name: str, master: Broker, slave: Broker, timing: Timing, priority: int = 0) -> Reading:
-    print(f"a consumer reads an old backlog: {name} …", file=sys.stderr, flush=True)
-    scenario = sends(master, "Young")
-    measure(scenario, Timing(0, timing.warm_up), 1, [master.pid])
-    before = measure(scenario, Timing(0, timing.measured), 1, [master.pid])
-    given: list[int] = []
-    with _reader(master, slave, given, priority):
-        during = measure(scenario, Timing(timing.warm_up, timing.measured), 1, [master.pid])
-    return Reading(name, before, during, given[0], given[1])
+def _alone(master: Broker, cores: Cores, timing: Timing, rounds: int) -> list[Cost]:
+    print(f"{TWO_MACHINES}: the master alone …", file=sys.stderr, flush=True)
+    move(master.pid, cores.master)
+    with children_on(cores.master):
+        return [cost([master], timing, _YOUNG) for _ in range(rounds)]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Both have a log of which all but the end is old."""
+
+    master: Broker
+    slave: Broker
+    timing: Timing
+    rounds: int
+
+    def reading(self, machines: str, cores: Cores, *, is_moved: bool) -> Reading:
+        place = "the slave" if is_moved else "the master"
+        print(f"{machines}: a consumer reads an old backlog at {place} …", file=sys.stderr, flush=True)
+        self._let_slave_be_read(is_moved)
+        move(self.master.pid, cores.master)
+        move(self.slave.pid, cores.slave)
+        before: list[Cost] = []
+        during: list[Cost] = []
+        read, lags = Read(), [0]
+        for _ in range(self.rounds):
+            with children_on(cores.master):
+                before.append(cost([self.master, self.slave], self.timing, _YOUNG))
+            with self._reader(cores, read), ThreadPoolExecutor(1) as looking:
+                lag = looking.submit(self._lag_in_the_middle)
+                with children_on(cores.master):
+                    during.append(cost([self.master, self.slave], self.timing, _YOUNG))
+                lags.append(lag.result())
+            self.wait_for_slave()
+        return Reading(machines, is_moved, before, during, read, max(lags))
+
+    def _lag_in_the_middle(self) -> int:
+        """In bytes."""
+        time.sleep(self.timing.warm_up + self.timing.measured / 2)
+        return max(each.lag_bytes for each in self.master.status().connections)
+
+    def wait_for_slave(self) -> None:
+        wait_for(lambda: self.slave.copied() >= self.master.status().master_max_offset, "the slave has followed")
+
+    def _let_slave_be_read(self, is_read: bool) -> None:
+        async def tell() -> None:
+            async with RemotingClient() as client:
+                body = f"slaveReadEnable={str(is_read).lower()}\n".encode()
+                await client.call(self.master.address, UpdateBrokerConfig(), body)
+
+        asyncio.run(tell())
+
+    @contextlib.contextmanager
+    def _reader(self, cores: Cores, read: Read) -> Iterator[None]:
+        """A process of its own, which reads while the context lasts; what it got is added to `read`."""
+        command = [sys.executable, "-m", "bench.replication.reader", self.master.address, self.slave.address, _OLD]
+        with children_on(cores.slave):
+            running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
+        try:
+            assert running.stdout is not None
+            if running.stdout.readline().strip() != "ready":
+                raise LoadFailed("the reader of the backlog did not start")
+            yield
+            out, _ = running.communicate(timeout=_READER_SECONDS)
+            said = json.loads(out)
+            for broker_id in (0, 1):
+                read.pulls[broker_id] += said["pulls"][broker_id]
+                read.read_bytes[broker_id] += said["bytes"][broker_id]
+            read.seconds += said["seconds"]
+        finally:
+            running.kill()
+            running.wait()

@@ -49,13 +49,14 @@ def costs(work: Path, timing: Timing, rounds: int, apache: Apache | None = None)
                 name_server(place) as names,
                 brokers(names, setup, apache) as started,
             ):
-                found[setup].append(_cost(started, timing))
+                found[setup].append(cost(started, timing))
     return found
 
 
-def _cost(started: Sequence[Broker], timing: Timing) -> Cost:
+def cost(started: Sequence[Broker], timing: Timing, topic: str = "Cost") -> Cost:
+    """Of sends to a master, the first of the brokers; the others are its slaves."""
     master, slaves = started[0], started[1:]
-    scenario = sends(master, "Cost")
+    scenario = sends(master, topic)
     if timing.warm_up:
         measure(scenario, Timing(0, timing.warm_up), 1, [master.pid])
     before = sum(slave.cpu_seconds() for slave in slaves)
@@ -66,10 +67,9 @@ def _cost(started: Sequence[Broker], timing: Timing) -> Cost:
     return Cost(figures, spent / max(figures.acknowledged, 1) * 1e6 if slaves else None)
 
 
-def kept(found: dict[str, list[Cost]], setup: str, of: str) -> float:
+def kept(these: Sequence[Cost], of: Sequence[Cost]) -> float:
     """The rate of one set-up in that of another: the median of the rounds' ratios."""
-    pairs = zip(found[setup], found[of], strict=True)
-    return statistics.median(one.sends.rate / other.sends.rate for one, other in pairs)
+    return statistics.median(one.sends.rate / other.sends.rate for one, other in zip(these, of, strict=True))
 
 
 def median_rate(of: Sequence[Cost]) -> float:

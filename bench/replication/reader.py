@@ -1,15 +1,18 @@
 """A consumer of old messages that goes where brokers send it: `python -m bench.replication.reader MASTER SLAVE TOPIC`.
 
-It says `ready` after its first answer, reads until its input ends, and then says how many messages each broker gave.
+It says `ready` when each queue was asked for once and it has gone where it was sent, reads until its input ends, and
+then says how many pulls it made and how many bytes it got since, from master and slave.
 """
 
 import asyncio
 import json
 import sys
+import time
+
+from tests.pulls import pull_at
 
 from skyrocket.format.record import decode_records
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.requests.pulling import PullMessage
 from skyrocket.remoting.client import RemotingClient
 
 QUEUES = 8
@@ -22,52 +25,50 @@ class Reader:
     def __init__(self, brokers: tuple[str, str], topic: str) -> None:
         self._brokers = brokers
         self._topic = topic
-        self.given = [0, 0]  # messages, by the broker's id
+        self._begun_at = time.monotonic()
+        self.pulls = [0, 0]  # by the broker's id
+        self.read_bytes = [0, 0]
 
-    async def read_on(self, client: RemotingClient) -> None:
+    async def read_on(self, client: RemotingClient, moved: asyncio.Event) -> None:
         offsets, asked = [0] * QUEUES, [0] * QUEUES
         while True:
             for queue_id in range(QUEUES):
                 broker_id = asked[queue_id]
-                request = self._pull(queue_id, offsets[queue_id])
+                request = pull_at("BacklogReaders", self._topic, queue_id, offsets[queue_id])
                 reply = await client.call(self._brokers[broker_id], request, accepted=_CODES, timeout_seconds=20)
+                self.pulls[broker_id] += 1
                 header = reply.header
                 if reply.code == ResponseCode.SUCCESS:
-                    self.given[broker_id] += sum(1 for _ in decode_records(reply.body))
+                    self.read_bytes[broker_id] += sum(record.record_size for record in decode_records(reply.body))
                     offsets[queue_id] = header.next_begin_offset
                 is_young = reply.code != ResponseCode.SUCCESS or (broker_id and not header.suggest_which_broker_id)
                 if is_young:
-                    offsets[queue_id] = 0
-                asked[queue_id] = int(header.suggest_which_broker_id == 1)
+                    offsets[queue_id] = 0  # the backlog has no end here: who read all of it would go to the master
+                else:
+                    asked[queue_id] = int(header.suggest_which_broker_id == 1)
+            if not moved.is_set():
+                self.pulls, self.read_bytes, self._begun_at = [0, 0], [0, 0], time.monotonic()
+                moved.set()
 
-    def _pull(self, queue_id: int, offset: int) -> PullMessage:
-        return PullMessage(
-            consumer_group="BacklogReaders",
-            topic=self._topic,
-            queue_id=queue_id,
-            queue_offset=offset,
-            max_msg_nums=32,
-            sys_flag=0x4,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription="*",
-            expression_type="TAG",
-        )
+    def said(self) -> dict[str, object]:
+        seconds = time.monotonic() - self._begun_at
+        return {"pulls": self.pulls, "bytes": self.read_bytes, "seconds": seconds}
 
 
 async def main(master: str, slave: str, topic: str) -> None:
-    reader = Reader((master, slave), topic)
+    reader, moved = Reader((master, slave), topic), asyncio.Event()
     async with RemotingClient() as client:
-        reading = asyncio.create_task(reader.read_on(client))
-        while not sum(reader.given) and not reading.done():
-            await asyncio.sleep(0.01)
-        print("ready", flush=True)
+        reading = asyncio.create_task(reader.read_on(client, moved))
         ended = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        waiting = asyncio.create_task(moved.wait())
+        await asyncio.wait({reading, waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+        print("ready" if moved.is_set() else "failed", flush=True)
         await asyncio.wait({reading, ended}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
         if reading.done():
             reading.result()
         reading.cancel()
-    print(json.dumps({"given": reader.given}), flush=True)
+    print(json.dumps(reader.said()), flush=True)
 
 
 if __name__ == "__main__":

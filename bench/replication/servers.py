@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +23,6 @@ from skyrocket.remoting.errors import RemotingError
 
 ALONE, ASYNC, SYNC = "alone", "asynchronous slave", "synchronous slave"
 SETUPS: Final = (ALONE, ASYNC, SYNC)
-LOWEST_PRIORITY: Final = 19
 FOLLOW_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.1  # each look costs a connection: more would disturb what is measured
 
@@ -63,11 +61,6 @@ class Broker:
         client = self.status().client
         assert client is not None
         return client.max_offset
-
-    def give_way(self) -> None:
-        """Run only when nobody else wants to: as near as one machine comes to a machine of its own."""
-        for thread in Path(f"/proc/{self.pid}/task").iterdir():
-            os.setpriority(os.PRIO_PROCESS, int(thread.name), LOWEST_PRIORITY)
 
     def cpu_seconds(self) -> float:
         return server_usage.cpu_seconds([self.pid])

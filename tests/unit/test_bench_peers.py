@@ -10,10 +10,11 @@ from subprocess import PIPE, Popen
 import pytest
 from bench.load.server_usage import Memory
 from bench.peers import report
-from bench.peers.comparison import ServerResult, Wanted, compare
+from bench.peers.comparison import ServerResult, Wanted, WithSlave, compare, compare_pairs
 from bench.peers.other_system import OtherResult, ToolFailed
 from bench.peers.processes import run_watched
 from bench.peers.rocketmq_client import ClientFailed, Measured, Phase, follow
+from bench.replication.servers import ALONE, ASYNC, SYNC
 
 from tests import ROOT
 
@@ -24,6 +25,11 @@ APACHE = ServerResult(
     Memory(300_000_000, 400_000_000),
     Measured({"send": PHASE, "consume": PHASE, "batch": PHASE}, Memory(400_000_000, 500_000_000)),
 )
+PAIR = {
+    ALONE: WithSlave(40_000.0, 1.0, 2.0, 20.0, None),
+    ASYNC: WithSlave(36_000.0, 0.9, 2.0, 21.0, 6.0),
+    SYNC: WithSlave(18_000.0, 0.45, 4.0, 30.0, 9.0),
+}
 OTHER = OtherResult("Redis", "in memory", "its tool", 10.0, 2.0, None, None, None, None, 1.0, 2.0, 0.1)
 
 
@@ -53,9 +59,23 @@ def test_every_target_is_judged_by_ours_in_apaches() -> None:
     assert {line.met for line in compare(None, APACHE)} == {None}
 
 
+def test_pairs_are_judged_by_what_a_slave_leaves_of_the_rate_and_by_apaches_synchronous_pair() -> None:
+    judged = [(line.measure.name, line.met) for line in compare_pairs(PAIR, PAIR) if line.met is not None]
+    assert judged == [
+        ("– of the master alone", True),
+        ("raw sends, synchronous slave: rate", True),
+        ("– of the master alone", False),
+    ]
+    assert {line.met for line in compare_pairs(PAIR, {})} == {None}
+    run = report.this_run("some settings")
+    run.apache_pair, run.our_pair = PAIR, PAIR
+    assert "| – of the master alone | 0.45 × | 0.45 × | 1.00 × | ≥ 0.5 × | no |" in report.markdown(run)
+
+
 def test_a_run_is_kept_whole_and_its_tables_replace_only_what_stands_between_their_marks(tmp_path: Path) -> None:
     run = report.this_run("some settings")
     run.apache, run.ours, run.others, run.left_out = APACHE, faster(2.0), [OTHER], {"NATS": "no Go"}
+    run.our_pair = PAIR
     run.save(tmp_path / "run.json")
     assert report.Run.load(tmp_path / "run.json") == run
     page = tmp_path / "page.md"
