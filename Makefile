@@ -73,7 +73,7 @@ faults-damage: ## part: damaged, lost and swapped files of both makers, 2,000 ra
 faults-lives: ## part: random lives of a store against a model
 faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
-faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes
+faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes; acting masters
 faults-formats: ## part: many more random examples for bytes, headers and JSON
 interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs Java, Maven, Go, Node)
 interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)
@@ -97,7 +97,7 @@ bench-load: $(STAMP) ## load on our broker: rate, latency, CPU per message (ARGS
 bench-client: $(STAMP) ## our client beside a bare protocol loop (ARGS=--others: beside the official clients)
 	$(BIN)/python -m bench.client_speed $(ARGS)
 
-bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (ten minutes; needs Java, Maven)
+bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (13 minutes; needs Java, Maven)
 	$(BIN)/python -m bench.peers $(ARGS)
 
 bench-replication: $(STAMP) ## what a slave costs its master, how fast it follows and catches up

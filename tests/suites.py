@@ -25,6 +25,7 @@ from tests.outcomes import Outcome, SuiteRun, read_runs, version
 JOBS = os.environ.get("JOBS") or "2"
 # Neighbours stay with one worker, for what they share; a worker that has finished takes tests of the other.
 PARALLEL = ("-n", JOBS, "--dist", "worksteal")
+LONGEST_PART_SECONDS = 20 * 60
 THOROUGH = ("--hypothesis-profile=thorough",)
 
 
@@ -67,12 +68,12 @@ SUITES = (
     ),
     Suite(
         "faults-lives",
-        "random lives of a store against a model",
+        "random lives of a store against a model; all tests of the store",
         (*_faults("random_operations"), "tests/unit/store"),
     ),
     Suite(
         "faults-broker",
-        "brokers killed under load; pop, timers and transactions against their models for long",
+        "brokers killed under load; pop, timers and transactions against their models for long; attacks",
         (*_faults("broker_kill", "transaction_kill", "pop_machine", "timer_model"), "tests/attack"),
     ),
     Suite(
@@ -83,8 +84,13 @@ SUITES = (
     ),
     Suite(
         "faults-replication",
-        "20,000 simulated lives of a master and its slaves; 200 faults of a pair of processes",
-        ("tests/unit/testing/test_simulation.py", "tests/cluster/replication", *_faults("replicated_pair")),
+        "20,000 simulated lives of a master and its slaves; 200 faults of a pair of processes; acting masters",
+        (
+            "tests/unit/testing/test_simulation.py",
+            "tests/cluster/replication",
+            "tests/integration/test_acting_master_processes.py",
+            *_faults("replicated_pair"),
+        ),
     ),
     Suite(
         "faults-formats",
@@ -163,7 +169,10 @@ def table(suites: Sequence[Suite], runs: Sequence[SuiteRun], now: str) -> Table:
         counts = [f"{kept.count(outcome):,}" for outcome in Outcome]
         result = "[green]passed[/]" if kept.passed else "[red]failed[/]"
         at = kept.version if kept.version == now else f"{kept.version}, an earlier state"
-        found.add_row(suite.name, result, *counts, str(timedelta(seconds=round(kept.seconds))), at)
+        time = str(timedelta(seconds=round(kept.seconds)))
+        if suite.name.startswith("faults-") and kept.seconds > LONGEST_PART_SECONDS:
+            time = f"[yellow]{time}, over {LONGEST_PART_SECONDS // 60} min[/]"
+        found.add_row(suite.name, result, *counts, time, at)
     return found
 
 

@@ -1,27 +1,14 @@
 """The server that is attacked: a program of its own, whose memory, log and HTTP pages can be looked at."""
 
-import contextlib
-import random
 import re
-import socket
 from pathlib import Path
 from typing import Final
 
 from tests.http_get import get
 from tests.integration.program import Standalone
+from tests.ports import free_port
 
 _SETTINGS: Final = ("metricsExporterType=PROM", "mappedFileSizeCommitLog=67108864")
-
-
-# Below those that systems give to outgoing connections: attackers make many of these.
-_PORTS: Final = range(15_000, 32_000)
-
-
-def _free_port() -> int:
-    while True:
-        port = random.choice(_PORTS)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 class Target(Standalone):
@@ -30,7 +17,7 @@ class Target(Standalone):
     def __init__(
         self, folder: Path, *settings: str, arguments: tuple[str, ...] = (), open_files: int | None = None
     ) -> None:
-        self.metrics_port = _free_port()
+        self.metrics_port = free_port()
         port = f"metricsPromExporterPort={self.metrics_port}"
         super().__init__(folder, *_SETTINGS, port, *settings, arguments=arguments, open_files=open_files)
 

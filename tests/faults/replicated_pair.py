@@ -24,9 +24,10 @@ from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
+from tests.faults import slow_disk
 from tests.faults.broker_load import QUEUES, Ledger, send_request
-from tests.integration.client.servers import free_port
 from tests.integration.program import SMALL_FILES, Program
+from tests.ports import free_port
 from tests.waiting import SECONDS
 
 _logger = logging.getLogger(__name__)
@@ -130,9 +131,11 @@ class Wire:
 class ReplicatedPair:
     """The processes; a broker that is started again has the ports that it had."""
 
-    def __init__(self, folder: Path, role: str) -> None:
+    def __init__(self, folder: Path, role: str, *settings: str) -> None:
+        """`settings` are of both brokers."""
         self.folder = folder
         self.role = role
+        self._settings = settings
         self.wire = Wire()
         self.client = RemotingClient()
         self.master_at = self.slave_at = ""
@@ -189,9 +192,12 @@ class ReplicatedPair:
         port, ha_port = self._ports[store]
         given = ["broker", "-n", self.name_server, "--broker-ip", "127.0.0.1", "--store", str(store)]
         given += ["--listen-port", str(port), "--set", f"haListenPort={ha_port}"]
-        for setting in (f"brokerName={BROKER}", *SMALL_FILES, *_QUICK, *settings):
+        for setting in (f"brokerName={BROKER}", *SMALL_FILES, *_QUICK, *self._settings, *settings):
             given += ["--set", setting]
-        program = self._processes.enter_context(Program(*given, home=self.folder))
+        slow_sync = {slow_disk.FILE_VARIABLE: str(_slow_sync_file(store))}
+        program = self._processes.enter_context(
+            Program(*given, home=self.folder, environment=slow_sync, module=slow_disk.__name__)
+        )
         ready = await asyncio.to_thread(program.await_line, rf"The broker\[{BROKER}, (\S+)\] boot success")
         return program, ready[1]
 
@@ -226,8 +232,20 @@ class ReplicatedPair:
             finally:
                 filler.unlink()
 
-    async def slow(self, program: Program, seconds: float) -> None:
-        """Let it work in short pulses alone, as one that waits for its disk most of the time."""
+    @contextlib.contextmanager
+    def slow_disk(self, store: Path, sync_seconds: float) -> Iterator[None]:
+        """Each fsync of a store's broker takes so long."""
+        file = _slow_sync_file(store)
+        new = file.with_suffix(".new")
+        new.write_text(str(sync_seconds))
+        new.replace(file)  # never half a number
+        try:
+            yield
+        finally:
+            file.unlink()
+
+    async def starve(self, program: Program, seconds: float) -> None:
+        """Let it work in short pulses alone, as one that waits for its machine most of the time."""
         deadline = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < deadline:
             await self.pause(program, 0.08)
@@ -257,6 +275,11 @@ class ReplicatedPair:
                     if status.in_sync_slaves and all(each.lag_bytes == 0 for each in status.connections):
                         return status
                 await asyncio.sleep(0.05)
+
+
+def _slow_sync_file(store: Path) -> Path:
+    """Beside the disk of a store, not on it: that may be full."""
+    return store.parent.with_suffix(".slow")
 
 
 class Senders:

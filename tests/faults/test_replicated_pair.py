@@ -14,8 +14,8 @@ from random import Random
 import pytest
 
 from tests.faults.broker_load import Ledger, check
-from tests.faults.replicated_pair import ReplicatedPair, Senders, acknowledging
-from tests.waiting import SECONDS
+from tests.faults.replicated_pair import SLAVE_TIMEOUT_MS, ReplicatedPair, Senders, acknowledging
+from tests.waiting import SECONDS, until
 
 _logger = logging.getLogger(__name__)
 
@@ -67,12 +67,30 @@ async def cut_and_kill_master(pair: ReplicatedPair, random: Random) -> None:
     pair.wire.mend()
 
 
-async def slow_slave(pair: ReplicatedPair, random: Random) -> None:
-    await pair.slow(pair.slave, random.uniform(0.5, 2.0))
+async def starve_slave(pair: ReplicatedPair, random: Random) -> None:
+    await pair.starve(pair.slave, random.uniform(0.5, 2.0))
 
 
-async def slow_master(pair: ReplicatedPair, random: Random) -> None:
-    await pair.slow(pair.master, random.uniform(0.5, 1.5))
+async def starve_master(pair: ReplicatedPair, random: Random) -> None:
+    await pair.starve(pair.master, random.uniform(0.5, 1.5))
+
+
+async def slow_disk_of_slave(pair: ReplicatedPair, random: Random) -> None:
+    with pair.slow_disk(pair.slave_store, random.uniform(0.05, 2.0)):
+        await asyncio.sleep(random.uniform(0.5, 2.0))
+
+
+async def slow_disk_of_master(pair: ReplicatedPair, random: Random) -> None:
+    with pair.slow_disk(pair.master_store, random.uniform(0.05, 2.0)):
+        await asyncio.sleep(random.uniform(0.5, 2.0))
+
+
+async def slow_disks_and_kill_master(pair: ReplicatedPair, random: Random) -> None:
+    """It dies while both wait for their disks."""
+    with pair.slow_disk(pair.master_store, 0.5), pair.slow_disk(pair.slave_store, random.uniform(0.05, 1.0)):
+        await asyncio.sleep(random.uniform(0.1, 1.0))
+        await asyncio.to_thread(pair.master.kill)
+    await pair.start_master()
 
 
 async def fill_disk_of_slave(pair: ReplicatedPair, random: Random) -> None:
@@ -106,8 +124,11 @@ FAULTS: tuple[Fault, ...] = (
     freeze_the_wire,
     slow_wire,
     cut_and_kill_master,
-    slow_slave,
-    slow_master,
+    starve_slave,
+    starve_master,
+    slow_disk_of_slave,
+    slow_disk_of_master,
+    slow_disks_and_kill_master,
     fill_disk_of_slave,
     fill_disk_of_master,
     fill_disk_and_kill_slave,
@@ -135,8 +156,9 @@ async def check_soon(ledger: Ledger, address: str, *, whole: bool = False) -> No
 
 
 async def live_through(folder: Path, faults: Sequence[Fault], pause: float) -> None:
+    """Both force each message to disk before they speak of it, so that a slow disk is felt."""
     random, ledger = Random(SEED), Ledger()
-    async with ReplicatedPair(folder, "SYNC_MASTER") as pair:
+    async with ReplicatedPair(folder, "SYNC_MASTER", "flushDiskType=SYNC_FLUSH") as pair:
         await pair.in_sync()
         senders = Senders(pair, ledger, connections=4, on_their_way=4, pause=pause)
         for number, fault in enumerate(faults):
@@ -158,8 +180,26 @@ async def test_a_synchronous_pair_loses_nothing_acknowledged_in_five_faults(tmp_
 @pytest.mark.requirement("B042")
 async def test_a_pair_whose_disks_are_full_and_slow_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """Each once, in any run: the short mode draws five of all faults, and may draw none of these."""
-    faults = [fill_disk_of_slave, slow_slave, fill_disk_of_master, lose_master]
+    faults = [fill_disk_of_slave, slow_disk_of_slave, fill_disk_of_master, slow_disks_and_kill_master, lose_master]
     await live_through(tmp_path, faults, pause=0.05)
+
+
+async def test_nothing_is_acknowledged_while_a_slaves_disk_takes_longer_than_senders_wait(tmp_path: Path) -> None:
+    ledger = Ledger()
+    async with ReplicatedPair(tmp_path, "SYNC_MASTER", "flushDiskType=SYNC_FLUSH") as pair:
+        await pair.in_sync()
+        senders = Senders(pair, ledger, connections=1, on_their_way=1, pause=0.01)
+        async with acknowledging(senders, ledger, 20):
+            pass
+        with pair.slow_disk(pair.slave_store, 2 * SLAVE_TIMEOUT_MS / 1000):
+            async with senders:
+                await until(lambda: senders.refused >= 2)
+            heard = ledger.acknowledged_count
+            async with senders:
+                await until(lambda: senders.refused >= 3)
+            assert ledger.acknowledged_count == heard
+        await pair.in_sync()
+        await check_soon(ledger, pair.slave_at, whole=True)
 
 
 @pytest.mark.slow

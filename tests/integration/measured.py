@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.broker.broker_fixture import port_with_vip_port
+from tests.ports import free_port
 
 
 @dataclass
@@ -30,7 +30,7 @@ class MeasuredProgram:
 
 @contextlib.contextmanager
 def measured(folder: Path, *settings: str) -> Iterator[MeasuredProgram]:
-    port = port_with_vip_port()
+    port = free_port()
     command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", str(port)]
     command += ["--broker-ip", "127.0.0.1", "--store", str(folder / "store")]
     for setting in ("mappedFileSizeCommitLog=16777216", *settings):

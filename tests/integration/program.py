@@ -25,12 +25,16 @@ class Program:
         home: Path,
         environment: Mapping[str, str] | None = None,
         open_files: int | None = None,
+        module: str = "skyrocket",
     ) -> None:
-        """`open_files` is the limit of descriptors that it is started with; None: that of the tests."""
+        """`open_files` is the limit of descriptors that it is started with; None: that of the tests.
+
+        `module` is another one that runs the same program, with faults.
+        """
         self.lines: list[str] = []
         limited = [] if open_files is None else ["sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh"]
         self.process = subprocess.Popen(
-            [*limited, sys.executable, "-m", "skyrocket", *arguments],
+            [*limited, sys.executable, "-m", module, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 import re
-import socket
 import struct
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.cluster.broker.broker_fixture import (
 from tests.golden_wire import all_frames
 from tests.http_get import get
 from tests.integration.measured import MeasuredProgram, measured
+from tests.ports import free_port
 
 # ── what the real servers answered ───────────────────────────────────────────────────────────────────────────────────
 
@@ -179,7 +179,6 @@ async def test_100_000_hostile_frames_leave_memory_bounded_and_others_unharmed(t
         assert slowest < 10.0, report  # the time-out of their calls
         assert "Traceback" not in (tmp_path / "log").read_text()
 
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        metrics_port = int(probe.getsockname()[1])
+    metrics_port = free_port()
     with measured(tmp_path, "metricsExporterType=PROM", f"metricsPromExporterPort={metrics_port}") as running:
         await main(running)

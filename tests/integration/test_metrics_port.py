@@ -2,18 +2,17 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.http_get import get
+from tests.ports import free_port
 
 
 def test_standalone_serves_them_unless_the_port_is_taken(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     with standalone(tmp_path / "first", port) as first:
         assert get(port, "/ready") == (200, '{"status": "ready"}\n')
         with standalone(tmp_path / "second", port) as second:

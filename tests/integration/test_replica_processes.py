@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError, TopicNotExist
 from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
-from skyrocket.protocol.requests.pulling import PullMessage
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from tests.faults.broker_load import GROUP, PULL_CODES, TOPIC, send_request
 from tests.integration.program import SMALL_FILES, Program, Standalone, children_of
+from tests.pulls import pull_at
 from tests.waiting import SECONDS
 
 # conf/2m-2s-sync and conf/2m-2s-async of RocketMQ 5.4.0, but for the license at their head.
@@ -29,18 +28,6 @@ brokerRole={role}
 flushDiskType=ASYNC_FLUSH
 """
 SLAVE_CONF = MASTER_CONF.replace("brokerId=0", "brokerId=1").format(role="SLAVE")
-PULL = PullMessage(
-    consumer_group=GROUP,
-    topic=TOPIC,
-    queue_id=0,
-    queue_offset=0,
-    max_msg_nums=32,
-    sys_flag=0x4,
-    commit_offset=0,
-    suspend_timeout_millis=0,
-    subscription="*",
-    expression_type="TAG",
-)
 
 
 def conf(folder: Path, name: str, text: str) -> str:
@@ -88,7 +75,7 @@ async def acknowledged(client: RemotingClient, master: str, numbers: range) -> l
 async def bodies(client: RemotingClient, address: str) -> list[bytes]:
     """All that a broker has of the queue; a slave that has not heard of the topic yet has nothing."""
     found: list[bytes] = []
-    request = replace(PULL, queue_offset=0)
+    request = pull_at(GROUP, TOPIC, 0, 0)
     while True:
         try:
             reply = await client.call(address, request, accepted=PULL_CODES)
@@ -97,7 +84,7 @@ async def bodies(client: RemotingClient, address: str) -> list[bytes]:
         if reply.code != ResponseCode.SUCCESS:
             return found
         found += [record.body for record in decode_records(reply.body)]
-        request = replace(PULL, queue_offset=reply.header.next_begin_offset)
+        request = pull_at(GROUP, TOPIC, 0, reply.header.next_begin_offset)
 
 
 @pytest.mark.requirement("B042")

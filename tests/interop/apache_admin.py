@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.interop.apache import JAVA_SOURCES, Apache
-from tests.interop.rocketmq_broker import await_port, free_broker_port, place_log_settings, process_of
+from tests.interop.rocketmq_broker import await_port, place_log_settings, process_of
 from tests.interop.rocketmq_store import complaints_in, settings_for
 from tests.interop.samples import SMALL_FILES
+from tests.ports import free_port
 
 ADMIN_TIMEOUT_S = 120
 BROKER_NAME = "broker-a"
@@ -41,7 +42,7 @@ def running_apache_broker(apache: Apache, store: Path, name_servers: str) -> Ite
     with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as scratch:
         home = Path(scratch)
         place_log_settings(home)
-        port = free_broker_port()
+        port = free_port()
         settings = {
             "brokerClusterName": "DefaultCluster",
             "brokerName": BROKER_NAME,

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import random
 import shutil
 import signal
 import socket
@@ -18,6 +17,7 @@ from typing import Any
 from skyrocket.config.sections import StoreConfig
 from tests.interop.apache import JAVA_SOURCES, Apache
 from tests.interop.rocketmq_store import Contents, complaints_in, settings_for
+from tests.ports import free_port
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 40
@@ -48,7 +48,7 @@ def running_broker(
     with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as scratch:
         home = Path(scratch)
         place_log_settings(home)
-        name_server_port, broker_port = free_broker_port(), free_broker_port()
+        name_server_port, broker_port = free_port(), free_port()
         settings = {
             "brokerClusterName": "DefaultCluster",
             "brokerName": "broker-a",
@@ -113,13 +113,3 @@ def place_log_settings(home: Path) -> None:
     (home / "conf").mkdir()
     for name in ("logback_namesrv.xml", "logback_broker.xml"):
         shutil.copy(JAVA_SOURCES / "logback.xml", home / "conf" / name)
-
-
-def free_broker_port() -> int:
-    """One whose neighbours are free too: a broker also takes listenPort - 2 and + 1. Below those given to clients."""
-    while True:
-        port = random.randrange(12_000, 30_000)
-        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
-            for neighbour in (port - 2, port, port + 1):
-                held.enter_context(socket.create_server(("127.0.0.1", neighbour)))
-            return port

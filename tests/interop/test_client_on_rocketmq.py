@@ -14,6 +14,7 @@ from tests.client_steps import soon, told
 from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_skip, registered
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import running_standalone
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -39,8 +40,11 @@ async def scenario(names: str, *, chooses_by_priority: bool) -> None:
         assert (sent.topic, sent.keys, sent.kind, sent.succeeded) == (TOPIC, "o-7", SendKind.NORMAL, True)
 
         queue = MessageQueue(TOPIC, receipts[0].queue.broker_name, 1)
-        await producer.send_batch([Message(TOPIC, b"x")] * 6, queue=queue)
-        end = await admin.max_offset(queue)
+        batch = await producer.send_batch([Message(TOPIC, b"x")] * 6, queue=queue)
+        end = batch[-1].queue_offset + 1
+        async with asyncio.timeout(SECONDS):
+            while await admin.max_offset(queue) < end:  # Java's broker makes queue entries after its answer
+                await asyncio.sleep(0.05)
         await admin.set_offset(GROUP, queue, 2)
         preview = await admin.preview_reset(GROUP, TOPIC, None)
         (move,) = [each for each in preview.moves if each.queue == queue]

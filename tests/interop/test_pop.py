@@ -26,8 +26,8 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.messaging import SendMessageV2
 from skyrocket.protocol.requests.pop import SetMessageRequestMode
 from skyrocket.remoting.client import RemotingClient
-from tests.integration.client.servers import free_port
 from tests.interop.apache import Apache
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -1,5 +1,6 @@
 """RocketMQ's own producer of transactions against our broker, and either broker on the store of the other."""
 
+import asyncio
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.format.record import decode_record
 from skyrocket.model.message import StoredMessage
 from skyrocket.store.message_store import MessageStore
+from tests.integration.client.servers import registered
 from tests.interop.apache import VERSIONS, Apache, Unavailable, obtain
 from tests.interop.client_program import ClientProgram, running_client
 from tests.interop.observer import Observer, observing
@@ -111,6 +113,7 @@ def test_rocketmqs_broker_goes_on_with_our_transactions(tmp_path: Path) -> None:
             time.sleep(1)
     store, config = server.store, StoreConfig()
     with running_broker(apache, store, config, {**SOON, "transactionTimeOut": "5000"}) as broker:
+        asyncio.run(registered(broker.name_server))  # its port answers a moment before
         command = apache.command("TransactionClient", broker.name_server, GROUP, home=tmp_path)
         with running_client(command, {}, tmp_path) as client:
             for body in ("open", "committed", "rolled back"):

@@ -4,9 +4,9 @@ from skyrocket.format.record import decode_records
 from skyrocket.model.message import StoredMessage
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
-from skyrocket.protocol.requests.pulling import PullMessage
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import PULL_CODES
+from tests.pulls import pull_at
 
 
 async def messages_at(client: RemotingClient, broker: str, topic: str, queue_id: int) -> list[StoredMessage]:
@@ -14,18 +14,7 @@ async def messages_at(client: RemotingClient, broker: str, topic: str, queue_id:
     found: list[StoredMessage] = []
     offset = 0
     while True:
-        request = PullMessage(
-            consumer_group="Readers",
-            topic=topic,
-            queue_id=queue_id,
-            queue_offset=offset,
-            max_msg_nums=256,
-            sys_flag=0x4,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription="*",
-            expression_type="TAG",
-        )
+        request = pull_at("Readers", topic, queue_id, offset, most=256)
         try:
             reply = await client.call(broker, request, accepted=PULL_CODES, timeout_seconds=20)
         except RequestError:

@@ -72,6 +72,14 @@ def test_a_suite_that_fails_does_not_keep_the_others_from_running(ran: list[str]
     assert rows["bad"] == ["failed", "1", "1", "0", "0:01:01"]
 
 
+@pytest.mark.parametrize(("name", "is_marked"), [("faults-store", True), ("interop", False)])
+def test_a_part_of_the_fault_suite_that_took_more_than_20_minutes_is_marked(name: str, is_marked: bool) -> None:
+    written = io.StringIO()
+    took = SuiteRun(name, "abc", 0, 20 * 60 + 1, {"t": "passed"})
+    Console(file=written, width=120).print(suites.table([Suite(name, "", ())], [took], "abc"))
+    assert ("0:20:01, over 20 min" in written.getvalue()) is is_marked
+
+
 def test_what_has_passed_at_this_commit_is_left_out_the_next_time(ran: list[str]) -> None:
     run_all()
     ran.clear()

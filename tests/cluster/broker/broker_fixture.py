@@ -1,7 +1,6 @@
 """A broker on free ports in this process, and what tests ask of it."""
 
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -115,12 +114,3 @@ async def running_broker(
         given = RunningBroker(broker, await broker.start())
         async with given.client:
             yield given
-
-
-def port_with_vip_port() -> int:
-    """A free port whose VIP port, two below, is free as well."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as main:
-            port = int(main.getsockname()[1])
-            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port - 2)):
-                return port

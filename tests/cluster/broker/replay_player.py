@@ -13,7 +13,6 @@ import contextlib
 import math
 import random
 import re
-import socket
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +43,7 @@ from tests.cluster.broker.replay_beginning import (
     queue_sent_to,
 )
 from tests.cluster.namesrv.name_server_fixture import RawConnection
+from tests.ports import free_port
 
 SMALL: Final = StoreConfig(commit_log_file_size=1 << 20, preallocate_bytes=1 << 16, index_slots=100, index_entries=1000)
 _ANSWER_SECONDS: Final = 1.5
@@ -354,7 +354,7 @@ async def playing(folder: Path, name: str) -> AsyncIterator[Player]:
     """A fresh broker that is as the real one was, and a player of the conversation."""
     may_create = not name.startswith(_WITHOUT_CREATION)
     config = BrokerConfig(
-        listen_port=_port_with_vip(),
+        listen_port=free_port(),
         bind_address="127.0.0.1",
         broker_ip="127.0.0.1",
         broker_name="broker-a",
@@ -374,12 +374,3 @@ async def playing(folder: Path, name: str) -> AsyncIterator[Player]:
             yield player
         finally:
             player.close()
-
-
-def _port_with_vip() -> int:
-    """A free port whose neighbour for urgent requests is free as well."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = int(probe.getsockname()[1])
-            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port - VIP_PORT_DISTANCE)):
-                return port

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +55,7 @@ from tests.cluster.broker.access_fixture import (
 )
 from tests.cluster.broker.broker_fixture import PULL_CODES, SMALL, heartbeat, message, pull_request, running_broker
 from tests.cluster.namesrv.name_server_fixture import running as running_name_server
+from tests.ports import free_port
 
 SECRETS = ("12345678", "secret123")
 
@@ -135,8 +135,7 @@ async def test_a_body_that_cannot_be_read_is_refused_before_anybody_looks_at_it(
 
 
 async def test_the_vip_port_asks_as_well(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     async with running_broker(tmp_path, WITH_USERS, listen_port=port) as running, RemotingClient() as client:
         answer = await client.invoke(f"127.0.0.1:{port - 2}", RemotingCommand(RequestCode.GET_BROKER_CONFIG))
         assert (answer.code, answer.remark) == (16, "username cannot be null.")

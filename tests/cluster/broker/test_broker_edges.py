@@ -34,18 +34,18 @@ from tests.cluster.broker.broker_fixture import (
     TOPIC,
     RunningBroker,
     message,
-    port_with_vip_port,
     pull_request,
     running_broker,
 )
 from tests.cluster.namesrv import name_server_fixture
+from tests.ports import free_port
 from tests.waiting import until
 
 # ── the VIP port ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_the_vip_port_serves_sends_and_heartbeats_but_nothing_that_is_held(tmp_path: Path) -> None:
-    port = port_with_vip_port()
+    port = free_port()
     async with running_broker(tmp_path, listen_port=port) as given:
         vip = f"127.0.0.1:{port - 2}"
         assert (await given.client.call(vip, message(), b"over the VIP port")).header.queue_offset == 0

@@ -19,6 +19,7 @@ from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker
 from tests.cluster.namesrv import name_server_fixture
 from tests.http_get import get
+from tests.ports import free_port
 from tests.unit.store.stores import clean_expired
 from tests.waiting import until
 
@@ -115,8 +116,7 @@ async def test_a_broker_is_ready_while_its_store_takes_messages(
 
 
 async def test_a_broker_is_not_ready_before_a_name_server_knows_it(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     config = replace(OBSERVED, name_servers=f"127.0.0.1:{port}", register_period_ms=10_000)
     async with running_broker(tmp_path, config) as given:
         status, text = await ready(given)
@@ -147,8 +147,7 @@ async def test_a_port_that_is_taken_is_named_with_the_next_step(tmp_path: Path) 
 
 
 async def test_a_name_server_tells_how_many_brokers_and_topics_it_knows(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     async with name_server_fixture.running(tmp_path, NameServerConfig(metrics_port=port)) as (_, address):
         async with running_broker(tmp_path, BrokerConfig(name_servers=str(address))) as given:
             await given.send()

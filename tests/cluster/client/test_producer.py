@@ -37,9 +37,9 @@ from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
-from tests.cluster.broker.broker_fixture import port_with_vip_port
 from tests.cluster.client.inside import instance_of, known_topics, sends_in_flight
 from tests.cluster.servers import Cluster, cluster
+from tests.ports import free_port
 from tests.waiting import until
 
 TOPIC = "Orders"
@@ -503,7 +503,7 @@ async def test_sends_and_what_is_sent_back_may_go_over_the_vip_port(
 
     async with cluster(tmp_path) as given:
         await given.stop_broker()
-        given.ports["broker-a"] = port = port_with_vip_port()
+        given.ports["broker-a"] = port = free_port()
         await given.start_broker()
         client, asked = ClientSettings(given.names, vip_channel=vip), asked_by(monkeypatch, "call")
         async with Producer("Shop", client=client) as producer:

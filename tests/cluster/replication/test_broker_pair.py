@@ -10,6 +10,7 @@ import pytest
 
 from skyrocket.config.sections import BrokerConfig, BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.errors import ConfigError
+from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.observability.exposition import render
 from skyrocket.protocol.bodies.replication import HaStatus
@@ -18,13 +19,13 @@ from skyrocket.protocol.errors import SystemBusy, SystemFailure
 from skyrocket.protocol.requests.admin_broker import ExchangeBrokerHaInfo, GetBrokerHaStatus, UpdateBrokerConfig
 from skyrocket.protocol.requests.broker_registration import NotifyMinBrokerIdChange
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
+from skyrocket.protocol.requests.table_pages import PAGE_ROWS
 from tests.cluster.broker.broker_fixture import (
     GROUP,
     SMALL,
     TOPIC,
     RunningBroker,
     message,
-    port_with_vip_port,
     running_broker,
 )
 from tests.cluster.namesrv import name_server_fixture
@@ -37,6 +38,7 @@ from tests.cluster.replication.broker_pair import (
     running_pair,
     running_slave,
 )
+from tests.ports import free_port
 from tests.waiting import until
 
 SYNC = replace(SMALL, broker_role=BrokerRole.SYNC_MASTER)
@@ -100,6 +102,17 @@ async def test_groups_offsets_and_changed_topics_reach_the_slave(tmp_path: Path)
         assert tables.offsets.committed(GROUP, TOPIC, 0) == 1
         assert tables.topics.existing("Other", "").write_queues == 3
         assert tables.topics.data_version == pair.master.broker.tables.topics.data_version
+
+
+async def test_more_topics_and_groups_than_a_page_has_reach_the_slave(tmp_path: Path) -> None:
+    async with running_pair(tmp_path) as pair:
+        tables, copies = pair.master.broker.tables, pair.slave.broker.tables
+        tables.topics.update_all([TopicConfig(f"T{number}") for number in range(PAGE_ROWS)])
+        tables.groups.update_all([SubscriptionGroup(f"G{number}") for number in range(PAGE_ROWS)])
+        assert len(tables.topics.topics) > PAGE_ROWS < len(tables.groups.groups), "some come with the broker"
+        await pair.slave_side.sync.sync()
+        assert copies.topics.topics == tables.topics.topics
+        assert copies.groups.groups == tables.groups.groups
 
 
 @pytest.mark.requirement("B042")
@@ -313,7 +326,7 @@ async def test_a_taken_port_stops_a_synchronous_master_alone(tmp_path: Path, cap
         with pytest.raises(ConfigError, match=f"cannot listen for slaves on 127.0.0.1, port {port}"):
             async with running_broker(tmp_path, store=replace(SYNC, ha_listen_port=port)):
                 pass
-    with socket.create_server(("127.0.0.1", port_with_vip_port() + 1)) as taken:
+    with socket.create_server(("127.0.0.1", free_port() + 1)) as taken:
         listen_port = taken.getsockname()[1] - 1
         async with running_broker(tmp_path, listen_port=listen_port) as master:
             await master.send()

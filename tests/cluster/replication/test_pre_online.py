@@ -9,9 +9,9 @@ from skyrocket.broker.delay.feature import DelayFeature
 from skyrocket.broker.offsets.feature import OffsetsFeature
 from skyrocket.broker.replication import pre_online
 from skyrocket.broker.replication.members import NOT_REGISTERED
-from skyrocket.format.config_files import offset_key
+from skyrocket.format.config_files import DelayOffsets, offset_key
 from skyrocket.model.data_version import DataVersion
-from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable
+from skyrocket.protocol.bodies.offsets import ConsumerOffsetTable, DelayOffsetTable
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.bodies.route import BrokerMemberGroup
 from skyrocket.protocol.errors import InvalidParameter
@@ -182,8 +182,8 @@ async def test_a_slave_that_the_master_does_not_know_yet_is_registered_first(
             assert not copier.follows
 
 
-@pytest.mark.parametrize(("counter", "expected"), [(4, {0: 5, 1: 5}), (5, {0: 7, 1: 5}), (6, {0: 7, 1: 3})])
-async def test_of_two_tables_of_offsets_the_newer_counts_and_of_equal_ones_the_larger_offset(
+@pytest.mark.parametrize(("counter", "expected"), [(4, {0: 7, 1: 5}), (5, {0: 7, 1: 5}), (6, {0: 7, 1: 3})])
+async def test_a_newer_table_of_offsets_counts_and_of_others_the_larger_offset(
     tmp_path: Path, counter: int, expected: dict[int, int]
 ) -> None:
     async with running_broker(tmp_path) as master:
@@ -193,3 +193,18 @@ async def test_of_two_tables_of_offsets_the_newer_counts_and_of_equal_ones_the_l
         (taken,) = master.broker.feature(OffsetsFeature).taken_back()
         taken.take(ConsumerOffsetTable({key: {0: 7, 1: 3}}, DataVersion(counter=counter)).encode())
         assert offsets.committed_queues(GROUP, TOPIC) == expected
+
+
+@pytest.mark.parametrize("counter", [1, 50])
+async def test_of_each_delay_level_the_larger_offset_counts_whichever_table_is_newer(
+    tmp_path: Path, counter: int
+) -> None:
+    async with running_broker(tmp_path) as master:
+        feature = master.broker.feature(DelayFeature)
+        feature.offsets.replace(DelayOffsets(DataVersion(counter=10), {3: 5, 4: 5, 6: 1}))
+        (taken,) = feature.taken_back()
+        told = DelayOffsetTable({3: 7, 4: 2, 5: 9}, DataVersion(counter=counter))
+        taken.take(told.encode())
+        content = feature.offsets.content()
+        assert content.offsets == {3: 7, 4: 5, 5: 9, 6: 1}
+        assert content.data_version > max(DataVersion(counter=10), DataVersion(counter=counter)), "slaves take it"

@@ -52,6 +52,7 @@ class TwoSets:
     names: Address
     clock: FakeClock = field(default_factory=FakeClock)
     config: BrokerConfig = CONFIG
+    replicas: int = 1  # of set A, as it is told; from two on its brokers hear each other before they are registered
     brokers: dict[str, Running] = field(default_factory=dict)
 
     async def start(self, name: str) -> RunningBroker:
@@ -68,7 +69,8 @@ class TwoSets:
             store_root=str(self.folder / name),
         )
         stack = contextlib.AsyncExitStack()
-        broker = Broker(config, SLAVE_STORE if is_slave else SMALL, self.clock, peer_clock=SystemClock())
+        store = replace(SLAVE_STORE if is_slave else SMALL, total_replicas=1 if name == "b" else self.replicas)
+        broker = Broker(config, store, self.clock, peer_clock=SystemClock())
         await stack.enter_async_context(broker)
         given = RunningBroker(broker, await broker.start())
         await stack.enter_async_context(given.client)
@@ -76,10 +78,10 @@ class TwoSets:
         return given
 
     async def lose_master(self) -> None:
-        """Kill the master of A, when its slave has all that it has; return when the slave acts."""
+        """Kill the master of A, when its slave has all that it has; return when the slave acts, its timer too."""
         await self.copied()
         await self.brokers.pop("a").kill()
-        await until(lambda: self.acts)
+        await until(lambda: self.acts and self["a-slave"].broker.parts.rules.timers.is_on)
 
     async def copied(self) -> None:
         """Wait until the slave of A has log and tables of its master."""
@@ -109,10 +111,10 @@ class TwoSets:
 
 
 @contextlib.asynccontextmanager
-async def two_sets(folder: Path, config: BrokerConfig = CONFIG) -> AsyncIterator[TwoSets]:
+async def two_sets(folder: Path, config: BrokerConfig = CONFIG, replicas: int = 1) -> AsyncIterator[TwoSets]:
     """All three brokers at work, with a topic that both sets have."""
     async with name_server_fixture.running(folder, NameServerConfig(support_acting_master=True)) as (_, names):
-        sets = TwoSets(folder, names, config=config)
+        sets = TwoSets(folder, names, config=config, replicas=replicas)
         try:
             for name in ("a", "b", "a-slave"):
                 given = await sets.start(name)

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import functools
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from tests.interop.apache import Apache, Unavailable, obtain
 from tests.interop.rocketmq_broker import place_log_settings
 from tests.interop.rocketmq_store import settings_for
 from tests.loops import run_bounded
+from tests.ports import free_port
 
 OURS: Final = "skyrocket"
 KINDS: Final = (OURS, "5.4.0", "4.9.7")
@@ -55,16 +55,6 @@ def apache_or_skip(version: str) -> Apache:
     """Apache RocketMQ, or a skip that says what is missing."""
     found = _obtained(version)
     return found if isinstance(found, Apache) else pytest.skip(f"no Apache RocketMQ {version}: {found}")
-
-
-def free_port() -> int:
-    """Below the ports that the system gives to connections: while the server is away, one of those might take it."""
-    while True:
-        port = random.randrange(20_000, 32_000, 8)
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-            for each in (port - 2, port, port + 1):
-                stack.enter_context(socket.create_server(("127.0.0.1", each)))
-            return port
 
 
 class Servers:

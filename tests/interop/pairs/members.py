@@ -11,12 +11,13 @@ from typing import Protocol, Self
 from skyrocket.config.sections import StoreConfig
 from tests.integration.program import Program
 from tests.interop.apache import Apache
-from tests.interop.rocketmq_broker import await_port, free_broker_port, place_log_settings, process_of
+from tests.interop.rocketmq_broker import await_port, place_log_settings, process_of
 from tests.interop.rocketmq_store import settings_for
+from tests.ports import free_port
 
 # Several log files and many index files; a record of 4 MiB must fit.
 FILES = StoreConfig(commit_log_file_size=32 << 20, index_slots=50_000, index_entries=200_000)
-STARTED = r"The broker\[broker-a, (\S+)\] boot success"
+STARTED = r"The broker\[broker-\w, (\S+)\] boot success"
 
 
 def _common(role: str) -> dict[str, object]:
@@ -54,13 +55,16 @@ class Member(Protocol):
 class OurMember:
     """`skyrocket broker`."""
 
-    def __init__(self, folder: Path, name: str, role: str, names: str) -> None:
-        port = free_broker_port()
+    def __init__(
+        self, folder: Path, name: str, role: str, names: str, more: Mapping[str, object] | None = None
+    ) -> None:
+        """`more` are settings that count before those of all members."""
+        port = free_port()
         self.address, self.store = f"127.0.0.1:{port}", folder / name
         self._folder = folder
         self._arguments = ["broker", "-n", names, "--listen-port", str(port), "--broker-ip", "127.0.0.1"]
         self._arguments += ["--store", str(self.store)]
-        for key, value in _common(role).items():
+        for key, value in {**_common(role), **(more or {})}.items():
             self._arguments += ["--set", f"{key}={value}"]
         self._program: Program | None = None
 
@@ -83,8 +87,16 @@ class OurMember:
 class ApacheMember:
     """Apache's broker."""
 
-    def __init__(self, apache: Apache, folder: Path, name: str, role: str, names: str) -> None:
-        self._port = free_broker_port()
+    def __init__(
+        self,
+        apache: Apache,
+        folder: Path,
+        name: str,
+        role: str,
+        names: str,
+        more: Mapping[str, object] | None = None,
+    ) -> None:
+        self._port = free_port()
         self.address, self.store = f"127.0.0.1:{self._port}", folder / name
         self._apache = apache
         self._folder = folder
@@ -102,6 +114,7 @@ class ApacheMember:
             "storePathRootDir": self.store,
             "storePathCommitLog": self.store / "commitlog",
             **settings_for(apache, FILES),
+            **(more or {}),
         }
 
     def start(self) -> None:
@@ -131,10 +144,13 @@ class ApacheMember:
 class NameServer:
     """Ours; nothing happens to it."""
 
-    def __init__(self, folder: Path) -> None:
-        port = free_broker_port()
+    def __init__(self, folder: Path, *settings: str) -> None:
+        port = free_port()
         self.address = f"127.0.0.1:{port}"
-        self._program = Program("namesrv", "--listen-port", str(port), "--bind-address", "127.0.0.1", home=folder)
+        given = ["namesrv", "--listen-port", str(port), "--bind-address", "127.0.0.1"]
+        for setting in settings:
+            given += ["--set", setting]
+        self._program = Program(*given, home=folder)
         self._program.await_line(str(port))
 
     def __enter__(self) -> Self:
