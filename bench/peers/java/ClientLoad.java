@@ -21,7 +21,11 @@ import org.apache.rocketmq.common.message.Message;
  * Usage: ClientLoad NAME_SERVER THREADS INSTANCES BODY_BYTES BATCH WARM_UP_SECONDS SECONDS
  */
 public class ClientLoad {
-    private static final long PATIENCE_NS = 20_000_000_000L;
+    /**
+     * A new consumer's rebalance may meet its first periodic heartbeat, and then none tells the broker of its newest
+     * subscription: any broker refuses its pulls (SUBSCRIPTION_NOT_LATEST) until it rebalances again, 20 s later.
+     */
+    private static final long PATIENCE_NS = 60_000_000_000L;
     private static final int QUEUES = 8;
 
     private final String nameServer;
