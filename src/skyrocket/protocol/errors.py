@@ -173,6 +173,92 @@ class GoAway(RequestError):
     code = ResponseCode.GO_AWAY
 
 
+class FencedMasterEpoch(RequestError):
+    """A master of another epoch than the controller's asks."""
+
+    code = ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
+
+
+class FencedSyncStateSetEpoch(RequestError):
+    """The sync-state set was changed meanwhile."""
+
+    code = ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH
+
+
+class InvalidMaster(RequestError):
+    """The one who asks is not master."""
+
+    code = ResponseCode.CONTROLLER_INVALID_MASTER
+
+
+class InvalidReplicas(RequestError):
+    """The set has no such replica."""
+
+    code = ResponseCode.CONTROLLER_INVALID_REPLICAS
+
+
+class MasterNotAvailable(RequestError):
+    """The master is gone, and nobody may take its place."""
+
+    code = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
+
+
+class InvalidControllerRequest(RequestError):
+    code = ResponseCode.CONTROLLER_INVALID_REQUEST
+
+
+class BrokerNotAlive(RequestError):
+    """No heartbeat of that replica came in time."""
+
+    code = ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
+
+
+class NotControllerLeader(RequestError):
+    """Another controller leads: GET_METADATA_INFO names it."""
+
+    code = ResponseCode.CONTROLLER_NOT_LEADER
+
+
+class BrokerMetadataNotExist(RequestError):
+    """The controller knows no set of that name."""
+
+    code = ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST
+
+
+class InvalidCleanBrokerMetadata(RequestError):
+    """A set or a broker that is not there, or that lives, is not forgotten."""
+
+    code = ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
+
+
+class BrokerNeedsRegistration(RequestError):
+    """The broker has no id in its set yet."""
+
+    code = ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+
+
+class MasterStillExists(RequestError):
+    """There is a living master; fields and body of the answer name it."""
+
+    code = ResponseCode.CONTROLLER_MASTER_STILL_EXIST
+
+
+class ElectMasterFailed(RequestError):
+    """Nobody in the sync-state set lives, or the one that was asked for is not there."""
+
+    code = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+
+
+class AlterSyncStateSetFailed(RequestError):
+    code = ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
+
+
+class BrokerIdInvalid(RequestError):
+    """Another broker has that id: ask for the next one again."""
+
+    code = ResponseCode.CONTROLLER_BROKER_ID_INVALID
+
+
 class MissingField(SystemFailure):
     """A field that the request cannot do without is not there, or not what it must be."""
 
@@ -182,7 +268,7 @@ class MalformedBody(SystemFailure):
 
 
 class UnknownAnswer(RequestError):
-    """A code that nobody tells from others, such as those of the controller; it has no class of its own."""
+    """A code that nobody tells from others, such as those of RocketMQ's own Raft; it has no class of its own."""
 
     def __init__(self, code: int, remark: str | None = None, ext_fields: Mapping[str, str] | None = None) -> None:
         super().__init__(remark if remark is not None else f"answer {code}", ext_fields)

@@ -1,5 +1,6 @@
 """Administration of a broker itself: settings, state, cleaning, replication."""
 
+from skyrocket.protocol.bodies.controller import EpochCache
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.bodies.statistics import BrokerStatsData, TimerMetrics
 from skyrocket.protocol.bodies.tables import KvTable, QueueCheck
@@ -124,7 +125,7 @@ class GetBrokerHaStatus(Request[Header]):
     """How replication stands."""
 
 
-@request(RequestCode.GET_BROKER_EPOCH_CACHE)
+@request(RequestCode.GET_BROKER_EPOCH_CACHE, answer_body=EpochCache)
 class GetBrokerEpochCache(Request[Header]):
     """The epochs of a broker's log under a controller."""
 
