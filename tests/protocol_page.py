@@ -3,18 +3,21 @@
 python -m tests.protocol_page                                       prints the table
 python -m tests.protocol_page --write docs/reference/protocol.md    replaces it in that page
 
-Nothing of the code is looked into: a request without fields goes to a name server, a broker and a client, and whoever
-does not answer "request type N not supported" serves its code.
+Nothing of the code is looked into: a request without fields goes to a name server, a controller, a broker and a client,
+and whoever does not answer "request type N not supported" serves its code.
 """
 
 import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from skyrocket.cli.controller import build_controller
 from skyrocket.client import Message, Producer
+from skyrocket.config.sections import ControllerConfig
 from skyrocket.errors import SkyrocketError
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
@@ -30,7 +33,7 @@ ANSWER_SECONDS = 20.0
 async def table() -> str:
     """The table as Markdown: served codes, then those that are only known by name."""
     served = await _served()
-    lines = ["| Code | Name | Name server | Broker | Client | Fields |", "|--:|---|---|---|---|---|"]
+    lines = ["| Code | Name | Name server | Controller | Broker | Client | Fields |", "|--:|---|---|---|---|---|---|"]
     for code in sorted(code for code in RequestCode if any(code in codes for codes in served)):
         marks = " | ".join("●" if code in codes else "" for codes in served)
         lines.append(f"| {code.value} | {code.name} | {marks} | {_fields(code)} |")
@@ -50,10 +53,23 @@ def _fields(code: RequestCode) -> str:
 
 
 async def _served() -> list[set[RequestCode]]:
-    """The codes of a name server, a broker and a client."""
-    async with LocalCluster() as cluster:
-        addresses = [cluster.name_server_address, *cluster.broker_addresses.values()]
+    """The codes of a name server, a controller, a broker and a client."""
+    async with LocalCluster() as cluster, _controller() as controller:
+        addresses = [cluster.name_server_address, controller, *cluster.broker_addresses.values()]
         return [*(await asyncio.gather(*map(_served_at, addresses))), await _served_by_a_client()]
+
+
+@contextlib.asynccontextmanager
+async def _controller() -> AsyncIterator[str]:
+    with TemporaryDirectory() as folder:
+        config = ControllerConfig(
+            peers="n0-127.0.0.1:0",
+            bind_address="127.0.0.1",
+            store=f"file:{folder}/state",
+            config_store_path=f"{folder}/controller.properties",
+        )
+        async with build_controller(config) as controller:
+            yield str(await controller.start())
 
 
 async def _served_at(address: str) -> set[RequestCode]:

@@ -34,7 +34,8 @@ ARROWS: dict[str, set[str]] = {
     "repair": {"store", "inspector", "offline", "format", "model"},
     "remoting": {"protocol", "model"},
     "observability": set(),
-    "namesrv": {"remoting", "protocol", "observability", "model"},
+    "controller": {"remoting", "protocol", "observability", "model"},
+    "namesrv": {"controller", "remoting", "protocol", "observability", "model"},
     "broker": {"store", "remoting", "protocol", "format", "filtering", "observability", "model"},
     "client": {"remoting", "protocol", "format", "model"},
     "pipeline": {"client", "protocol", "offline", "format", "filtering", "model"},
@@ -50,6 +51,8 @@ ONLY_IN = {
     "opentelemetry": {"client"},
     "cryptography": {"remoting"},
     "rocksdict": {"repair"},
+    "kazoo": {"controller"},
+    "httpx": {"controller"},
 }
 # These wait for nobody: no event loop, no network.
 NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "format", "protocol"}}

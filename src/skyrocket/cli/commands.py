@@ -8,6 +8,7 @@ import typer
 from skyrocket import __version__
 from skyrocket.cli.broker import broker
 from skyrocket.cli.consume import consume
+from skyrocket.cli.controller import controller
 from skyrocket.cli.demo import demo
 from skyrocket.cli.dlq import dlq
 from skyrocket.cli.inspect import inspect
@@ -38,7 +39,7 @@ def skyrocket(
     """Skyrocket: RocketMQ in Python."""
 
 
-for _command in (inspect, repair, convert, namesrv, broker, standalone, produce, consume, reset, demo):
+for _command in (inspect, repair, convert, namesrv, controller, broker, standalone, produce, consume, reset, demo):
     app.command()(_command)
 app.add_typer(dlq, name="dlq")
 app.add_typer(pipeline, name="pipeline")

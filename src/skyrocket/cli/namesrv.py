@@ -1,11 +1,11 @@
 """`skyrocket namesrv`: a name server as a program of its own."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from skyrocket.cli.program.disk import DiskWithDirectories
 from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, until_stopped
 from skyrocket.cli.program.options import ConfOption, PrintOption, VerboseOption
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
@@ -17,7 +17,6 @@ from skyrocket.namesrv.name_server import NameServer
 from skyrocket.remoting.event_loop import run
 from skyrocket.remoting.guard import raise_descriptor_limit
 from skyrocket.store.config_file import ConfigFile
-from skyrocket.store.disk import Disk
 
 NAME_SERVER_SECTIONS = (NameServerConfig, TlsConfig)
 
@@ -68,7 +67,7 @@ def _settings(conf: Path | None, options: dict[str, str], single: list[str]) -> 
 
 def name_server(config: NameServerConfig, tls: TlsConfig | None = None) -> NameServer:
     """A name server on the real disk."""
-    disk = _DiskWithDirectories()
+    disk = DiskWithDirectories()
     kv_file = ConfigFile(
         disk,
         str(Path(config.kv_config_path).expanduser()),
@@ -77,14 +76,6 @@ def name_server(config: NameServerConfig, tls: TlsConfig | None = None) -> NameS
     )
     settings_file = ConfigFile(disk, str(Path(config.config_store_path).expanduser()), bytes, bytes)
     return NameServer(config, kv_file, settings_file, tls)
-
-
-class _DiskWithDirectories(Disk):
-    """Makes the directory of a file when the file is first written: a name server that keeps nothing leaves none."""
-
-    def write_file(self, path: str, data: bytes) -> None:
-        self.make_directory(os.path.dirname(os.path.abspath(path)))
-        super().write_file(path, data)
 
 
 async def _serve(server: NameServer) -> None:

@@ -4,13 +4,14 @@ import dataclasses
 import sys
 from typing import Any
 
-from skyrocket.config.sections import BrokerConfig, NameServerConfig, StoreConfig, TlsConfig
+from skyrocket.config.sections import BrokerConfig, ControllerConfig, NameServerConfig, StoreConfig, TlsConfig
 from skyrocket.config.sources import text_of
 
 SECTIONS: dict[str, type] = {
     "Store": StoreConfig,
     "Broker": BrokerConfig,
     "Name server": NameServerConfig,
+    "Controller": ControllerConfig,
     "TLS of a server": TlsConfig,
 }
 

@@ -1,4 +1,4 @@
-"""Every setting that RocketMQ 5.4.0 and 4.9.7 show for a name server and a broker.
+"""Every setting that RocketMQ 5.4.0 and 4.9.7 show for a name server, a controller and a broker.
 
 Those that we do not have are taken without a word: they tune threads, buffers and caches that we do not need. Those
 that promise more are in `unkept_promises`.
@@ -16,6 +16,24 @@ NAME_SERVER_KEYS = frozenset(
     serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads shutdownWaitTimeSeconds supportActingMaster
     unRegisterBrokerQueueCapacity useEpollNativeSelector waitSecondsForService writeBufferHighWaterMark
     writeBufferLowWaterMark
+    """.split()
+)
+
+CONTROLLER_KEYS = frozenset(
+    """
+    bindAddress configBlackList configStorePath controllerDLegerGroup controllerDLegerPeers controllerDLegerSelfId
+    controllerRequestThreadPoolQueueCapacity controllerStorePath controllerThreadPoolNums controllerType
+    electMasterMaxRetryCount enableElectUncleanMaster enableShutdownGracefully isProcessReadEvent
+    jRaftControllerRPCAddr jRaftElectionTimeoutMs jRaftGroupId jRaftInitConf jRaftScanWaitTimeoutMs jRaftServerId
+    jRaftSnapshotIntervalSecs listenPort mappedFileSize metricGrpcExporterIntervalInMills
+    metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills metricsExporterType
+    metricsGrpcExporterHeader metricsGrpcExporterTarget metricsInDelta metricsLabel metricsPromExporterHost
+    metricsPromExporterPort notifyBrokerRoleChanged processReadEvent rocketmqHome scanInactiveMasterInterval
+    scanNotActiveBrokerInterval serverAsyncSemaphoreValue serverCallbackExecutorThreads
+    serverChannelMaxIdleTimeSeconds serverNettyWorkerGroupEnable serverOnewaySemaphoreValue
+    serverPooledByteBufAllocatorEnable serverSelectorThreads serverSocketBacklog serverSocketRcvBufSize
+    serverSocketSndBufSize serverWorkerThreads shutdownWaitTimeSeconds useEpollNativeSelector
+    writeBufferHighWaterMark writeBufferLowWaterMark
     """.split()
 )
 

@@ -16,17 +16,18 @@ from typing import Final, NoReturn, Self, cast
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import NameServerConfig, TlsConfig
 from skyrocket.errors import SkyrocketError
-from skyrocket.namesrv.access import AccountCheck
+from skyrocket.namesrv.access import account_check
 from skyrocket.namesrv.kv_config import KvConfig, KvFile
 from skyrocket.namesrv.min_broker import notify
 from skyrocket.namesrv.observation import endpoint
 from skyrocket.namesrv.processors import BrokerProcessor, KvProcessor, RouteProcessor, TopicProcessor
 from skyrocket.namesrv.route_table import BrokerKey, MinBrokerChange, RouteTable
-from skyrocket.namesrv.settings import LiveSettings, SettingsFile
+from skyrocket.namesrv.settings import live_settings
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.client import ClientSettings, RemotingClient
+from skyrocket.remoting.live_settings import SettingsFile
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer, settings_of
@@ -56,7 +57,7 @@ class NameServer:
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
-        self.settings = LiveSettings(config, settings_file)
+        self.settings = live_settings(config, settings_file)
         self.kv = KvConfig(kv_file, config.max_kv_bytes)
         self.table = RouteTable(max_routes=config.max_routes)
         tls = tls or TlsConfig()
@@ -84,7 +85,7 @@ class NameServer:
             *TopicProcessor(table, settings).handlers(),
             *KvProcessor(kv, settings).handlers(),
         )
-        router.check_with(AccountCheck(settings.config))
+        router.check_with(account_check(settings.config))
         return router
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from skyrocket.clock import Clock
+from skyrocket.config.sections import NameServerConfig
 from skyrocket.model.data_version import DataVersion
 from skyrocket.namesrv.known_registrations import KnownRegistrations
 from skyrocket.namesrv.kv_config import ORDER_TOPICS, KvConfig
@@ -16,7 +17,6 @@ from skyrocket.namesrv.route_table import (
     RouteTable,
 )
 from skyrocket.namesrv.route_view import only_zone, route_of
-from skyrocket.namesrv.settings import LiveSettings
 from skyrocket.protocol.bodies.registration import body_crc
 from skyrocket.protocol.bodies.route import (
     BrokerMemberGroup,
@@ -65,6 +65,7 @@ from skyrocket.protocol.requests.name_server import (
     WipeWritePermAnswer,
 )
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
+from skyrocket.remoting.live_settings import LiveSettings
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import UNSET_REMARK, Answered, Handlers, serve
 
@@ -78,7 +79,7 @@ TellBrokers = Callable[[Iterable[MinBrokerChange]], None]
 class RouteProcessor:
     """Where a topic's queues are: the one question of clients. Encoded answers are kept until a table changes."""
 
-    def __init__(self, table: RouteTable, kv: KvConfig, settings: LiveSettings, clock: Clock) -> None:
+    def __init__(self, table: RouteTable, kv: KvConfig, settings: LiveSettings[NameServerConfig], clock: Clock) -> None:
         self._table = table
         self._kv = kv
         self._settings = settings
@@ -133,7 +134,12 @@ class BrokerProcessor:
     """Brokers come, show that they live, and go."""
 
     def __init__(
-        self, table: RouteTable, kv: KvConfig, settings: LiveSettings, clock: Clock, tell_brokers: TellBrokers
+        self,
+        table: RouteTable,
+        kv: KvConfig,
+        settings: LiveSettings[NameServerConfig],
+        clock: Clock,
+        tell_brokers: TellBrokers,
     ) -> None:
         self._table = table
         self._kv = kv
@@ -216,7 +222,7 @@ class BrokerProcessor:
 class TopicProcessor:
     """Lists of topics, and what administrators do to topics."""
 
-    def __init__(self, table: RouteTable, settings: LiveSettings) -> None:
+    def __init__(self, table: RouteTable, settings: LiveSettings[NameServerConfig]) -> None:
         self._table = table
         self._settings = settings
 
@@ -277,7 +283,7 @@ class TopicProcessor:
 class KvProcessor:
     """Values by namespace and key, and the settings of the name server itself."""
 
-    def __init__(self, kv: KvConfig, settings: LiveSettings) -> None:
+    def __init__(self, kv: KvConfig, settings: LiveSettings[NameServerConfig]) -> None:
         self._kv = kv
         self._settings = settings
 

@@ -1,74 +1,16 @@
-"""Settings that an administrator may change while the name server runs, and the file that keeps them."""
+"""Which settings of a name server may be changed while it runs."""
 
-import logging
-from typing import Final, Protocol
+from typing import Final
 
 from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
 from skyrocket.config.sections import NameServerConfig
-from skyrocket.config.sections.setting import section_from
-from skyrocket.config.sources import (
-    keys_of,
-    pairs_of,
-    parse_properties,
-    properties_text,
-    secret_keys_of,
-    shown_pairs_of,
-    unknown_settings,
-)
-from skyrocket.errors import ConfigError
-from skyrocket.protocol.errors import NoPermission, SystemFailure
+from skyrocket.remoting.live_settings import LiveSettings, SettingsFile
 
-_logger = logging.getLogger(__name__)
-
-_NEVER_CHANGED: Final = frozenset(
+_FIXED: Final = frozenset(
     {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome", "namesrvAccessKey", "namesrvSecretKey"}
 )
 
 
-class SettingsFile(Protocol):
-    """Where changed settings outlive the process; lines that are not ours stay in it."""
-
-    def load(self) -> bytes | None: ...
-
-    def save(self, content: bytes) -> None: ...
-
-
-class LiveSettings:
-    """The settings in force; whoever uses one asks again each time."""
-
-    def __init__(self, config: NameServerConfig, file: SettingsFile) -> None:
-        self.config = config
-        self.changes = 0
-        self._file = file
-
-    def text(self) -> str:
-        """All settings as properties text."""
-        return properties_text(shown_pairs_of(self.config))
-
-    def update(self, text: str) -> None:
-        """Change some; raises NoPermission or SystemFailure, and then none is changed."""
-        try:
-            pairs = parse_properties(text)
-        except ConfigError as error:
-            raise SystemFailure(f"string2Properties error: {error}") from error
-        forbidden = _NEVER_CHANGED | {key.strip() for key in self.config.config_black_list.split(";")}
-        if forbidden & pairs.keys():
-            raise NoPermission("Can not update config in black list.")
-        for warning in unknown_settings(pairs, [NameServerConfig], NAME_SERVER_KEYS):
-            _logger.warning("an update has a setting that takes no effect reason=%s", warning)
-        changed = {key: value for key, value in pairs.items() if key in keys_of(NameServerConfig)}
-        try:
-            config = section_from(NameServerConfig, pairs_of(self.config) | changed)
-        except ConfigError as error:
-            raise SystemFailure(str(error)) from error
-        others = parse_properties((self._file.load() or b"").decode("utf-8", "replace"))
-        self._file.save(properties_text(others | _without_secrets(config)).encode())
-        self.config = config
-        self.changes += 1
-        _logger.info("settings changed keys=%s", ",".join(sorted(changed)))
-
-
-def _without_secrets(config: NameServerConfig) -> dict[str, str]:
-    """What may stand in the file: secrets stay where their owner wrote them."""
-    secrets = secret_keys_of(NameServerConfig)
-    return {key: value for key, value in pairs_of(config).items() if key not in secrets or not value}
+def live_settings(config: NameServerConfig, file: SettingsFile) -> LiveSettings[NameServerConfig]:
+    """Those of a name server."""
+    return LiveSettings(config, file, NAME_SERVER_KEYS, _FIXED)

@@ -4,7 +4,7 @@ import pytest
 
 from skyrocket.config.sections import NameServerConfig
 from skyrocket.namesrv.kv_config import KvConfig
-from skyrocket.namesrv.settings import LiveSettings
+from skyrocket.namesrv.settings import live_settings
 from skyrocket.protocol.errors import NoPermission, QueryNotFound, SystemFailure
 
 Namespaces = dict[str, dict[str, str]]
@@ -73,7 +73,7 @@ def test_a_change_that_cannot_be_saved_is_not_made() -> None:
 
 def test_settings_are_changed_and_saved() -> None:
     file = Saved()
-    live = LiveSettings(NameServerConfig(), file)
+    live = live_settings(NameServerConfig(), file)
     live.update("orderMessageEnable=true\nserverWorkerThreads=9\nnobodyKnowsThis=1\n")
     assert live.config.order_messages
     assert "orderMessageEnable=true\n" in live.text()
@@ -84,7 +84,7 @@ def test_settings_are_changed_and_saved() -> None:
 def test_lines_of_others_stay_in_the_file_of_settings() -> None:
     file = Saved()
     file.content = b"# ours and theirs\ntls.server.mode=enforcing\norderMessageEnable=false\n"
-    LiveSettings(NameServerConfig(), file).update("orderMessageEnable=true")
+    live_settings(NameServerConfig(), file).update("orderMessageEnable=true")
     assert b"\ntls.server.mode=enforcing\n" in file.content
     assert b"orderMessageEnable=true\n" in file.content
 
@@ -102,7 +102,7 @@ def test_lines_of_others_stay_in_the_file_of_settings() -> None:
 )
 def test_settings_that_may_not_be_changed(text: str, error: type[Exception], remark: str) -> None:
     file = Saved()
-    live = LiveSettings(NameServerConfig(config_black_list="listenPort;x"), file)
+    live = live_settings(NameServerConfig(config_black_list="listenPort;x"), file)
     with pytest.raises(error, match=remark):
         live.update(text)
     assert not live.config.order_messages

@@ -1,0 +1,31 @@
+"""What a controller with an account takes from it alone: a faked heartbeat could keep a dead master."""
+
+from typing import Final
+
+from skyrocket.config.sections import ControllerConfig
+from skyrocket.protocol.requests.broker_registration import BrokerHeartbeat
+from skyrocket.protocol.requests.controller import (
+    AlterSyncStateSet,
+    ApplyBrokerId,
+    CleanBrokerData,
+    ElectMaster,
+    RegisterAtController,
+    UpdateControllerConfig,
+)
+from skyrocket.remoting.account_check import Account, AccountCheck
+
+_CHANGING: Final = (
+    AlterSyncStateSet,
+    ApplyBrokerId,
+    BrokerHeartbeat,
+    CleanBrokerData,
+    ElectMaster,
+    RegisterAtController,
+    UpdateControllerConfig,
+)
+
+
+def account_check(config: ControllerConfig) -> AccountCheck:
+    """A check for the router."""
+    account = Account(config.access_key, config.secret_key, "controllerAccessKey")
+    return AccountCheck(account, "controller", _CHANGING)
