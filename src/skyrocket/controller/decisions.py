@@ -28,7 +28,7 @@ from skyrocket.protocol.requests.controller import (
     RegisterAtController,
     RegisterAtControllerAnswer,
 )
-from skyrocket.protocol.requests.header import Header
+from skyrocket.protocol.requests.header import Header, parse_long
 
 
 class Change(NamedTuple):
@@ -268,7 +268,8 @@ def clean_broker_data(request: CleanBrokerData, situation: Situation) -> Outcome
         broker_ids = _ids_in(request.broker_controller_ids_to_clean)
     except ValueError as error:
         return _not_cleaned(
-            f"Please set the option <brokerControllerIdsToClean> according to the format, exception: {error}"
+            f"Please set the option <brokerControllerIdsToClean> according to the format, exception: "
+            f"java.lang.NumberFormatException: {error}"
         )
     if known is None:
         return _not_cleaned(f"Broker {name} is not existed,clean broker data failure.")
@@ -282,7 +283,7 @@ def clean_broker_data(request: CleanBrokerData, situation: Situation) -> Outcome
 
 
 def _ids_in(text: str | None) -> frozenset[int]:
-    return frozenset(int(each) for each in text.split(";")) if text and text.strip() else frozenset()
+    return frozenset(parse_long(each) for each in text.split(";")) if text and text.strip() else frozenset()
 
 
 def _not_cleaned(remark: str) -> Outcome:
