@@ -10,11 +10,13 @@ if TYPE_CHECKING:
         ClientSettings,
         ConsumeFromWhere,
         DeadLetter,
+        Depends,
         LitePullConsumer,
         LitePullSettings,
         Message,
         MessageModel,
         MessageQueue,
+        Middleware,
         NoNameServer,
         NoRoute,
         PoppedMessage,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
         PushConsumerSettings,
         ReceivedMessage,
         ReconsumeLater,
+        RetryPolicy,
         SendFailed,
         SendReceipt,
         SendStatus,
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
         TransactionProducer,
         TransactionState,
         blocking,
+        publish,
+        reply,
     )
 
 __version__ = "0.1.0"
@@ -45,11 +50,13 @@ __all__ = [
     "ClientSettings",
     "ConsumeFromWhere",
     "DeadLetter",
+    "Depends",
     "LitePullConsumer",
     "LitePullSettings",
     "Message",
     "MessageModel",
     "MessageQueue",
+    "Middleware",
     "NoNameServer",
     "NoRoute",
     "PoppedMessage",
@@ -59,6 +66,7 @@ __all__ = [
     "PushConsumerSettings",
     "ReceivedMessage",
     "ReconsumeLater",
+    "RetryPolicy",
     "SendFailed",
     "SendReceipt",
     "SendStatus",
@@ -70,6 +78,8 @@ __all__ = [
     "TransactionState",
     "__version__",
     "blocking",
+    "publish",
+    "reply",
 ]
 
 

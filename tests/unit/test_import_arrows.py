@@ -37,7 +37,7 @@ ARROWS: dict[str, set[str]] = {
     "controller": {"remoting", "protocol", "observability", "model"},
     "namesrv": {"controller", "remoting", "protocol", "observability", "model"},
     "broker": {"store", "remoting", "protocol", "format", "filtering", "observability", "model"},
-    "client": {"remoting", "protocol", "format", "model"},
+    "client": {"remoting", "protocol", "format", "model", "filtering", "observability"},
     "pipeline": {"client", "protocol", "offline", "format", "filtering", "model"},
     PACKAGE: {"client", "model"},  # skyrocket/__init__.py: what applications import
     "__main__": {"cli"},

@@ -20,6 +20,7 @@ from skyrocket.cli.reset import reset
 from skyrocket.cli.standalone import standalone
 from skyrocket.cli.timers import timers
 from skyrocket.cli.transactions import transactions
+from skyrocket.cli.worker import worker
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -39,7 +40,21 @@ def skyrocket(
     """Skyrocket: RocketMQ in Python."""
 
 
-for _command in (inspect, repair, convert, namesrv, controller, broker, standalone, produce, consume, reset, demo):
+_COMMANDS = (
+    inspect,
+    repair,
+    convert,
+    namesrv,
+    controller,
+    broker,
+    standalone,
+    produce,
+    consume,
+    worker,
+    reset,
+    demo,
+)
+for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(dlq, name="dlq")
 app.add_typer(pipeline, name="pipeline")

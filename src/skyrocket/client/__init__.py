@@ -35,12 +35,17 @@ if TYPE_CHECKING:
         ConsistentHash as ConsistentHash,
         MachineRoomNearby as MachineRoomNearby,
     )
+    from skyrocket.client.bodies.avro import Avro as Avro
+    from skyrocket.client.bodies.codecs import BodyCodec as BodyCodec
+    from skyrocket.client.consumer.answers import publish as publish, reply as reply
     from skyrocket.client.consumer.dead_letter_cause import DeadLetterCause as DeadLetterCause, cause_of as cause_of
+    from skyrocket.client.consumer.depends import Depends as Depends
     from skyrocket.client.consumer.handlers import (
         ConsumeStatus as ConsumeStatus,
         DeadLetter as DeadLetter,
         ReconsumeLater as ReconsumeLater,
         SuspendCurrentQueue as SuspendCurrentQueue,
+        UndecodableBody as UndecodableBody,
         current_group as current_group,
         current_message as current_message,
     )
@@ -52,11 +57,14 @@ if TYPE_CHECKING:
     from skyrocket.client.consumer.offset_store import OffsetStorage as OffsetStorage
     from skyrocket.client.consumer.push_consumer import PushConsumer as PushConsumer
     from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings as PushConsumerSettings
+    from skyrocket.client.consumer.retry_policy import RetryPolicy as RetryPolicy
     from skyrocket.client.consumer.start_position import (
         ConsumeFromWhere as ConsumeFromWhere,
         MessageModel as MessageModel,
     )
     from skyrocket.client.consumer.subscription import SqlFilter as SqlFilter
+    from skyrocket.client.consumer.topic_handlers import NoHandler as NoHandler
+    from skyrocket.client.core.client_metrics import ClientMetrics as ClientMetrics
     from skyrocket.client.core.errors import (
         AlreadyStarted as AlreadyStarted,
         BrokerAbsent as BrokerAbsent,
@@ -90,6 +98,7 @@ if TYPE_CHECKING:
         SendHook as SendHook,
     )
     from skyrocket.client.core.message import Message as Message, ReceivedMessage as ReceivedMessage
+    from skyrocket.client.core.middleware import Middleware as Middleware, Proceed as Proceed, Sending as Sending
     from skyrocket.client.core.send_receipt import SendReceipt as SendReceipt, SendStatus as SendStatus
     from skyrocket.client.core.settings import Acl as Acl, ClientSettings as ClientSettings
     from skyrocket.client.exactly_once import Once as Once, Outbox as Outbox, OutboxRelay as OutboxRelay
@@ -119,6 +128,7 @@ _NAMES: Final = {
     "client.consumer.push_consumer_settings": "PushConsumerSettings",
     "client.consumer.dead_letter_cause": "DeadLetterCause cause_of",
     "client.admin.dead_letters": "DeadLetterFilter",
+    "client.core.client_metrics": "ClientMetrics",
     "client.core.errors": (
         "AlreadyStarted BrokerAbsent BrokerRefused ClientError CredentialsDiffer ForkedClient "
         "GroupInUse IllegalName IllegalSubscription NameServersDiffer NoNameServer NoRoute "
@@ -126,9 +136,16 @@ _NAMES: Final = {
         "RouteTooWide SendFailed SendTimeout TooManyInFlight WrongUse"
     ),
     "client.exactly_once": "Once Outbox OutboxRelay",
+    "client.bodies.avro": "Avro",
+    "client.bodies.codecs": "BodyCodec",
+    "client.consumer.answers": "publish reply",
+    "client.consumer.depends": "Depends",
     "client.consumer.handlers": (
-        "ConsumeStatus DeadLetter ReconsumeLater SuspendCurrentQueue current_group current_message"
+        "ConsumeStatus DeadLetter ReconsumeLater SuspendCurrentQueue UndecodableBody current_group current_message"
     ),
+    "client.consumer.retry_policy": "RetryPolicy",
+    "client.consumer.topic_handlers": "NoHandler",
+    "client.core.middleware": "Middleware Proceed Sending",
     "client.core.hooks": "ConsumeContext ConsumeHook SendContext SendHook",
     "client.consumer.lite_pull_consumer": "LitePullConsumer LitePullSettings",
     "client.consumer.log_context": "MessageContext",

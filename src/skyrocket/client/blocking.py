@@ -12,12 +12,14 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeVar, overload
 
 from skyrocket.client.admin import admin as _admin
 from skyrocket.client.consumer import lite_pull_consumer as _lite
 from skyrocket.client.consumer import push_consumer as _push
-from skyrocket.client.consumer.handlers import HandlerWrapper
+from skyrocket.client.consumer.handler_types import BatchDecorator, HandlerDecorator
+from skyrocket.client.consumer.handlers import NO_POLICY, HandlerWrapper
+from skyrocket.client.consumer.retry_policy import RetryPolicy
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.send_receipt import SendReceipt
 from skyrocket.client.exactly_once import relay as _relay
@@ -98,6 +100,7 @@ class Producer(_Running[_producer.Producer]):
     recall = waits(_producer.Producer.recall)
     flush = waits(_producer.Producer.flush)
     queues = waits(_producer.Producer.queues)
+    use = calls(_producer.Producer.use)
 
     def send_nowait(self, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[SendReceipt]":
         """`send` with a future for the receipt; tried again `async_retries` times unless `retries` is given."""
@@ -179,7 +182,38 @@ class PushConsumer(_Running[_push.PushConsumer]):
     commit_offset = waits(_push.PushConsumer.commit_offset)
     wait_stopped = waits(_push.PushConsumer.wait_stopped)
 
+    use = calls(_push.PushConsumer.use)
+    in_hand = calls(_push.PushConsumer.in_hand)
+    prepare_to_run = calls(_push.PushConsumer.prepare_to_run)
+
+    def run(self, *, drain: float | None = None) -> None:
+        """Start, consume until SIGTERM or Ctrl-C, let handlers end for `drain` seconds, stop."""
+        self._inner.run(drain=drain)
+
     # By hand, because a decorator that keeps the function's type cannot be wrapped without losing it.
+    @overload
+    def on(
+        self,
+        topic: str,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        batch: Literal[False] = False,
+        once: HandlerWrapper | None = None,
+        retry: RetryPolicy = NO_POLICY,
+    ) -> HandlerDecorator: ...
+
+    @overload
+    def on(
+        self,
+        topic: str,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        batch: Literal[True],
+        retry: RetryPolicy = NO_POLICY,
+    ) -> BatchDecorator: ...
+
     def on(
         self,
         topic: str,
@@ -188,15 +222,17 @@ class PushConsumer(_Running[_push.PushConsumer]):
         sql: str | None = None,
         batch: bool = False,
         once: HandlerWrapper | None = None,
-    ) -> Callable[[F], F]:
+        retry: RetryPolicy = NO_POLICY,
+    ) -> Any:
         """Decorator: this function consumes the topic."""
-        decorate: Callable[[F], F] = self._inner.on(topic, tags=tags, sql=sql, batch=batch, once=once)
+        options: Any = {"tags": tags, "sql": sql, "batch": batch, "once": once, "retry": retry}
 
-        def decorated(function: F) -> F:
-            async def call() -> F:
-                return decorate(function)
+        def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+            async def call(inner: _push.PushConsumer) -> Callable[..., Any]:
+                made: Callable[..., Any] = inner.on(topic, **options)(function)
+                return made
 
-            return _THREAD.get().run(call())
+            return self._run(call)
 
         return decorated
 

@@ -23,7 +23,7 @@ _SECTIONS = {
     "Sending": "Producer ProducerSettings TransactionProducer Transaction TransactionState Message SendReceipt "
     "SendStatus",
     "Consuming": "PushConsumer PushConsumerSettings LitePullConsumer LitePullSettings ReceivedMessage "
-    "OffsetStorage SqlFilter "
+    "OffsetStorage SqlFilter RetryPolicy Depends publish reply Avro BodyCodec Middleware ClientMetrics "
     "ConsumeFromWhere MessageModel ConsumeStatus ReconsumeLater DeadLetter SuspendCurrentQueue",
     "Sharing queues": "Averagely AveragelyByCircle ConsistentHash ByConfig ByMachineRoom MachineRoomNearby "
     "MessageQueue",

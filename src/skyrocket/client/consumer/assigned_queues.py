@@ -28,6 +28,7 @@ _logger = logging.getLogger(__name__)
 
 _LEAVE_IN_ORDER: Final = 0.5
 _RESET_WAIT: Final = 10.0
+_NOT_BEGUN: Final = "a queue cannot be begun yet"
 
 
 class AssignedQueues:
@@ -115,8 +116,9 @@ class AssignedQueues:
         try:
             offset = await start_offset(self._instance, queue, self._offsets, settings.consume_from, from_ms)
         except (ClientError, RemotingError) as error:
-            _logger.warning("a queue cannot be begun yet queue=%s reason=%s", queue, error)
+            self._instance.troubles.failed(_logger, queue.broker_name, _NOT_BEGUN, f"queue={queue}", error)
             return False
+        self._instance.troubles.works(_logger, queue.broker_name, _NOT_BEGUN)
         self._begin_at(queue, offset)
         return True
 

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from skyrocket.client.consumer.consume_statistics import ConsumeStatistics
+from skyrocket.client.consumer.failure_log import FailureLog
 from skyrocket.client.consumer.handlers import Handler, Outcome, current_group
 from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.send_back import SendBack
+from skyrocket.client.consumer.topic_handlers import NoHandler, TopicHandlers
 from skyrocket.client.core.hooks import ConsumeContext, ConsumeHook, run_hooks
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.clock import Clock
@@ -49,7 +51,7 @@ class ConcurrentConsumption:
     def __init__(
         self,
         group: str,
-        handler_of: Callable[[str], Handler | None],
+        handler_of: Callable[[str], Handler | TopicHandlers | None],
         offsets: OffsetStore,
         send_back: SendBack | None,
         settings: PushConsumerSettings,
@@ -66,6 +68,7 @@ class ConcurrentConsumption:
         self._clock = clock
         self._monotonic = clock.monotonic
         self.statistics = statistics
+        self.failures = FailureLog(group)
         self._hooks = hooks
         self._pending: deque[tuple[ProcessQueue, list[ReceivedMessage]]] = deque()
         self._idle: deque[_Worker] = deque()
@@ -132,9 +135,20 @@ class ConcurrentConsumption:
         if process_queue.is_dropped:
             return  # the queue's new owner will get them
         if outcome is not None:
-            piece = await self._failed(process_queue, piece, succeeded, outcome)
+            piece = await self._failed(process_queue, self._tried(process_queue, piece, outcome), succeeded, outcome)
         process_queue.last_consumed = ended
         self._advance(process_queue, piece)
+
+    def _tried(
+        self, process_queue: ProcessQueue, piece: list[ReceivedMessage], outcome: Outcome
+    ) -> list[ReceivedMessage]:
+        """Without those behind the ones that failed, when these were not tried: they are submitted anew."""
+        if outcome.count is None:
+            return piece
+        end = outcome.first_failed + outcome.count
+        if piece[end:] and not self._is_stopping:
+            self.submit(process_queue, piece[end:])
+        return piece[:end]
 
     def _advance(self, process_queue: ProcessQueue, done: Sequence[ReceivedMessage]) -> None:
         offset = process_queue.finish(done)
@@ -145,8 +159,8 @@ class ConcurrentConsumption:
         """The handler with its hooks, without consequences."""
         handler = self._handler_of(piece[0].topic)
         if handler is None:
-            _logger.error("no handler for topic=%s group=%s: the message is kept for later", piece[0].topic, self.group)
-            return Outcome(0, status="FAILED")
+            missing = NoHandler(piece[0])
+            return Outcome(0, error=missing, status="FAILED", cause=missing)
         now_ms = self._clock.now_ms()
         for message in piece:
             message.consumption_begins(now_ms)
@@ -170,21 +184,30 @@ class ConcurrentConsumption:
         """Send back what was not consumed, from the `first` on; returns what is done with."""
         failed = piece[first:]
         if self._send_back is None:
-            _logger.warning("broadcasting: failed messages are dropped group=%s count=%d", self.group, len(failed))
+            for message in failed:
+                self.failures.dropped(message, outcome)
             return piece
         done = piece[:first]
         stuck: list[ReceivedMessage] = []
         for message in failed:
-            if not process_queue.holds(message) or await self._send_back.send(
-                message, outcome.delay_level, outcome.cause
-            ):
+            if not process_queue.holds(message):
                 done.append(message)
+            elif await self._send_back.send(message, outcome):
+                done.append(message)
+                self._tell(message, outcome, self._send_back)
             else:
+                self.failures.stuck(message, outcome, RESUBMIT_SECONDS)
                 message.reconsume_times += 1
                 stuck.append(message)
         if stuck:
             self._again_later(process_queue, stuck)
         return done
+
+    def _tell(self, message: ReceivedMessage, outcome: Outcome, send_back: SendBack) -> None:
+        if send_back.is_last(message, outcome):
+            self.failures.dead(message, outcome)
+        else:
+            self.failures.retried(message, outcome, send_back.most(outcome))
 
     def _again_later(self, process_queue: ProcessQueue, piece: list[ReceivedMessage]) -> None:
         def resubmit() -> None:
@@ -206,8 +229,9 @@ class ConcurrentConsumption:
                 continue
             held = [message for message in piece if process_queue.holds(message)]
             late = TimeoutError(f"the handler has not returned within consume_timeout ({self._timeout:g} s)")
+            outcome = Outcome(0, _TIMED_OUT_LEVEL, status="TIME_OUT", cause=late)
             for message in held:
-                if await self._send_back.send(message, _TIMED_OUT_LEVEL, late):
+                if await self._send_back.send(message, outcome):
                     _logger.warning(
                         "a handler takes too long, its message was sent back message=%s", message.message_id
                     )

@@ -9,12 +9,12 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.consumer.subscription_check import check_filters
-from skyrocket.client.core.errors import NoRoute
+from skyrocket.client.core.errors import ClientError, NoNameServer, NoRoute
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.message import ReceivedMessage
@@ -27,12 +27,15 @@ from skyrocket.protocol.bodies.heartbeat import ConsumerData
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption, ProcessQueueInfo
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.errors import SystemFailure
+from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.tasks import TaskSet
 
 if TYPE_CHECKING:
     from skyrocket.client.tracing.trace import Tracer
 
 _logger = logging.getLogger(__name__)
+
+_LONGEST_PAUSE: Final = 30.0
 
 
 class GroupMember(Startable):
@@ -112,6 +115,30 @@ class GroupMember(Startable):
 
     async def _meet_brokers(self) -> None:
         """Find the topics, have filters checked, say hello; a topic that does not exist yet may come later."""
+        try:
+            await self._meet()
+        except NoNameServer as error:
+            if not self._client.wait_for_name_servers:
+                raise
+            _logger.warning("%s starts without its cluster, and goes on trying: %s", self, error)
+            self._tasks.start(self._meet_later(), f"wait for name servers {self.group}")
+
+    async def _meet_later(self) -> None:
+        """Ask again after pauses that grow; the rebalancer finds the queues."""
+        pause = 1.0
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                await self._meet()
+            except (ClientError, RemotingError) as error:
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                _logger.warning("%s is still without its cluster, next try in %g s: %s", self, pause, error)
+            else:
+                _logger.warning("%s has found its cluster", self)
+                self.rebalance_soon()
+                return
+
+    async def _meet(self) -> None:
         for topic in list(self._subscriptions):
             if topic.startswith(RETRY_PREFIX):
                 continue  # made by the first heartbeat

@@ -19,6 +19,7 @@ from skyrocket.remoting.errors import CallTimeout, RemotingError
 
 _logger = logging.getLogger(__name__)
 
+_NOT_SAVED = "an offset was not saved"
 _TIMEOUT = 5.0
 _CONFIRMED_ATTEMPTS = 3  # of a save that is waited for, when no answer comes in time
 
@@ -117,8 +118,10 @@ class RemoteOffsets(OffsetStore):
                 await self._ask(address, request)
             else:
                 await self._instance.remoting.call_oneway(address, request, timeout_seconds=_TIMEOUT)
+            self._instance.troubles.works(_logger, queue.broker_name, _NOT_SAVED)
         except (ClientError, RemotingError) as error:
-            _logger.warning("an offset was not saved queue=%s offset=%d reason=%s", queue, offset, error)
+            details = f"queue={queue} offset={offset}"
+            self._instance.troubles.failed(_logger, queue.broker_name, _NOT_SAVED, details, error)
 
     async def _ask(self, address: str, request: UpdateConsumerOffset) -> None:
         """Sent again when no answer comes in time: an offset may be saved twice. Raises what the last attempt did."""

@@ -115,6 +115,12 @@ class OrderlyConsumption:
         elif outcome is not None and outcome.decision is ConsumeStatus.ROLLBACK:
             process_queue.roll_back()
             return self._pause(outcome)
+        elif outcome is not None and outcome.count is not None:
+            bad = piece[outcome.first_failed : outcome.first_failed + outcome.count]
+            if await self._must_repeat(bad, outcome):
+                process_queue.put_back(piece[outcome.first_failed :])
+                return self._pause(outcome)
+            process_queue.put_back(piece[outcome.first_failed + outcome.count :])  # it has not seen them
         elif outcome is not None and await self._must_repeat(piece, outcome):
             process_queue.put_back(piece)
             return self._pause(outcome)
@@ -134,12 +140,15 @@ class OrderlyConsumption:
     async def _must_repeat(self, piece: list[ReceivedMessage], outcome: Outcome) -> bool:
         """Messages that failed too often leave the queue; whether some are left that must be consumed."""
         repeat = False
+        most = self._max_times if outcome.retries is None else outcome.retries
         for message in piece:
-            given_up = outcome.delay_level == TO_DEAD_LETTERS or (0 <= self._max_times <= message.reconsume_times)
+            given_up = outcome.delay_level == TO_DEAD_LETTERS or (0 <= most <= message.reconsume_times)
             if self._send_back is not None:
                 self._send_back.note(message, outcome.cause)
                 if given_up and await self._send_back.give_up(message, outcome.cause):
+                    self._calls.failures.dead(message, outcome)
                     continue
+            self._calls.failures.repeated(message, outcome, most if most >= 0 else None, self._pause(outcome))
             message.reconsume_times += 1
             repeat = True
         return repeat

@@ -50,6 +50,7 @@ _FLOW_CONTROL_SECONDS: Final = 0.02
 _SUSPENDED_SECONDS: Final = 1.0
 _WITHOUT_LOCK_SECONDS: Final = 0.1
 _PAUSES_PER_WARNING: Final = 1000
+_FAILED: Final = "a pull failed, will be tried again"
 
 
 def reading(
@@ -170,8 +171,8 @@ class Puller:
                 return
             except (RequestError, RemotingError, ClientError, DataError) as error:
                 if not process_queue.is_dropped:
-                    reason = explained(error)
-                    _logger.warning("a pull failed, will be tried again queue=%s reason=%s", self._queue, reason)
+                    troubles, broker = self._instance.troubles, self._queue.broker_name
+                    troubles.failed(_logger, broker, _FAILED, f"queue={self._queue}", explained(error))
                 self._broker_id = MASTER_ID
                 await asyncio.sleep(rules.exception_delay)
             if rules.interval:
@@ -216,6 +217,7 @@ class Puller:
         )
         reply = await self._instance.remoting.call(address, request, timeout_seconds=rules.timeout, accepted=PULL_CODES)
         self._process_queue.pull_seconds = self._instance.clock.monotonic() - self._process_queue.last_pulled
+        self._instance.troubles.works(_logger, queue.broker_name, _FAILED)
         header = reply.header
         self._broker_id = header.suggest_which_broker_id
         if self._process_queue.is_dropped:

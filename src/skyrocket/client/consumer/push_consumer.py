@@ -9,6 +9,8 @@
         await consumer.wait_stopped()
 
 Handlers are coroutines, or plain functions that run in threads. Return and it is consumed, raise and it comes again.
+A topic may have several, by tag or condition (topic_handlers.py); each takes the message or its body (signature.py).
+`consumer.run()` is for scripts, `skyrocket worker app:consumer` for everything that has to keep running.
 """
 
 import asyncio
@@ -16,13 +18,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, overload
 
+from skyrocket.client.consumer.answers import AnswerProducer
 from skyrocket.client.consumer.assigned_queues import AssignedQueues
 from skyrocket.client.consumer.concurrent_consumption import ConcurrentConsumption
 from skyrocket.client.consumer.consume_statistics import SAMPLE_SECONDS, ConsumeStatistics
 from skyrocket.client.consumer.group_member import GroupMember
-from skyrocket.client.consumer.handlers import Handler, HandlerWrapper, current_group
+from skyrocket.client.consumer.handler_registry import HandlerRegistry
+from skyrocket.client.consumer.handler_types import BatchDecorator, HandlerDecorator
+from skyrocket.client.consumer.handlers import NO_POLICY, HandlerWrapper, current_group
 from skyrocket.client.consumer.offset_store import OffsetStorage, OffsetStore, OwnOffsets, SessionOffsets, offset_store
 from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
 from skyrocket.client.consumer.process_queue import ProcessQueue
@@ -30,23 +35,23 @@ from skyrocket.client.consumer.puller import PullerParts
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.queue_locks import RENEW_SECONDS
 from skyrocket.client.consumer.rebalance import Rebalancer
+from skyrocket.client.consumer.retry_policy import RetryPolicy
 from skyrocket.client.consumer.send_back import SendBack
 from skyrocket.client.consumer.start_position import offset_at
-from skyrocket.client.consumer.subscription import Filter, SqlFilter, subscription_of
+from skyrocket.client.consumer.subscription import Filter, subscription_of
 from skyrocket.client.consumer.subscription_check import SubscriptionCheck
 from skyrocket.client.core.errors import IllegalSubscription, WrongUse
 from skyrocket.client.core.hooks import ConsumeHook
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
-from skyrocket.client.core.names import check_topic, retry_topic, unwrap, wrap
+from skyrocket.client.core.middleware import Middleware
+from skyrocket.client.core.names import retry_topic, unwrap, wrap
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.clock import SystemClock
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectConsumption
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PushConsumer(GroupMember):
@@ -78,7 +83,10 @@ class PushConsumer(GroupMember):
         self._hooks = tuple(hooks)
         self._on_queues_changed = on_queues_changed
         self._offset_storage = offset_storage
-        self._handlers: dict[str, Handler] = {}  # by topic without namespace
+        self._answers = AnswerProducer(group, self._client)
+        self._handlers = HandlerRegistry(
+            self.group, self._executor, commits=not self.settings.auto_commit, producer=self._answers.get
+        )
         self._threads: ThreadPoolExecutor | None = None
         self._stopped = asyncio.Event()
         self._offsets: OffsetStore
@@ -90,6 +98,29 @@ class PushConsumer(GroupMember):
 
     # ── subscriptions ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @overload
+    def on(
+        self,
+        topic: str,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        batch: Literal[False] = False,
+        once: HandlerWrapper | None = None,
+        retry: RetryPolicy = NO_POLICY,
+    ) -> HandlerDecorator: ...
+
+    @overload
+    def on(
+        self,
+        topic: str,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        batch: Literal[True],
+        retry: RetryPolicy = NO_POLICY,
+    ) -> BatchDecorator: ...
+
     def on(
         self,
         topic: str,
@@ -98,11 +129,16 @@ class PushConsumer(GroupMember):
         sql: str | None = None,
         batch: bool = False,
         once: HandlerWrapper | None = None,
-    ) -> Callable[[F], F]:
-        """Decorator: this function consumes the topic."""
+        retry: RetryPolicy = NO_POLICY,
+    ) -> Any:
+        """Decorator: this function consumes the topic, or what of it has these tags and meets this condition.
 
-        def decorate(function: F) -> F:
-            self.subscribe(topic, function, SqlFilter(sql) if sql is not None else tags, batch=batch, once=once)
+        Several handlers may share a topic: each message goes to the first that takes it, and two that overlap are
+        refused. Raises IllegalSubscription, also for a function whose parameters or result do not fit.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            self._subscribe(topic, function, tags, sql, batch=batch, once=once, retry=retry)
             return function
 
         return decorate
@@ -115,33 +151,45 @@ class PushConsumer(GroupMember):
         *,
         batch: bool = False,
         once: HandlerWrapper | None = None,
+        retry: RetryPolicy = NO_POLICY,
     ) -> None:
         """Let a function consume a topic; `batch` gives it lists of `consume_message_batch_max_size` messages.
 
         With `once` it gets the message and a database connection, and its work there is done once (exactly_once/).
         Brokers and the other members hear of a change while running with the next heartbeat, which is sent at once.
         """
-        check_topic(topic)
-        if not callable(handler):
-            raise IllegalSubscription(f"the handler for topic {topic} is {handler!r}: give a function")
-        if once is not None:
-            if batch:
-                raise IllegalSubscription(f"once= and batch= exclude each other (topic {topic}): each key is one call")
-            handler = once.wrap(handler)
+        self._subscribe(topic, handler, wanted, None, batch=batch, once=once, retry=retry)
+
+    def _subscribe(
+        self,
+        topic: str,
+        function: Callable[..., Any],
+        tags: Filter,
+        sql: str | None,
+        *,
+        batch: bool,
+        once: HandlerWrapper | None,
+        retry: RetryPolicy,
+    ) -> None:
+        handlers = self._handlers.add(topic, function, tags, sql, batch=batch, once=once, retry=retry)
         full = wrap(self._namespace, topic)
         version = (self._instance.clock if self._state is State.RUNNING else SystemClock()).now_ms()
-        self._subscriptions[full] = subscription_of(full, wanted, version)
-        commits = not self.settings.auto_commit
-        self._handlers[topic] = Handler(handler, self._executor, takes_list=batch, commits=commits)
+        self._subscriptions[full] = handlers.subscription(full, version)
         if self._state is State.RUNNING:
             self._tasks.start(self._announce(), "announce a subscription")
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume it no more; its queues leave at once."""
+        """Consume it no more, whatever handlers it has; its queues leave at once."""
         self._subscriptions.pop(wrap(self._namespace, topic), None)
-        self._handlers.pop(topic, None)
+        self._handlers.remove(topic)
         if self._state is State.RUNNING:
             self._tasks.start(self._announce(), "announce a subscription")
+
+    def use(self, *middleware: Middleware) -> None:
+        """Let every call of a handler go through these, the first outermost; before the start."""
+        self._check_new()
+        self._handlers.middleware += middleware
+        self._answers.middleware += middleware
 
     async def _announce(self) -> None:
         await self._instance.refresh_routes()
@@ -152,7 +200,7 @@ class PushConsumer(GroupMember):
 
     async def start(self) -> None:
         """Join the group and begin; raises AlreadyStarted, GroupInUse, IllegalSubscription, NoNameServer, …."""
-        if self._state is State.NEW and not self._handlers:
+        if self._state is State.NEW and not self._handlers.topics:
             raise IllegalSubscription(f"{self} has no subscription: add one with @consumer.on(topic)")
         await super().start()
 
@@ -167,7 +215,7 @@ class PushConsumer(GroupMember):
         send_back = SendBack(instance, self.group, settings.max_reconsume_times) if self.is_clustering else None
         self._calls = ConcurrentConsumption(
             self.group,
-            self._handlers.get,
+            self._handlers.callers.get,
             self._offsets,
             send_back,
             settings,
@@ -213,6 +261,7 @@ class PushConsumer(GroupMember):
         )
 
     async def _begin(self) -> None:
+        self._handlers.begin()
         await self._meet_brokers()
         settings, instance = self.settings, self._instance
         if self._in_order is None:
@@ -250,10 +299,50 @@ class PushConsumer(GroupMember):
         """Handlers end, then offsets are saved: what was consumed is not consumed again."""
         await (self._in_order or self._calls).stop(seconds)
         await self._queues.end()
+        await self._answers.stop()
 
     async def wait_stopped(self) -> None:
         """Until somebody stops it."""
         await self._stopped.wait()
+
+    def run(self, *, drain: float | None = None) -> None:
+        """For scripts: start, consume until SIGTERM or Ctrl-C, let running handlers end for `drain` seconds, stop.
+
+        It starts without its cluster too, says so and goes on trying. A second signal does not wait.
+        """
+        from skyrocket.client.consumer.running import run_consumers
+
+        run_consumers([self], drain)
+
+    def prepare_to_run(self, drain: float | None = None, max_concurrency: int | None = None) -> None:
+        """Before the start: wait for name servers, and other settings for the end and the number of calls."""
+        self._check_new()
+        self._client = replace(self._client, wait_for_name_servers=True)
+        changes: dict[str, Any] = {} if drain is None else {"shutdown_timeout": drain}
+        if max_concurrency is not None:
+            changes["max_concurrency"] = max_concurrency
+        self.settings = replace(self.settings, **changes)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a broker knows of this member: it runs, and has found its cluster."""
+        if self._state is not State.RUNNING:
+            return False
+        instance = self._instance
+        return any(instance.is_known_to(address) for address in instance.brokers.all())
+
+    @property
+    def subscribed_topics(self) -> list[str]:
+        """Those that handlers were registered for."""
+        return sorted(self._handlers.topics)
+
+    def in_hand(self) -> dict[str, tuple[int, int]]:
+        """By topic: how many queues are consumed here, and how many of their messages were fetched and are not done."""
+        found: dict[str, tuple[int, int]] = {}
+        for process_queue in self._in_hand() if hasattr(self, "_queues") else ():
+            queues, messages = found.get(process_queue.queue.topic, (0, 0))
+            found[process_queue.queue.topic] = (queues + 1, messages + process_queue.count)
+        return found
 
     # ── queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

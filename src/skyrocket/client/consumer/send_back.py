@@ -9,7 +9,8 @@ import socket
 from typing import Final
 
 from skyrocket.client.consumer.dead_letter_cause import FailedAttempts, cause_properties
-from skyrocket.client.consumer.handlers import TO_DEAD_LETTERS
+from skyrocket.client.consumer.handlers import TO_DEAD_LETTERS, Outcome
+from skyrocket.client.consumer.retry_policy import FIRST_RETRY_LEVEL
 from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import (
@@ -32,7 +33,6 @@ from skyrocket.remoting.errors import RemotingError
 _logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_TIMES: Final = 16
-_FIRST_RETRY_LEVEL: Final = 3
 _TIMEOUT: Final = 5.0
 # A dead letter waits for nothing, and is not the message that its producer numbered.
 _OF_EARLIER_SENDS: Final = (
@@ -55,12 +55,20 @@ class SendBack:
         self._sender = RetryingSender(instance, INNER_PRODUCER_GROUP, SendRules())
         self._attempts = FailedAttempts(f"{socket.gethostname()} {instance.client_id}")
 
-    async def send(self, message: ReceivedMessage, delay_level: int, cause: Exception | None = None) -> bool:
-        """Give a message back, after `cause`; whether it is safe now."""
-        self.note(message, cause)
-        if delay_level < 0 or message.reconsume_times >= self._max_times:
-            return await self.give_up(message, cause)
-        return await self._return(message, delay_level)
+    def most(self, outcome: Outcome) -> int:
+        """How often a message may come again after this outcome."""
+        return self._max_times if outcome.retries is None else outcome.retries
+
+    def is_last(self, message: ReceivedMessage, outcome: Outcome) -> bool:
+        """Whether the message will be a dead letter."""
+        return outcome.delay_level < 0 or message.reconsume_times >= self.most(outcome)
+
+    async def send(self, message: ReceivedMessage, outcome: Outcome) -> bool:
+        """Give a message back after a call that failed; whether it is safe now."""
+        self.note(message, outcome.cause)
+        if self.is_last(message, outcome):
+            return await self.give_up(message, outcome.cause)
+        return await self._return(message, outcome.delay_level, self.most(outcome))
 
     def note(self, message: ReceivedMessage, cause: Exception | None) -> None:
         """Remember an attempt, should the message become a dead letter here."""
@@ -68,20 +76,20 @@ class SendBack:
 
     async def give_up(self, message: ReceivedMessage, cause: Exception | None) -> bool:
         """To the dead letters, with what is known; without it if that is the only way. Whether it is safe now."""
-        is_safe = await self._bury(message, cause) or await self._return(message, TO_DEAD_LETTERS)
+        is_safe = await self._bury(message, cause) or await self._return(message, TO_DEAD_LETTERS, self._max_times)
         if is_safe:
             self._attempts.forget(message)
         return is_safe
 
-    async def _return(self, message: ReceivedMessage, delay_level: int) -> bool:
+    async def _return(self, message: ReceivedMessage, delay_level: int, most: int) -> bool:
         try:
-            await self._to_broker(message, delay_level)
+            await self._to_broker(message, delay_level, most)
             return True
         except (ClientError, RemotingError) as error:
             _logger.info("a message was not taken back message=%s reason=%s", message.message_id, error)
-        return await self.resend(message)
+        return await self.resend(message, delay_level, most)
 
-    async def _to_broker(self, message: ReceivedMessage, delay_level: int) -> None:
+    async def _to_broker(self, message: ReceivedMessage, delay_level: int, most: int) -> None:
         queue = MessageQueue(message.stored_topic, message.broker_name, message.queue_id)
         request = ConsumerSendMsgBack(
             broker_name=message.broker_name,
@@ -90,18 +98,19 @@ class SendBack:
             delay_level=delay_level,
             origin_msg_id=message.message_id,
             origin_topic=wrap(self._instance.namespace, message.topic),
-            max_reconsume_times=self._max_times,
+            max_reconsume_times=most,
         )
         address = await self._instance.master_of(queue)
         await self._instance.ask(address, request, doing=f"giving {message.message_id} back", timeout=_TIMEOUT)
 
-    async def resend(self, message: ReceivedMessage) -> bool:
+    async def resend(self, message: ReceivedMessage, delay_level: int = 0, most: int | None = None) -> bool:
         """As a new message to the retry topic: the delay is ours to choose then, the dead-letter topic still theirs."""
-        times = message.reconsume_times
+        most = self._max_times if most is None else most
         properties = self._properties(message)
-        properties[MAX_RECONSUME_TIMES] = str(self._max_times)
-        properties[names.DELAY_LEVEL] = str(_FIRST_RETRY_LEVEL + times)
-        return await self._send_anew(message, properties, self._max_times)
+        properties[MAX_RECONSUME_TIMES] = str(most)
+        level = delay_level if delay_level > 0 else FIRST_RETRY_LEVEL + message.reconsume_times
+        properties[names.DELAY_LEVEL] = str(level)
+        return await self._send_anew(message, properties, most)
 
     async def _bury(self, message: ReceivedMessage, cause: Exception | None) -> bool:
         """To the retry topic, tried more often than allowed: brokers make that a dead letter, with our properties.

@@ -62,6 +62,7 @@ class ConsumeContext:
     status: str = ""
     error: Exception | None = None  # what the handler raised, unless it only asked to have the message again
     extra: dict[str, Any] = field(default_factory=dict)
+    handler: str = ""  # module and name; empty for hooks where the messages of a call go to different handlers
 
 
 class ConsumeHook:

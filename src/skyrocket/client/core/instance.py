@@ -29,6 +29,7 @@ from skyrocket.client.core.name_servers import LOOKUP_INTERVAL, NameServers
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, TEMPLATE_TOPIC
 from skyrocket.client.core.routes import LOGICAL_PREFIX, MASTER_ID, BrokerTable, Route, as_template, route_of
 from skyrocket.client.core.settings import ClientSettings
+from skyrocket.client.core.trouble_log import TroubleLog
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
@@ -87,6 +88,7 @@ class ClientInstance:
         )
         self.names = NameServers(self.remoting, settings.addresses(), settings.name_server_lookup, settings.unit_name)
         self.brokers = BrokerTable()
+        self.troubles = TroubleLog(self.clock.monotonic)
         self.producers: dict[str, ProducerMember] = {}
         self.consumers: dict[str, ConsumerMember] = {}
         self.replies: dict[str, asyncio.Future[ReceivedMessage]] = {}  # by correlation id

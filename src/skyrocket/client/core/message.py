@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from skyrocket.errors import DataError, MessageRefused
 from skyrocket.format import sys_flag as flags
@@ -32,7 +32,10 @@ from skyrocket.model import property_names as names
 from skyrocket.model.message_queue import MessageQueue
 
 if TYPE_CHECKING:
+    from skyrocket.client.bodies.codecs import BodyCodec
     from skyrocket.protocol.requests.server_to_client import PushReplyMessageToClient
+
+T = TypeVar("T")
 
 RECONSUME_TIME = "RECONSUME_TIME"
 MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
@@ -63,8 +66,41 @@ class Message:
 
     @classmethod
     def json(cls, topic: str, value: Any, **rest: Any) -> "Message":
-        """With a value as JSON for a body."""
-        return cls(topic, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), **rest)
+        """With a value as JSON for a body; also dataclasses, models, UUID, Decimal, dates. Raises MessageRefused."""
+        from skyrocket.client.bodies.codecs import json_bytes  # with orjson behind it
+
+        try:
+            return cls(topic, json_bytes(value), **rest)
+        except (TypeError, ValueError) as error:
+            raise MessageRefused(f"the body of a message for topic {topic} cannot be JSON: {error}") from error
+
+    @classmethod
+    def of(
+        cls, topic: str, value: Any, codec: "BodyCodec[Any] | None" = None, **rest: "Unpack[MessageFields]"
+    ) -> "Message":
+        """With a value for a body: by its type, or as the codec makes it. Raises MessageRefused."""
+        from skyrocket.client.bodies.codecs import as_body
+
+        try:
+            body = as_body(value) if codec is None else codec.encode(value)
+        except Exception as error:
+            raise MessageRefused(f"the body of a message for topic {topic} cannot be encoded: {error}") from error
+        return cls(topic, body, **rest)
+
+
+class MessageFields(TypedDict, total=False):
+    """The fields of a Message besides topic and body."""
+
+    tags: str | None
+    keys: str | Iterable[str]
+    properties: Mapping[str, str]
+    sharding_key: str | None
+    delay_level: int
+    delay: timedelta | float | None
+    deliver_at: datetime | None
+    flag: int
+    wait_store_ok: bool
+    priority: int | None
 
 
 def property_text(message: Message, unique_key: str, extra: Mapping[str, str] | None = None) -> str:
@@ -205,6 +241,13 @@ class ReceivedMessage:
     def stored_body_size(self) -> int:
         """Bytes that the body takes here and now."""
         return len(self._body)
+
+    def decode(self, kind: "type[T]") -> "T":
+        """The body as a value of this type; raises ValueError, or what its library raises."""
+        from skyrocket.client.bodies.codecs import codec_for
+
+        value: T = codec_for(kind).decode(self.body)
+        return value
 
     def json(self) -> Any:
         """The body as JSON."""

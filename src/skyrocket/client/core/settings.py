@@ -51,6 +51,7 @@ class ClientSettings:
     api_timeout: float = 3.0
     route_refresh: float = 30.0
     heartbeat_interval: float = 30.0
+    wait_for_name_servers: bool = False  # consumers start although none answers, say so, and go on trying
     trace: bool | str = False  # True: to RMQ_SYS_TRACE_TOPIC, else the name of a topic; docs/guides/trace.md
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
     async with Producer("Shop", "127.0.0.1:9876") as producer:
         receipt = await producer.send(Message("Orders", b"paid", tags="TagA"))
+        receipt = await producer.send("Orders", Order("o-1001"), tags="TagA")  # a value: bodies/codecs.py
         await producer.send(Message("Orders", b"in order", sharding_key="o-1001"))
 
 Many sends at once are many coroutines that await `send`; `max_in_flight` bounds them. With `auto_batch` messages that
@@ -12,14 +13,12 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.errors import BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
-from skyrocket.client.core.hooks import SendHook, prepared, preparing
-from skyrocket.client.core.instance import ClientInstance
-from skyrocket.client.core.lifecycle import Startable, State
-from skyrocket.client.core.members import TransactionCheck
+from skyrocket.client.core.hooks import prepared
+from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import (
     CLUSTER,
     CORRELATION_ID,
@@ -27,143 +26,86 @@ from skyrocket.client.core.message import (
     REPLY_TO_CLIENT,
     TIME_TO_LIVE,
     Message,
+    MessageFields,
     ReceivedMessage,
     property_text,
 )
-from skyrocket.client.core.names import check_group, check_sendable, unwrap, wrap
-from skyrocket.client.core.routes import Route
+from skyrocket.client.core.middleware import Proceed, Sending, through
 from skyrocket.client.core.send_receipt import SendReceipt, topic_and_broker
-from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
-from skyrocket.client.producer.accumulator import Accumulator, PendingSend, member_receipt
+from skyrocket.client.producer.accumulator import PendingSend, member_receipt
 from skyrocket.client.producer.batches import batch, check_together, encoded_element, split
-from skyrocket.client.producer.in_flight import InFlight
-from skyrocket.client.producer.producer_settings import ProducerSettings
+from skyrocket.client.producer.producer_member import ProducerGroupMember
 from skyrocket.client.sending.message_encoding import (
     SEND,
     SEND_REPLY,
     EncodedMessage,
-    EncodingRules,
     encoded,
     is_plain,
 )
 from skyrocket.client.sending.queue_selector import QueueSelector, index_by_hash
-from skyrocket.client.sending.retrying_sender import RetryingSender
-from skyrocket.client.sending.send_number import SendNumber, SendNumbers
+from skyrocket.client.sending.send_number import SendNumber
 from skyrocket.client.sending.topic_publish_info import TopicPublishInfo
-from skyrocket.client.tracing.optional_tracer import PRODUCE, tracer_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.messaging import RecallMessage
 from skyrocket.remoting.errors import ConnectFailed, RemotingError
 
 if TYPE_CHECKING:
-    from skyrocket.client.tracing.trace import Tracer
+    pass
 
 _logger = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from skyrocket.client.bodies.codecs import BodyCodec
 
 _ONEWAYS_BETWEEN_YIELDS: Final = 64
 
 
-class Producer(Startable):
+class Producer(ProducerGroupMember):
     """Sends for one producer group."""
-
-    def __init__(
-        self,
-        group: str,
-        name_servers: str | Sequence[str] = "",
-        settings: ProducerSettings | None = None,
-        *,
-        client: ClientSettings | None = None,
-        credentials: Acl | None = None,
-        hooks: Sequence[SendHook] = (),
-    ) -> None:
-        check_group(group)
-        self.settings = settings or ProducerSettings()
-        self._client = settings_of(client, name_servers, credentials)
-        self._namespace = self._client.effective_namespace()
-        self.group = wrap(self._namespace, group)
-        self._hooks = tuple(hooks)
-        self._preparing = preparing(hooks)
-        self._rules = EncodingRules(
-            self._namespace,
-            self.settings.compress_over,
-            self.settings.compress_type,
-            self.settings.compress_level,
-            self.settings.max_message_size,
-        )
-        self._known_topics: dict[str, str] = {}
-        self._flight = InFlight(self.settings.max_in_flight, self.settings.max_in_flight_bytes)
-        self._oneways = 0
-        self._numbers = SendNumbers()
-        self._tracer: Tracer | None = None
-        self._instance: ClientInstance
-        self._sender: RetryingSender
-        self._accumulator: Accumulator
-
-    def __repr__(self) -> str:
-        return f"producer {self.group}"
-
-    # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def start(self) -> None:
-        """Join the client; brokers are met by the first send. Raises AlreadyStarted, GroupInUse or NoNameServer."""
-        self._check_new()
-        self._instance = await ClientInstance.acquire(self._client)
-        settings = self.settings
-        self._tracer = tracer_of(self._instance, self._client.trace, self.group, PRODUCE)
-        hooks = self._hooks if self._tracer is None else (*self._hooks, self._tracer)
-        self._sender = RetryingSender(self._instance, self.group, settings.send_rules(), hooks)
-        self._accumulator = Accumulator(
-            lambda out: self._sender.send(out, settings.send_timeout),
-            self._rules,
-            self._instance.clock,
-            max_bytes=settings.auto_batch_bytes,
-            max_delay=settings.auto_batch_delay,
-            total_bytes=settings.auto_batch_total_bytes,
-            timeout=settings.send_timeout,
-            keeps_members=self._tracer is not None,
-        )
-        try:
-            self._instance.join_producer(self)
-        except BaseException:
-            await self._instance.release()
-            raise
-        if self._tracer is not None:
-            self._tracer.dispatcher.start()
-        self._state = State.RUNNING
-
-    async def stop(self) -> None:
-        """Refuse new sends, wait for those under way, say goodbye; may be called again."""
-        if self._state is not State.RUNNING:
-            return
-        self._state = State.STOPPED
-        await self._accumulator.close(self.settings.drain_timeout)
-        if not await self._flight.drained(self.settings.drain_timeout):
-            _logger.warning("sends are given up group=%s count=%d", self.group, self._flight.count)
-        try:
-            if self._tracer is not None:
-                await self._tracer.dispatcher.close()
-            await self._instance.leave_producer(self.group)
-        finally:
-            await self._instance.release()
-
-    # ── sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def send(
         self,
-        message: Message,
+        message: Message | str,
+        body: Any = None,
         *,
         timeout: float | None = None,
         queue: MessageQueue | None = None,
         selector: QueueSelector | None = None,
         argument: Any = None,
         retries: int | None = None,
+        codec: "BodyCodec[Any] | None" = None,
+        **fields: Unpack[MessageFields],
     ) -> SendReceipt:
         """Send and wait for the broker's word; `retries` counts instead of the settings', but not in a batch.
 
+        A message, or a topic with a value and the message's other fields: `send("Orders", order, tags="paid")`.
         A `queue`, a `selector` or the message's sharding key decides where it goes; otherwise queues take turns.
         Raises SendFailed with all attempts, TooManyInFlight, MessageRefused, NoRoute or NoNameServer.
         """
+        if message.__class__ is not Message or body is not None:
+            message = _message(message, body, codec, fields)
+        assert isinstance(message, Message)
+        if self._around:
+            sending = Sending(self.group, [message], "send")
+            receipt: SendReceipt = await self._through(
+                sending, lambda: self._send_one(sending.messages[0], timeout, queue, selector, argument, retries)
+            )
+            return receipt
+        return await self._send_one(message, timeout, queue, selector, argument, retries)
+
+    async def _through(self, sending: Sending, innermost: Proceed) -> Any:
+        return await through([each.send for each in self._around], sending, innermost)()
+
+    async def _send_one(
+        self,
+        message: Message,
+        timeout: float | None,
+        queue: MessageQueue | None,
+        selector: QueueSelector | None,
+        argument: Any,
+        retries: int | None,
+    ) -> SendReceipt:
         topic = self._known_topics.get(message.topic) or self._topic(message.topic)
         if self._state is not State.RUNNING:
             self._check_running()
@@ -289,6 +231,13 @@ class Producer(Startable):
 
     async def request(self, message: Message, *, timeout: float = 3.0) -> ReceivedMessage:
         """Send a message and wait for the reply of whoever consumes it; raises SendFailed or RequestTimeout."""
+        if self._around:
+            sending = Sending(self.group, [message], "request")
+            reply: ReceivedMessage = await self._through(sending, lambda: self._request(sending.messages[0], timeout))
+            return reply
+        return await self._request(message, timeout)
+
+    async def _request(self, message: Message, timeout: float) -> ReceivedMessage:
         topic = self._usable(message.topic)
         began = self._instance.clock.monotonic()
         await self._sender.publish_info(topic)
@@ -352,6 +301,15 @@ class Producer(Startable):
         argument: Any = None,
     ) -> None:
         """Send and never know: no answer, no retry. Raises SendFailed when it could not even leave."""
+        if self._around:
+            sending = Sending(self.group, [message], "send_oneway")
+            await self._through(sending, lambda: self._send_oneway(sending.messages[0], queue, selector, argument))
+        else:
+            await self._send_oneway(message, queue, selector, argument)
+
+    async def _send_oneway(
+        self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
+    ) -> None:
         topic = self._usable(message.topic)
         if self._preparing:
             message = prepared(self._preparing, self.group, message)
@@ -372,6 +330,17 @@ class Producer(Startable):
         """
         if not messages:
             return []
+        if self._around:
+            sending = Sending(self.group, messages, "send_batch")
+            receipts: list[SendReceipt] = await self._through(
+                sending, lambda: self._send_batch(sending.messages, timeout, queue)
+            )
+            return receipts
+        return await self._send_batch(messages, timeout, queue)
+
+    async def _send_batch(
+        self, messages: Sequence[Message], timeout: float | None, queue: MessageQueue | None
+    ) -> list[SendReceipt]:
         topic = self._usable(messages[0].topic)
         check_together(messages)
         now_ms = self._instance.clock.now_ms()
@@ -420,56 +389,20 @@ class Producer(Startable):
         info = await self._sender.publish_info(self._usable(topic))
         return [queue._replace(topic=topic) for queue in info.queues]
 
-    # ── what the client asks of its members ──────────────────────────────────────────────────────────────────────────
 
-    @property
-    def topics(self) -> list[str]:
-        return list(self._sender.topics)
-
-    def forked(self) -> None:
-        self._state = State.FORKED
-
-    def route_changed(self, topic: str, route: Route) -> None:
-        self._sender.route_changed(topic, route)
-
-    async def check_transaction(self, message: ReceivedMessage, question: TransactionCheck) -> None:
-        """A plain producer has no transactions: the broker asks another one, or again."""
-        _logger.warning("a transaction check for a producer without transactions group=%s", self.group)
-
-    @property
-    def dropped_traces(self) -> int:
-        """Trace events that could not be told."""
-        return 0 if self._tracer is None else self._tracer.dispatcher.dropped
-
-    # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _topic(self, topic: str) -> str:
-        """The topic's full name, checked once."""
-        check_sendable(topic)
-        full = self._known_topics[topic] = wrap(self._namespace, topic)
-        return full
-
-    def _usable(self, topic: str) -> str:
-        """The topic's full name, for a producer that runs; `send`, which is called most, does it in place."""
-        full = self._known_topics.get(topic) or self._topic(topic)
-        self._check_running()
-        return full
-
-    async def _chosen(
-        self, message: Message, topic: str, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
-    ) -> MessageQueue:
-        if queue is not None:
-            if unwrap(self._namespace, queue.topic) != unwrap(self._namespace, topic):
-                raise WrongUse(f"queue {queue} belongs to another topic than the message ({message.topic})")
-            return queue._replace(topic=topic)
-        info = self._sender.topics.get(topic) or await self._sender.publish_info(topic)
-        if selector is None:
-            return info.queues[index_by_hash(message.sharding_key, len(info.queues))]
-        shown = [each._replace(topic=message.topic) for each in info.queues]
-        chosen = selector(shown, message, argument)
-        if chosen not in shown:
-            raise WrongUse(f"the selector chose {chosen!r}, which is none of the {len(shown)} queues it was given")
-        return chosen._replace(topic=topic)
+def _message(given: Any, body: Any, codec: "BodyCodec[Any] | None", fields: MessageFields) -> Message:
+    if isinstance(given, Message):
+        if body is not None or fields or codec is not None:
+            raise WrongUse("send takes a Message, or a topic with a body and the other fields, not both")
+        return given
+    if not isinstance(given, str):
+        raise WrongUse(
+            f"send({given!r}) names no topic: give a Message, or the topic before the value, as "
+            f"send('Orders', {type(given).__name__}(…))"
+        )
+    if body is None:
+        raise WrongUse(f"send({given!r}) has no body: give a value, or a Message")
+    return Message.of(given, body, codec, **fields)
 
 
 def _may_wait(message: Message) -> bool:

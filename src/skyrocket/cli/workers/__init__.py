@@ -1,0 +1,1 @@
+"""What `skyrocket worker` does: finds the application, runs it in one process, keeps several, starts it anew."""

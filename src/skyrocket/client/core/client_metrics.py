@@ -1,0 +1,103 @@
+"""Prometheus metrics of a client, as middleware: use the same object for all producers and consumers of a process.
+
+    metrics = ClientMetrics()
+    consumer.use(metrics)
+    producer.use(metrics)
+    text = metrics.page()          # for your own HTTP server; `skyrocket worker --port` serves it
+
+Counters only grow, so rates and means are a matter of the query:
+    rate(skyrocket_client_handler_seconds_total[5m]) / rate(skyrocket_client_handler_calls_total[5m])
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from skyrocket.client.core.hooks import ConsumeContext
+from skyrocket.client.core.middleware import Middleware, Proceed, Sending
+from skyrocket.observability.exposition import Kind, Metric, render
+
+
+class Observed(Protocol):
+    """A consumer whose queues are told of."""
+
+    group: str
+
+    def in_hand(self) -> dict[str, tuple[int, int]]: ...
+
+
+class ClientMetrics(Middleware):
+    """Counts calls of handlers and sends, by topic and result."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._calls: Counter[tuple[str, str, str, str]] = Counter()
+        self._messages: Counter[tuple[str, str, str, str]] = Counter()
+        self._call_seconds: Counter[tuple[str, str, str]] = Counter()
+        self._running: Counter[tuple[str, str, str]] = Counter()
+        self._sends: Counter[tuple[str, str, str]] = Counter()
+        self._send_seconds: Counter[tuple[str, str]] = Counter()
+        self._consumers: list[Observed] = []
+
+    def observe(self, consumer: Observed) -> None:
+        """Tell also how many queues and messages this consumer has in hand."""
+        self._consumers.append(consumer)
+
+    async def consume(self, call: ConsumeContext, proceed: Proceed) -> Any:
+        where = (call.group, call.messages[0].topic, call.handler)
+        began = self._monotonic()
+        self._running[where] += 1
+        result = "failed"
+        try:
+            found = await proceed()
+            result = "consumed" if found is None or getattr(found, "name", "").endswith("SUCCESS") else "failed"
+            return found
+        finally:
+            self._running[where] -= 1
+            self._call_seconds[where] += self._monotonic() - began  # type: ignore[assignment]
+            self._calls[*where, result] += 1
+            self._messages[*where, result] += len(call.messages)
+
+    async def send(self, sending: Sending, proceed: Proceed) -> Any:
+        topic = sending.messages[0].topic
+        began = self._monotonic()
+        result = "failed"
+        try:
+            found = await proceed()
+            result = "sent"
+            return found
+        finally:
+            self._sends[sending.group, topic, result] += len(sending.messages)
+            self._send_seconds[sending.group, topic] += self._monotonic() - began  # type: ignore[assignment]
+
+    def metrics(self) -> Iterable[Metric]:
+        """All that was counted."""
+        by_result = ("group", "topic", "handler", "result")
+        yield _metric("handler_calls_total", "Calls of handlers that have ended", by_result, self._calls)
+        yield _metric("handler_messages_total", "Messages that handlers were called with", by_result, self._messages)
+        yield _metric("handler_seconds_total", "Time in handlers", by_result[:3], self._call_seconds)
+        yield _metric("handlers_running", "Calls that have not ended", by_result[:3], self._running, Kind.GAUGE)
+        yield _metric("sent_messages_total", "Messages sent", ("group", "topic", "result"), self._sends)
+        yield _metric("send_seconds_total", "Time of sends, retries included", ("group", "topic"), self._send_seconds)
+        queues: Counter[tuple[str, str]] = Counter()
+        messages: Counter[tuple[str, str]] = Counter()
+        for consumer in self._consumers:
+            for topic, (count, fetched) in consumer.in_hand().items():
+                queues[consumer.group, topic] += count
+                messages[consumer.group, topic] += fetched
+        yield _metric("queues_in_hand", "Queues that this process consumes", ("group", "topic"), queues, Kind.GAUGE)
+        yield _metric("messages_in_hand", "Messages fetched and not done", ("group", "topic"), messages, Kind.GAUGE)
+
+    def page(self) -> bytes:
+        """In Prometheus' text format."""
+        return render(self.metrics(), {})
+
+
+def _metric(
+    name: str, help_text: str, labels: tuple[str, ...], numbers: Counter[Any], kind: Kind = Kind.COUNTER
+) -> Metric:
+    metric = Metric(f"skyrocket_client_{name}", kind, help_text)
+    for key, number in numbers.items():
+        metric.add(number, **dict(zip(labels, key, strict=True)))
+    return metric
