@@ -4,6 +4,5 @@ Nobody but `python -m skyrocket` and the installed `skyrocket` imports this.
 """
 
 from skyrocket.cli.commands import app, main
-from skyrocket.cli.namesrv import name_server
 
-__all__ = ["app", "main", "name_server"]
+__all__ = ["app", "main"]

@@ -71,7 +71,7 @@ def list_letters(
 
 
 @dlq.command()
-@client_command("dlq resend")
+@client_command("dlq resend", writes=True)
 def resend(
     settings: "ClientSettings",
     group: GroupArgument,

@@ -21,7 +21,7 @@ _input = panel("Input")
 _message = panel("Every message")
 
 
-@client_command("produce")
+@client_command("produce", writes=True)
 def produce(
     settings: "ClientSettings",
     topic: Annotated[str, typer.Argument(help="Where to send.", show_default=False)],

@@ -26,7 +26,7 @@ class NotConfirmed(SkyrocketError):
     """The question was answered with no, or there was nobody to answer it."""
 
 
-@client_command("reset")
+@client_command("reset", writes=True)
 def reset(
     settings: "ClientSettings",
     group: Annotated[str, typer.Option("--group", help="The consumer group.", show_default=False)],

@@ -49,7 +49,7 @@ def list_pending(
 
 
 @timers.command()
-@client_command("timers recall")
+@client_command("timers recall", writes=True)
 def recall(
     settings: "ClientSettings",
     which: Annotated[list[str], typer.Argument(metavar="ID...", help="Message ids, or recall handles of receipts.")],

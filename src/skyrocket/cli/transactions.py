@@ -72,7 +72,7 @@ def _add_ending(verb: str, done: str, effect: str) -> None:
         help=f"{effect} their messages: an operator's word in place of the producer's.\n\n"
         "Exit code 0: done, 1: it failed, 2: wrong usage.",
     )
-    @client_command(f"transactions {verb}")
+    @client_command(f"transactions {verb}", writes=True)
     def end(
         settings: "ClientSettings",
         ids: Annotated[

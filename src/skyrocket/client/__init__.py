@@ -23,8 +23,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     # isort: off
     from skyrocket.client.admin.admin import Admin as Admin
+    from skyrocket.client.admin.account_admin import Right as Right
+    from skyrocket.client.admin.broker_admin import SettingChange as SettingChange
     from skyrocket.client.admin.dead_letters import DeadLetterFilter as DeadLetterFilter
-    from skyrocket.client.admin.group_admin import QueueLag as QueueLag
+    from skyrocket.client.admin.group_admin import GroupChange as GroupChange
+    from skyrocket.client.admin.message_track import MessageTrack as MessageTrack, TrackType as TrackType
+    from skyrocket.client.admin.offset_admin import GroupProgress as GroupProgress, QueueLag as QueueLag
+    from skyrocket.client.admin.places import BrokerPlace as BrokerPlace
+    from skyrocket.client.admin.topic_admin import TopicChange as TopicChange
     from skyrocket.client.admin.reset_preview import QueueMove as QueueMove, ResetPreview as ResetPreview
     from skyrocket.client.admin.waiting_messages import OpenTransaction as OpenTransaction, PendingTimer as PendingTimer
     from skyrocket.client.consumer.allocation import (
@@ -79,9 +85,11 @@ if TYPE_CHECKING:
         NoNameServer as NoNameServer,
         NoRoute as NoRoute,
         NotDeadLetter as NotDeadLetter,
+        NotFound as NotFound,
         NotOffered as NotOffered,
         NotRunning as NotRunning,
         NotWritable as NotWritable,
+        PartlyFailed as PartlyFailed,
         PopNotOffered as PopNotOffered,
         ReceiptExpired as ReceiptExpired,
         RequestTimeout as RequestTimeout,
@@ -89,6 +97,7 @@ if TYPE_CHECKING:
         SendFailed as SendFailed,
         SendTimeout as SendTimeout,
         TooManyInFlight as TooManyInFlight,
+        TooOld as TooOld,
         WrongUse as WrongUse,
     )
     from skyrocket.client.core.hooks import (
@@ -121,7 +130,13 @@ if TYPE_CHECKING:
 # a producer, does without the rest.
 _NAMES: Final = {
     "client.admin.admin": "Admin",
-    "client.admin.group_admin": "QueueLag",
+    "client.admin.account_admin": "Right",
+    "client.admin.broker_admin": "SettingChange",
+    "client.admin.group_admin": "GroupChange",
+    "client.admin.message_track": "MessageTrack TrackType",
+    "client.admin.offset_admin": "GroupProgress QueueLag",
+    "client.admin.places": "BrokerPlace",
+    "client.admin.topic_admin": "TopicChange",
     "client.consumer.allocation": "Averagely AveragelyByCircle ByConfig ByMachineRoom ConsistentHash MachineRoomNearby",
     "client.admin.reset_preview": "QueueMove ResetPreview",
     "client.consumer.offset_store": "OffsetStorage",
@@ -132,8 +147,8 @@ _NAMES: Final = {
     "client.core.errors": (
         "AlreadyStarted BrokerAbsent BrokerRefused ClientError CredentialsDiffer ForkedClient "
         "GroupInUse IllegalName IllegalSubscription NameServersDiffer NoNameServer NoRoute "
-        "NotDeadLetter NotOffered NotRunning NotWritable PopNotOffered ReceiptExpired RequestTimeout "
-        "RouteTooWide SendFailed SendTimeout TooManyInFlight WrongUse"
+        "NotDeadLetter NotFound NotOffered NotRunning NotWritable PartlyFailed PopNotOffered ReceiptExpired "
+        "RequestTimeout RouteTooWide SendFailed SendTimeout TooManyInFlight TooOld WrongUse"
     ),
     "client.exactly_once": "Once Outbox OutboxRelay",
     "client.bodies.avro": "Avro",

@@ -28,6 +28,8 @@ from skyrocket.client.exactly_once.outbox import Outbox
 from skyrocket.client.pop import simple_consumer as _simple
 from skyrocket.client.producer import producer as _producer
 from skyrocket.client.producer import transaction as _transaction
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.bodies.subscription import ALL_TAGS
 from skyrocket.remoting.event_loop import LoopThread, calls, constructs, waits
 
 T = TypeVar("T")
@@ -273,6 +275,11 @@ async def _next(awaitable: Any) -> list[ReceivedMessage]:
     return batch
 
 
+async def _next_message(awaitable: Any) -> ReceivedMessage:
+    message: ReceivedMessage = await awaitable
+    return message
+
+
 class SimpleConsumer(_Running[_simple.SimpleConsumer]):
     """See skyrocket.client.pop.simple_consumer.SimpleConsumer."""
 
@@ -293,40 +300,116 @@ class Admin(_Running[_admin.Admin]):
     @constructs(_admin.Admin)
     def __init__(self) -> None: ...
 
+    @property
+    def failures(self) -> dict[str, Exception]:
+        """Brokers that failed while others did what all were asked; of a tolerant admin."""
+        return self._inner.failures
+
+    def read_queue(
+        self, queue: MessageQueue, begin: int, end: int, *, expression: str = ALL_TAGS, batch: int = 32
+    ) -> Iterator[ReceivedMessage]:
+        """Messages of a queue, one by one."""
+        messages = self._inner.read_queue(queue, begin, end, expression=expression, batch=batch)
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                yield _THREAD.get().run(_next_message(messages.__anext__()))
+
     start = waits(_admin.Admin.start)
     stop = waits(_admin.Admin.stop)
+    name_servers = calls(_admin.Admin.name_servers)
     cluster = waits(_admin.Admin.cluster)
     route = waits(_admin.Admin.route)
+    brokers = waits(_admin.Admin.brokers)
+    create_user = waits(_admin.Admin.create_user)
+    update_user = waits(_admin.Admin.update_user)
+    delete_user = waits(_admin.Admin.delete_user)
+    users = waits(_admin.Admin.users)
+    user = waits(_admin.Admin.user)
+    create_rights = waits(_admin.Admin.create_rights)
+    update_rights = waits(_admin.Admin.update_rights)
+    delete_rights = waits(_admin.Admin.delete_rights)
+    rights = waits(_admin.Admin.rights)
+    rights_of = waits(_admin.Admin.rights_of)
+    name_server_settings = waits(_admin.Admin.name_server_settings)
+    change_name_server_settings = waits(_admin.Admin.change_name_server_settings)
+    put_value = waits(_admin.Admin.put_value)
+    value = waits(_admin.Admin.value)
+    values = waits(_admin.Admin.values)
+    delete_value = waits(_admin.Admin.delete_value)
+    wipe_write_permission = waits(_admin.Admin.wipe_write_permission)
+    add_write_permission = waits(_admin.Admin.add_write_permission)
+    broker_settings = waits(_admin.Admin.broker_settings)
+    setting_changes = waits(_admin.Admin.setting_changes)
+    apply_setting_changes = waits(_admin.Admin.apply_setting_changes)
+    change_broker_settings = waits(_admin.Admin.change_broker_settings)
+    runtime_info = waits(_admin.Admin.runtime_info)
+    statistics = waits(_admin.Admin.statistics)
+    broker_lag = waits(_admin.Admin.broker_lag)
+    producers = waits(_admin.Admin.producers)
+    clean_expired_queues = waits(_admin.Admin.clean_expired_queues)
+    delete_expired_logs = waits(_admin.Admin.delete_expired_logs)
+    ha_status = waits(_admin.Admin.ha_status)
+    reset_master_flush_offset = waits(_admin.Admin.reset_master_flush_offset)
+    cold_data_limits = waits(_admin.Admin.cold_data_limits)
+    set_cold_data_limit = waits(_admin.Admin.set_cold_data_limit)
+    remove_cold_data_limit = waits(_admin.Admin.remove_cold_data_limit)
+    set_read_ahead = waits(_admin.Admin.set_read_ahead)
+    open_transactions = waits(_admin.Admin.open_transactions)
+    end_transaction = waits(_admin.Admin.end_transaction)
+    pending_timers = waits(_admin.Admin.pending_timers)
+    timer_counts = waits(_admin.Admin.timer_counts)
+    recall = waits(_admin.Admin.recall)
+    dead_letters = waits(_admin.Admin.dead_letters)
+    resend_dead_letters = waits(_admin.Admin.resend_dead_letters)
     create_topic = waits(_admin.Admin.create_topic)
+    put_topic = waits(_admin.Admin.put_topic)
+    put_topics = waits(_admin.Admin.put_topics)
+    topic_changes = waits(_admin.Admin.topic_changes)
+    apply_topic_changes = waits(_admin.Admin.apply_topic_changes)
     delete_topic = waits(_admin.Admin.delete_topic)
     topics = waits(_admin.Admin.topics)
     topic_config = waits(_admin.Admin.topic_config)
+    topic_configs = waits(_admin.Admin.topic_configs)
+    topic_table = waits(_admin.Admin.topic_table)
     topic_offsets = waits(_admin.Admin.topic_offsets)
+    topic_statistics = waits(_admin.Admin.topic_statistics)
+    groups_of_topic = waits(_admin.Admin.groups_of_topic)
+    clean_unused_topics = waits(_admin.Admin.clean_unused_topics)
     queues = waits(_admin.Admin.queues)
     max_offset = waits(_admin.Admin.max_offset)
     min_offset = waits(_admin.Admin.min_offset)
     offset_at = waits(_admin.Admin.offset_at)
     earliest_time = waits(_admin.Admin.earliest_time)
     create_group = waits(_admin.Admin.create_group)
+    put_groups = waits(_admin.Admin.put_groups)
+    group_changes = waits(_admin.Admin.group_changes)
+    apply_group_changes = waits(_admin.Admin.apply_group_changes)
     delete_group = waits(_admin.Admin.delete_group)
     groups = waits(_admin.Admin.groups)
+    group_table = waits(_admin.Admin.group_table)
+    group_configs = waits(_admin.Admin.group_configs)
+    set_consume_mode = waits(_admin.Admin.set_consume_mode)
+    forbid_reading = waits(_admin.Admin.forbid_reading)
     consumer_connections = waits(_admin.Admin.consumer_connections)
     producer_connections = waits(_admin.Admin.producer_connections)
     running_info = waits(_admin.Admin.running_info)
+    topics_of_group = waits(_admin.Admin.topics_of_group)
     consumer_lag = waits(_admin.Admin.consumer_lag)
+    group_progress = waits(_admin.Admin.group_progress)
+    time_spans = waits(_admin.Admin.time_spans)
+    client_offsets = waits(_admin.Admin.client_offsets)
     committed = waits(_admin.Admin.committed)
     set_offset = waits(_admin.Admin.set_offset)
+    move_queue = waits(_admin.Admin.move_queue)
     reset_offsets = waits(_admin.Admin.reset_offsets)
     preview_reset = waits(_admin.Admin.preview_reset)
     clone_offsets = waits(_admin.Admin.clone_offsets)
-    trace = waits(_admin.Admin.trace)
+    all_lag = waits(_admin.Admin.all_lag)
     message = waits(_admin.Admin.message)
-    dead_letters = waits(_admin.Admin.dead_letters)
-    resend_dead_letters = waits(_admin.Admin.resend_dead_letters)
+    message_at = waits(_admin.Admin.message_at)
+    queue_entries = waits(_admin.Admin.queue_entries)
+    consume_directly = waits(_admin.Admin.consume_directly)
     query_by_key = waits(_admin.Admin.query_by_key)
     query_by_unique_key = waits(_admin.Admin.query_by_unique_key)
-    open_transactions = waits(_admin.Admin.open_transactions)
-    end_transaction = waits(_admin.Admin.end_transaction)
-    pending_timers = waits(_admin.Admin.pending_timers)
-    timer_counts = waits(_admin.Admin.timer_counts)
-    recall = waits(_admin.Admin.recall)
+    trace = waits(_admin.Admin.trace)
+    message_track = waits(_admin.Admin.message_track)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
-from skyrocket.cli import name_server
+from skyrocket.cli.namesrv import name_server
 from skyrocket.config.sections import NameServerConfig
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.protocol.command import RemotingCommand

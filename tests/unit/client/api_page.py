@@ -27,7 +27,8 @@ _SECTIONS = {
     "ConsumeFromWhere MessageModel ConsumeStatus ReconsumeLater DeadLetter SuspendCurrentQueue",
     "Sharing queues": "Averagely AveragelyByCircle ConsistentHash ByConfig ByMachineRoom MachineRoomNearby "
     "MessageQueue",
-    "Administration": "Admin QueueLag",
+    "Administration": "Admin BrokerPlace QueueLag GroupProgress TopicChange GroupChange SettingChange Right "
+    "MessageTrack TrackType",
     "Settings and integrations": "ClientSettings Acl SendHook SendContext ConsumeHook ConsumeContext MessageContext "
     "current_message current_group",
 }

@@ -3,11 +3,14 @@
 import contextlib
 import inspect
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import typer
+
+from skyrocket.cli.program.contexts import read_contexts
 from skyrocket.cli.program.lifetime import failures_shown
 from skyrocket.cli.program.options import options_of, panel, verbose_parameter, with_groups, with_parameters
 from skyrocket.errors import ConfigError, MessageRefused
@@ -60,6 +63,16 @@ TlsInsecureOption = Annotated[
     _cluster("--tls-insecure-trust-any-server", help="With --tls: check neither certificates nor host names."),
 ]
 
+ContextOption = Annotated[
+    str | None,
+    _cluster(
+        "--context",
+        envvar="SKYROCKET_CONTEXT",
+        help="A cluster by its name (`skyrocket context`).  [default: the current one, unless --namesrv is given]",
+        show_default=False,
+    ),
+]
+
 DEFAULT_NAMESRV = "127.0.0.1:9876"
 
 
@@ -67,7 +80,16 @@ DEFAULT_NAMESRV = "127.0.0.1:9876"
 class ClusterOptions:
     """Which cluster, and as whom."""
 
-    namesrv: NamesrvOption = DEFAULT_NAMESRV
+    namesrv: Annotated[
+        str | None,
+        _cluster(
+            "-n",
+            "--namesrv",
+            envvar="NAMESRV_ADDR",
+            help=f"Name servers, joined by ;  [default: {DEFAULT_NAMESRV}]",
+            show_default=False,
+        ),
+    ] = None
     access_key: AccessKeyOption = None
     secret_key: SecretKeyOption = None
     security_token: SecurityTokenOption = None
@@ -75,6 +97,25 @@ class ClusterOptions:
     tls: TlsOption = False
     tls_ca: TlsCaOption = None
     tls_insecure: TlsInsecureOption = False
+    context: ContextOption = None
+    read_only: bool = False  # said by a context, not by an option
+
+    def in_context(self, typed: Collection[str]) -> "ClusterOptions":
+        """With what the context says of all that was not typed; raises ConfigError.
+
+        --context counts, else name servers that were typed or are in the environment, else the current context.
+        """
+        contexts = read_contexts()
+        name = self.context or (contexts.current if self.namesrv is None else None)
+        if name is None:
+            return self
+        context = contexts.named(name)
+        said = {each.name: getattr(context, each.name) for each in fields(context) if each.name not in typed}
+        if "tls_ca" in said:
+            said["tls_ca"] = None if context.tls_ca is None else Path(context.tls_ca)
+        if not context.namesrv and "namesrv" in said:
+            said["namesrv"] = self.namesrv
+        return replace(self, **said)
 
     def settings(self) -> "ClientSettings":
         """For clients; raises ConfigError or WrongUse."""
@@ -92,7 +133,7 @@ class ClusterOptions:
             option = "--tls-ca" if self.tls_ca is not None else "--tls-insecure-trust-any-server"
             raise ConfigError(f"{option} is for encrypted connections: add --tls")
         tls = _tls(self.tls_ca, insecure=self.tls_insecure) if self.tls else None
-        return ClientSettings(self.namesrv, namespace=self.namespace, credentials=acl, tls=tls)
+        return ClientSettings(self.namesrv or DEFAULT_NAMESRV, namespace=self.namespace, credentials=acl, tls=tls)
 
 
 def _tls(authorities: Path | None, *, insecure: bool) -> ssl.SSLContext:
@@ -116,12 +157,32 @@ def client_failures_shown(command: str, verbose: bool) -> Iterator[None]:
             raise ConfigError(str(error)) from error
 
 
-def client_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def cluster_parameters() -> list[inspect.Parameter]:
+    """The options of the cluster, with Typer's context before them: it knows what was typed."""
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    return [context, *(each for each in options_of(ClusterOptions) if each.name != "read_only")]
+
+
+def take_cluster(given: dict[str, Any], *, writes: bool) -> ClusterOptions:
+    """The options of the cluster out of all that was given, in their context; raises ConfigError."""
+    ctx: typer.Context = given.pop("ctx")
+    names = [each.name for each in fields(ClusterOptions) if each.name != "read_only"]
+    typed = {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
+    cluster = ClusterOptions(**{name: given.pop(name) for name in names}).in_context(typed)
+    if writes and cluster.read_only:
+        raise ConfigError(
+            "the context is marked read-only, and this command changes something: choose another with --context, or "
+            "take the mark away with `skyrocket context set NAME --no-read-only`"
+        )
+    return cluster
+
+
+def client_command(name: str, *, writes: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """For a command whose first parameter is the client's settings: users give the options of the cluster instead.
 
-    Other parameters may be groups of options; --verbose comes with it.
+    Other parameters may be groups of options; --verbose comes with it. `writes`: refused in a read-only context.
     """
-    of_cluster = options_of(ClusterOptions)
+    of_cluster = cluster_parameters()
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         own = with_groups(command)
@@ -129,8 +190,8 @@ def client_command(name: str) -> Callable[[Callable[..., None]], Callable[..., N
 
         def called(verbose: bool, **given: Any) -> None:
             with client_failures_shown(name, verbose):
-                cluster = ClusterOptions(**{option.name: given.pop(option.name) for option in of_cluster})
-                own(settings=cluster.settings(), **given)
+                settings = take_cluster(given, writes=writes).settings()
+                own(settings=settings, **given)
 
         return with_parameters(called, command, [*of_command, *of_cluster, verbose_parameter()])
 

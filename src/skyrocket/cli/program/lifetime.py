@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import typer
 
+from skyrocket.cli.output.text import visible_lines
 from skyrocket.errors import ConfigError, SkyrocketError
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ def failures_shown(command: str, verbose: bool) -> Iterator[None]:
     try:
         yield
     except SkyrocketError as error:
-        typer.echo(f"skyrocket {command}: {error}", err=True)
+        typer.echo(visible_lines(f"skyrocket {command}: {error}"), err=True)
         raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_PROBLEMS) from error
 
 

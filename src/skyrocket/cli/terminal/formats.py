@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.cells import set_cell_size
 
+from skyrocket.cli.output.text import visible, visible_body
 from skyrocket.cli.terminal.json_lines import described, iso
 from skyrocket.cli.terminal.options import Format
 from skyrocket.client import ReceivedMessage
@@ -18,23 +19,13 @@ _WIDTHS: Final = {"stored at": 29, "queue": 18, "offset": 10, "tags": 12, "keys"
 _NARROWEST_BODY: Final = 20
 
 
-def visible(body: bytes) -> str:
-    """As text on one line; bytes that are not UTF-8 and control characters are escaped."""
-    text = body.decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(map(_visible, text))
-
-
-def _visible(sign: str) -> str:
-    return sign if sign.isprintable() else sign.encode("unicode_escape").decode()
-
-
 def text_line(message: ReceivedMessage) -> str:
     """Time, place, tags and keys if there are any, body."""
     place = f"{message.broker_name}:{message.queue_id}@{message.queue_offset}"
-    marks = [f"[{visible(message.tags.encode())}]"] if message.tags else []
+    marks = [f"[{visible(message.tags)}]"] if message.tags else []
     if message.keys:
-        marks.append(f"({visible(' '.join(message.keys).encode())})")
-    return " ".join((iso(message.store_timestamp), place, *marks, visible(message.body)))
+        marks.append(f"({visible(' '.join(message.keys))})")
+    return " ".join((iso(message.store_timestamp), place, *marks, visible_body(message.body)))
 
 
 def json_line(message: ReceivedMessage) -> str:
@@ -50,10 +41,10 @@ def table_row(message: ReceivedMessage, width: int) -> str:
         iso(message.store_timestamp),
         f"{message.broker_name}:{message.queue_id}",
         str(message.queue_offset),
-        visible((message.tags or "").encode()),
-        visible(" ".join(message.keys).encode()),
+        visible(message.tags or ""),
+        visible(" ".join(message.keys)),
         str(len(message.body)),
-        visible(message.body[: 4 * width]),
+        visible_body(message.body[: 4 * width]),
     ]
     return _row(cells, width)
 

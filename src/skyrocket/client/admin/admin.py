@@ -1,4 +1,4 @@
-"""Admin: topics, groups, offsets, queries, routes, connections.
+"""Admin: topics, groups, offsets, messages, brokers, name servers, accounts; a file for each.
 
     async with Admin("127.0.0.1:9876") as admin:
         await admin.create_topic("Orders", queues=8)
@@ -6,11 +6,13 @@
 Each call asks name servers and brokers anew; nothing is remembered. Changes go to every master of a cluster.
 """
 
+from skyrocket.client.admin.account_admin import AccountAdmin
+from skyrocket.client.admin.broker_admin import BrokerAdmin
 from skyrocket.client.admin.dead_letters import DeadLetterAdmin
-from skyrocket.client.admin.group_admin import GroupAdmin
-from skyrocket.client.admin.message_admin import MessageAdmin
+from skyrocket.client.admin.message_track import TrackAdmin
+from skyrocket.client.admin.name_server_admin import NameServerAdmin
 from skyrocket.client.admin.waiting_messages import WaitingAdmin
 
 
-class Admin(GroupAdmin, MessageAdmin, DeadLetterAdmin, WaitingAdmin):
+class Admin(TrackAdmin, DeadLetterAdmin, WaitingAdmin, BrokerAdmin, NameServerAdmin, AccountAdmin):
     """Operations on a cluster."""

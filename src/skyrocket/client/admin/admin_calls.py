@@ -1,23 +1,27 @@
 """What every kind of administration needs: a started client, and whom to ask."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, WrongUse
+from skyrocket.client.admin.places import BrokerPlace, places_in
+from skyrocket.client.core.errors import BrokerRefused, NoRoute, PartlyFailed, TooOld
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.client.core.routes import MASTER_ID, Route
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
+from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.route import ClusterInfo
-from skyrocket.protocol.errors import RequestError
+from skyrocket.protocol.errors import RequestError, RequestNotSupported
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.exchange import Reply
 
 A = TypeVar("A", bound=Header)
+T = TypeVar("T")
 
 
 class AdminCalls(Startable):
@@ -30,10 +34,14 @@ class AdminCalls(Startable):
         client: ClientSettings | None = None,
         credentials: Acl | None = None,
         timeout: float = 5.0,
+        tolerant: bool = False,
     ) -> None:
+        """`tolerant`: while one broker does what all were asked, those that fail are kept in `failures`, not raised."""
         self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self._timeout = timeout
+        self._tolerant = tolerant
+        self.failures: dict[str, Exception] = {}  # by broker; of a tolerant admin
         self._instance: ClientInstance
 
     def __repr__(self) -> str:
@@ -60,28 +68,47 @@ class AdminCalls(Startable):
         self._check_running()
         return await self._instance.route(self._full(topic), fresh=True)
 
+    async def brokers(
+        self, *, cluster: str | None = None, broker: str | None = None, with_slaves: bool = True
+    ) -> list[BrokerPlace]:
+        """Those of a cluster, or of one name or address, or all; raises NotFound, or ClientError when there is none."""
+        return await self._places(cluster, broker, with_slaves=with_slaves)
+
+    async def _places(
+        self, cluster: str | None, broker: str | None = None, *, with_slaves: bool = False
+    ) -> list[BrokerPlace]:
+        if broker is not None and ":" in broker:  # an address: asked itself, whether name servers know it or not
+            self._check_running()
+            return [BrokerPlace("", "", MASTER_ID, broker)]
+        info = await self.cluster()
+        return places_in(info, str(self._instance.names), cluster=cluster, broker=broker, with_slaves=with_slaves)
+
     async def _masters(self, cluster: str | None, broker: str | None = None) -> list[str]:
-        return list((await self._named_masters(cluster, broker)).values())
+        return [place.address for place in await self._places(cluster, broker)]
 
     async def _named_masters(self, cluster: str | None, broker: str | None = None) -> dict[str, str]:
-        info = await self.cluster()
-        if cluster is not None and cluster not in info.clusters:
-            raise WrongUse(f"cluster {cluster} is not known; there are {', '.join(sorted(info.clusters)) or 'none'}")
-        wanted = set(info.brokers) if cluster is None else set(info.clusters[cluster])
-        if broker is not None:
-            wanted &= {broker}
-        masters = {
-            name: data.addresses[MASTER_ID]
-            for name, data in sorted(info.brokers.items())
-            if name in wanted and MASTER_ID in data.addresses
-        }
-        if not masters:
-            raise ClientError(
-                f"no broker with a master is registered at {self._instance.names}"
-                + (f" under the name {broker}" if broker else "")
-                + ": start one, or check the names"
-            )
-        return masters
+        return {place.broker_name: place.address for place in await self._places(cluster, broker)}
+
+    async def _each(
+        self, places: Sequence[BrokerPlace], ask: Callable[[BrokerPlace], Awaitable[T]]
+    ) -> dict[BrokerPlace, T]:
+        """Ask several at once; raises PartlyFailed when some of them fail, unless this admin tolerates it."""
+        answers = await asyncio.gather(*(ask(place) for place in places), return_exceptions=True)
+        done: dict[BrokerPlace, T] = {}
+        failed: dict[str, Exception] = {}
+        for place, answer in zip(places, answers, strict=True):
+            if isinstance(answer, SkyrocketError):
+                failed[str(place)] = answer
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                done[place] = answer
+        if failed and not done:
+            raise next(iter(failed.values()))
+        if failed and not self._tolerant:
+            raise PartlyFailed(done, failed)
+        self.failures.update(failed)
+        return done
 
     def _instance_of(self) -> ClientInstance:
         self._check_running()
@@ -97,10 +124,26 @@ class AdminCalls(Startable):
     async def _ask(self, address: str, request: Request[A], body: bytes = b"", *, doing: str) -> Reply[A]:
         return await self._instance_of().ask(address, request, body, doing=doing, timeout=self._timeout)
 
+    async def _since_5(self, place: BrokerPlace, request: Request[A], doing: str, body: bytes = b"") -> Reply[A]:
+        """Ask what RocketMQ 4.x does not know; raises TooOld there."""
+        try:
+            return await self._ask(place.address, request, body, doing=doing)
+        except BrokerRefused as error:
+            cause = error.__cause__
+            if isinstance(cause, RequestNotSupported):
+                raise TooOld(place.address, cause, doing) from error
+            raise
+
     async def _masters_of(self, topic: str) -> list[str]:
+        return [place.address for place in await self._places_of(topic)]
+
+    async def _places_of(self, topic: str) -> list[BrokerPlace]:
         route = await self._instance_of().route(topic, fresh=True)
-        found = [self._instance.brokers.master(broker.broker_name) for broker in route.data.brokers]
-        masters = [address for address in found if address is not None]
+        masters = [
+            BrokerPlace(broker.cluster or "", broker.broker_name, MASTER_ID, broker.addresses[MASTER_ID])
+            for broker in route.data.brokers
+            if MASTER_ID in broker.addresses
+        ]
         if not masters:
             raise NoRoute(topic, str(self._instance.names), "none of its brokers has a master")
         return masters

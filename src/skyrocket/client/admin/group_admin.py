@@ -1,88 +1,219 @@
-"""Consumer groups: create and delete them, who is a member, how far they are, and how to move them."""
+"""Consumer groups: create, change and delete them, who is a member, and what they consume."""
 
-import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from typing import Any
 
-from skyrocket.client.admin.admin_calls import moment_ms
-from skyrocket.client.admin.reset_preview import QueueMove, ResetPreview
+from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.admin.topic_admin import TopicAdmin
-from skyrocket.client.core.errors import BrokerRefused
-from skyrocket.client.core.names import check_group, retry_topic, wrap
-from skyrocket.model.message_queue import MessageQueue
+from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotFound
+from skyrocket.client.core.names import check_group, retry_topic, unwrap, wrap
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.protocol.bodies.connections import ConsumerConnections, ProducerConnections
-from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP
-from skyrocket.protocol.bodies.offsets import ResetOffsets
+from skyrocket.model.topic import DLQ_PREFIX
+from skyrocket.protocol.bodies.assignment import RequestMode
+from skyrocket.protocol.bodies.connections import ClientConnection, ConsumerConnections, ProducerConnections
+from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
-from skyrocket.protocol.bodies.statistics import ConsumeStats, OffsetLag
+from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.admin_groups import (
     DeleteSubscriptionGroup,
     GetConsumerConnectionList,
-    GetConsumeStats,
     GetProducerConnectionList,
     UpdateAndCreateSubscriptionGroup,
+    UpdateAndCreateSubscriptionGroupList,
+    UpdateAndGetGroupForbidden,
 )
-from skyrocket.protocol.requests.offsets import CloneGroupOffset, QueryConsumerOffset, ResetOffset, UpdateConsumerOffset
+from skyrocket.protocol.requests.pop import SetMessageRequestMode
+from skyrocket.protocol.requests.query import QueryTopicsByConsumer
 from skyrocket.protocol.requests.server_to_client import GetConsumerRunningInfo
 from skyrocket.protocol.requests.table_pages import GroupPages
 
-_TO_THE_END: Final = -1
-
 
 @dataclass(frozen=True, slots=True)
-class QueueLag:
-    """How far a group is in one queue."""
+class GroupChange:
+    """A group on one broker as it is and as it shall be; `before` is None where it is not yet."""
 
-    queue: MessageQueue
-    broker_offset: int
-    consumer_offset: int
-    last_timestamp: int
-
-    @property
-    def lag(self) -> int:
-        """Messages that wait."""
-        return self.broker_offset - self.consumer_offset
+    place: BrokerPlace
+    before: SubscriptionGroup | None
+    after: SubscriptionGroup
 
 
 class GroupAdmin(TopicAdmin):
-    """Operations on groups and their offsets; offsets are moved to those of a topic's queues."""
+    """Operations on groups."""
 
-    async def create_group(self, group: SubscriptionGroup | str, *, cluster: str | None = None) -> None:
-        """Create it or change it, on all masters."""
+    async def create_group(
+        self, group: SubscriptionGroup | str, *, cluster: str | None = None, broker: str | None = None
+    ) -> None:
+        """Create it or replace it, on all masters, or those of a cluster or a broker."""
         wanted = SubscriptionGroup(group) if isinstance(group, str) else group
         check_group(wanted.name)
-        body = SUBSCRIPTION_GROUP.encode(replace(wanted, name=wrap(self._namespace, wanted.name)))
-        for address in await self._masters(cluster):
-            request = UpdateAndCreateSubscriptionGroup()
-            await self._ask(address, request, body, doing=f"creating group {wanted.name}")
+        await self._each(await self._places(cluster, broker), lambda place: self._put_group(place, wanted))
 
-    async def delete_group(self, group: str, *, cluster: str | None = None, with_offsets: bool = False) -> None:
-        """From all masters."""
-        request = DeleteSubscriptionGroup(group_name=wrap(self._namespace, group), clean_offset=with_offsets)
-        for address in await self._masters(cluster):
-            await self._ask(address, request, doing=f"deleting group {group}")
+    async def _put_group(self, place: BrokerPlace, group: SubscriptionGroup) -> None:
+        body = SUBSCRIPTION_GROUP.encode(replace(group, name=wrap(self._namespace, group.name)))
+        await self._ask(place.address, UpdateAndCreateSubscriptionGroup(), body, doing=f"creating group {group.name}")
+
+    async def put_groups(
+        self, groups: Sequence[SubscriptionGroup], *, cluster: str | None = None, broker: str | None = None
+    ) -> list[BrokerPlace]:
+        """Many at once; raises TooOld at brokers before RocketMQ 5.2. Where it was done."""
+        for group in groups:
+            check_group(group.name)
+        full = tuple(replace(group, name=wrap(self._namespace, group.name)) for group in groups)
+        body = GroupConfigList(full).encode()
+
+        async def put(place: BrokerPlace) -> None:
+            request = UpdateAndCreateSubscriptionGroupList()
+            await self._since_5(place, request, f"creating {len(full)} groups", body)
+
+        return list(await self._each(await self._places(cluster, broker), put))
+
+    async def group_changes(
+        self, group: str, wanted: Mapping[str, Any], *, cluster: str | None = None, broker: str | None = None
+    ) -> list[GroupChange]:
+        """What these fields of SubscriptionGroup would change, broker by broker; all others stay.
+
+        Nothing is done: `apply_group_changes` does it. `attributes` are changes as well, where None removes. Raises
+        NotFound when no broker has the group.
+        """
+        changes = []
+        for place, before in (await self.group_configs(group, cluster=cluster, broker=broker)).items():
+            fields = dict(wanted)
+            if "attributes" in fields:
+                kept = {**before.attributes, **fields["attributes"]}
+                fields["attributes"] = {name: value for name, value in kept.items() if value is not None}
+            after = replace(before, **fields)
+            if after != before:
+                changes.append(GroupChange(place, before, after))
+        return changes
+
+    async def apply_group_changes(self, changes: Sequence[GroupChange]) -> None:
+        """Do what `group_changes` has found."""
+        by_place = {change.place: change for change in changes}
+
+        async def put(place: BrokerPlace) -> None:
+            before, after = by_place[place].before, by_place[place].after
+            kept = before.attributes if before is not None else {}
+            # RocketMQ takes changes of attributes: +name=value adds or replaces, -name removes.
+            new = {f"+{name}": value for name, value in after.attributes.items() if kept.get(name) != value}
+            gone = {f"-{name}": "" for name in kept if name not in after.attributes}
+            await self._put_group(place, replace(after, attributes=new | gone))
+
+        await self._each(list(by_place), put)
+
+    async def delete_group(
+        self, group: str, *, cluster: str | None = None, broker: str | None = None, with_offsets: bool = False
+    ) -> None:
+        """From all masters; retry topic and dead letters stay: `delete_topic` removes them."""
+        full = wrap(self._namespace, group)
+        request = DeleteSubscriptionGroup(group_name=full, clean_offset=with_offsets, remove_offset=with_offsets)
+
+        async def delete(place: BrokerPlace) -> None:
+            await self._ask(place.address, request, doing=f"deleting group {group}")
+
+        await self._each(await self._places(cluster, broker), delete)
 
     async def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroup]:
         """All groups by name."""
         found: dict[str, SubscriptionGroup] = {}
-        for address in await self._masters(cluster):
-            pages = GroupPages()
-            while (request := pages.request) is not None:
-                reply = await self._ask(address, request, doing="asking for groups")
-                pages.take(reply.header, reply.body)
-            found.update(pages.table.groups)
+        for table in (await self.group_table(cluster=cluster)).values():
+            found.update(table)
         return found
 
-    async def consumer_connections(self, group: str) -> ConsumerConnections:
-        """The members of a group and what they subscribe to; raises BrokerRefused (206) when nobody is there."""
+    async def group_table(
+        self, *, cluster: str | None = None, broker: str | None = None
+    ) -> dict[BrokerPlace, dict[str, SubscriptionGroup]]:
+        """All groups of masters, as each has them, under their full names."""
+
+        async def table(place: BrokerPlace) -> dict[str, SubscriptionGroup]:
+            pages = GroupPages()
+            while (request := pages.request) is not None:
+                reply = await self._ask(place.address, request, doing="asking for groups")
+                pages.take(reply.header, reply.body)
+            return dict(pages.table.groups)
+
+        return await self._each(await self._places(cluster, broker), table)
+
+    async def group_configs(
+        self, group: str, *, cluster: str | None = None, broker: str | None = None
+    ) -> dict[BrokerPlace, SubscriptionGroup]:
+        """As every master that has it keeps it; raises NotFound when none does."""
         full = wrap(self._namespace, group)
-        address = await self._instance_of().any_broker_of(retry_topic(full))
+        tables = await self.group_table(cluster=cluster, broker=broker)
+        found = {place: replace(table[full], name=group) for place, table in tables.items() if full in table}
+        if not found:
+            raise NotFound(f"there is no group {group}: check its name, or create it")
+        return found
+
+    async def set_consume_mode(
+        self,
+        group: str,
+        topic: str,
+        mode: str,
+        *,
+        pop_share_queues: int = 0,
+        cluster: str | None = None,
+        broker: str | None = None,
+    ) -> list[BrokerPlace]:
+        """Let a group PULL or POP a topic, whatever its clients are; raises TooOld at RocketMQ 4.x."""
+        body = RequestMode(self._full(topic), wrap(self._namespace, group), mode, pop_share_queues).encode()
+
+        async def put(place: BrokerPlace) -> None:
+            await self._since_5(place, SetMessageRequestMode(), f"setting how group {group} consumes", body)
+
+        return list(await self._each(await self._places(cluster, broker), put))
+
+    async def forbid_reading(self, group: str, topic: str, *, forbidden: bool) -> None:
+        """Let a group read a topic no more, or again; raises TooOld at RocketMQ 4.x."""
+        request = UpdateAndGetGroupForbidden(
+            group=wrap(self._namespace, group), topic=self._full(topic), readable=not forbidden
+        )
+
+        async def put(place: BrokerPlace) -> None:
+            await self._since_5(place, request, f"{'forbidding' if forbidden else 'allowing'} group {group} to read")
+
+        await self._each(await self._places_of(self._full(topic)), put)
+
+    # ── members ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def consumer_connections(self, group: str, *, broker: str | None = None) -> ConsumerConnections:
+        """The members of a group that any broker knows, and what they subscribe to; raises BrokerRefused (206) if none.
+
+        All brokers of its retry topic are asked, or the named one.
+        """
+        full = wrap(self._namespace, group)
         request = GetConsumerConnectionList(consumer_group=full)
-        reply = await self._ask(address, request, doing=f"asking who is in group {group}")
-        return ConsumerConnections.decode(reply.body)
+        nobody: BrokerRefused | None = None
+        clients: dict[str, ClientConnection] = {}
+        subscriptions: dict[str, SubscriptionData] = {}
+        first: ConsumerConnections | None = None
+        for place in await self._places_of_group(full) if broker is None else await self._places(None, broker):
+            try:
+                reply = await self._ask(place.address, request, doing=f"asking who is in group {group}")
+            except BrokerRefused as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+                nobody = error
+                continue
+            known = ConsumerConnections.decode(reply.body)
+            first = first or known
+            clients.update((client.client_id, client) for client in known.connections)
+            subscriptions.update(known.subscriptions)
+        if first is None:
+            assert nobody is not None
+            raise nobody
+        return replace(first, connections=tuple(clients.values()), subscriptions=subscriptions)
+
+    async def _places_of_group(self, full_group: str) -> list[BrokerPlace]:
+        """The brokers that have its retry topic; all of them for a group without one, as those that pop in order."""
+        try:
+            return await self._places_of(retry_topic(full_group))
+        except NoRoute:
+            if not any(full_group in table for table in (await self.group_table()).values()):
+                raise
+            return await self._places(None)
 
     async def producer_connections(self, group: str, topic: str) -> ProducerConnections:
         """The producers of a group that a broker of the topic knows."""
@@ -92,107 +223,30 @@ class GroupAdmin(TopicAdmin):
         return ProducerConnections.decode(reply.body)
 
     async def running_info(self, group: str, client_id: str, *, with_stacks: bool = False) -> ConsumerRunningInfo:
-        """What a member of a group tells about itself."""
+        """What a member of a group tells about itself; brokers pass the question on."""
         full = wrap(self._namespace, group)
-        address = await self._instance_of().any_broker_of(retry_topic(full))
         request = GetConsumerRunningInfo(consumer_group=full, client_id=client_id, jstack_enable=with_stacks)
-        reply = await self._ask(address, request, doing=f"asking {client_id} how it is")
-        return ConsumerRunningInfo.decode(reply.body)
+        refusal: BrokerRefused | None = None
+        for place in await self._places_of_group(full):
+            try:
+                reply = await self._ask(place.address, request, doing=f"asking {client_id} how it is")
+            except BrokerRefused as error:  # it is connected to another broker, perhaps
+                refusal = error
+                continue
+            return ConsumerRunningInfo.decode(reply.body)
+        assert refusal is not None
+        raise refusal
 
-    # ── offsets of groups ────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def consumer_lag(self, group: str, topic: str | None = None) -> list[QueueLag]:
-        """How far a group is in each queue."""
+    async def topics_of_group(self, group: str) -> list[str]:
+        """What a group has consumed or subscribes to, without its retry topic."""
         full = wrap(self._namespace, group)
-        route_topic = retry_topic(full) if topic is None else self._full(topic)
-        lags: dict[MessageQueue, OffsetLag] = {}
-        for address in await self._masters_of(route_topic):
-            request = GetConsumeStats(consumer_group=full, topic=None if topic is None else self._full(topic))
-            reply = await self._ask(address, request, doing=f"asking how far group {group} is")
-            lags.update(ConsumeStats.decode(reply.body).offsets)
-        return [
-            QueueLag(self._shown(queue), lag.broker_offset, lag.consumer_offset, lag.last_timestamp)
-            for queue, lag in sorted(lags.items())
-        ]
 
-    async def committed(self, group: str, queue: MessageQueue) -> int | None:
-        """The offset that a group goes on with, None if it has none."""
-        full = self._full_queue(queue)
-        request = QueryConsumerOffset(
-            consumer_group=wrap(self._namespace, group),
-            topic=full.topic,
-            queue_id=full.queue_id,
-            set_zero_if_not_found=False,
-            broker_name=full.broker_name,
-        )
-        address = await self._instance_of().master_of(full)
-        try:
-            return (await self._ask(address, request, doing=f"asking how far group {group} is")).header.offset
-        except BrokerRefused as error:
-            if error.code == ResponseCode.QUERY_NOT_FOUND:
-                return None
-            raise
+        async def topics(place: BrokerPlace) -> tuple[str, ...]:
+            request = QueryTopicsByConsumer(group=full)
+            reply = await self._ask(place.address, request, doing=f"asking what group {group} consumes")
+            return TopicList.decode(reply.body).topics
 
-    async def set_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """For a group that is not running; members that run would overwrite it."""
-        full = self._full_queue(queue)
-        request = UpdateConsumerOffset(
-            consumer_group=wrap(self._namespace, group),
-            topic=full.topic,
-            queue_id=full.queue_id,
-            commit_offset=offset,
-            broker_name=full.broker_name,
-        )
-        address = await self._instance_of().master_of(full)
-        await self._ask(address, request, doing=f"setting an offset of group {group}")
-
-    async def reset_offsets(
-        self, group: str, topic: str, moment: datetime | float | None, *, force: bool = True
-    ) -> dict[MessageQueue, int]:
-        """Let a group consume anew from a moment on, or (None) go to the end; running members are told by brokers."""
-        timestamp = _TO_THE_END if moment is None else moment_ms(moment)
-        full = self._full(topic)
-        request = ResetOffset(topic=full, group=wrap(self._namespace, group), timestamp=timestamp, is_force=force)
-        found: dict[MessageQueue, int] = {}
-        try:
-            for address in await self._masters_of(full):
-                reply = await self._ask(address, request, doing=f"resetting group {group}")
-                found.update(ResetOffsets.decode(reply.body).offsets)
-        except BrokerRefused as error:
-            if error.code not in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
-                raise
-            found = await self._reset_offline(group, topic, moment)  # nobody runs who could be told
-        return {self._shown(queue): offset for queue, offset in found.items()}
-
-    async def _reset_offline(self, group: str, topic: str, moment: datetime | float | None) -> dict[MessageQueue, int]:
-        found: dict[MessageQueue, int] = {}
-        for queue in await self.queues(topic):
-            offset = await (self.max_offset(queue) if moment is None else self.offset_at(queue, moment))
-            await self.set_offset(group, queue, offset)
-            found[queue] = offset
-        return found
-
-    async def preview_reset(self, group: str, topic: str, moment: datetime | float | None) -> ResetPreview:
-        """What `reset_offsets` with the same arguments would skip or repeat; changes nothing."""
-        moves = await asyncio.gather(*(self._move(group, queue, moment) for queue in await self.queues(topic)))
-        return ResetPreview(group, topic, tuple(moves))
-
-    async def _move(self, group: str, queue: MessageQueue, moment: datetime | float | None) -> QueueMove:
-        first, end = await self.min_offset(queue), await self.max_offset(queue)
-        target = end if moment is None else await self.offset_at(queue, moment)
-        return QueueMove(queue, await self.committed(group, queue), max(target, 0), max(first, 0), end)
-
-    async def clone_offsets(self, source: str, target: str, topic: str, *, even_if_online: bool = True) -> None:
-        """Let a group go on in a topic where another one is; members of the target that run would overwrite it.
-
-        Without `even_if_online` a source that runs and does not subscribe to the topic any more is passed over.
-        """
-        full = self._full(topic)
-        request = CloneGroupOffset(
-            src_group=wrap(self._namespace, source),
-            dest_group=wrap(self._namespace, target),
-            topic=full,
-            offline=even_if_online,
-        )
-        for address in await self._masters_of(full):
-            await self._ask(address, request, doing=f"copying the offsets of group {source} to {target}")
+        found = await self._each(await self._places(None), topics)
+        names = {name for each in found.values() for name in each}
+        own = {retry_topic(full), DLQ_PREFIX + full}
+        return sorted(unwrap(self._namespace, name) for name in names - own)

@@ -1,10 +1,12 @@
 """Stored messages: found by id or key, with their traces."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Final, TypeVar
 
 from skyrocket.client.admin.admin_calls import AdminCalls
-from skyrocket.client.core.errors import BrokerRefused, ClientError, WrongUse
+from skyrocket.client.consumer.puller import PULL_CODES, reading
+from skyrocket.client.core.errors import BrokerRefused, NotFound, WrongUse
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.names import unwrap
 from skyrocket.client.tracing.optional_tracer import TRACE_TOPIC
@@ -12,14 +14,21 @@ from skyrocket.client.tracing.trace import events_of
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import host_text, parse_offset_message_id
 from skyrocket.format.trace import TraceEvent
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.bodies.running_info import DirectConsumption
+from skyrocket.protocol.bodies.subscription import ALL_TAGS
+from skyrocket.protocol.bodies.tables import QueueEntries
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.header import Header
-from skyrocket.protocol.requests.query import QueryMessage, ViewMessageById
+from skyrocket.protocol.requests.query import QueryConsumeQueue, QueryMessage, ViewMessageById
+from skyrocket.protocol.requests.server_to_client import ConsumeMessageDirectly
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.remoting.exchange import Reply
 
 A = TypeVar("A", bound=Header)
 
+TOOLS_GROUP: Final = "TOOLS_CONSUMER"  # RocketMQ's: every broker lets it read
+_BATCH: Final = 32
 _QUERY_WINDOW_MS: Final = 3 * 24 * 3600 * 1000
 
 
@@ -27,7 +36,7 @@ class MessageAdmin(AdminCalls):
     """Queries for stored messages."""
 
     async def message(self, topic: str, message_id: str) -> ReceivedMessage:
-        """By its offset id or its unique key; raises ClientError when there is none."""
+        """By its offset id or its unique key; raises NotFound when there is none."""
         try:
             position = parse_offset_message_id(message_id)
         except DataError as error:
@@ -39,10 +48,70 @@ class MessageAdmin(AdminCalls):
         try:
             reply = await self._ask(host_text(position.store_host), request, doing=f"looking for {message_id}")
         except (BrokerRefused, RemotingError) as error:
-            raise ClientError(f"no message {message_id} in topic {topic}: {error}") from error
+            raise NotFound(f"no message {message_id} in topic {topic}: {error}") from error
         if not reply.body:
-            raise ClientError(f"no message {message_id} in topic {topic}: nothing begins at its offset")
+            raise NotFound(f"no message {message_id} in topic {topic}: nothing begins at its offset")
         return self._messages(reply)[0]
+
+    async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage:
+        """The message with this offset of a queue; raises NotFound when there is none."""
+        async for message in self.read_queue(queue, offset, offset + 1, batch=1):
+            return message
+        raise NotFound(f"queue {queue.queue_id} of topic {queue.topic} at {queue.broker_name} has no offset {offset}")
+
+    async def read_queue(
+        self, queue: MessageQueue, begin: int, end: int, *, expression: str = ALL_TAGS, batch: int = _BATCH
+    ) -> AsyncIterator[ReceivedMessage]:
+        """Messages with offsets from `begin` to before `end`, in order; nothing is committed.
+
+        `expression` are tags as `TagA || TagB`. Brokers are read in the name of RocketMQ's tools.
+        """
+        full = self._full_queue(queue)
+        instance = self._instance_of()
+        offset = begin
+        while offset < end:
+            reply = await instance.ask(
+                await instance.master_of(full),
+                reading(TOOLS_GROUP, full, offset, min(batch, end - offset), expression),
+                doing=f"reading queue {queue.queue_id} of topic {queue.topic}",
+                timeout=self._timeout,
+                accepted=PULL_CODES,
+            )
+            if reply.code == ResponseCode.SUCCESS:
+                for message in decode_messages(reply.body, queue.broker_name, queue.queue_id):
+                    if begin <= message.queue_offset < end:
+                        message.topic = unwrap(self._namespace, message.topic)
+                        yield message
+            if reply.header.next_begin_offset <= offset:
+                return
+            offset = reply.header.next_begin_offset
+
+    async def queue_entries(
+        self, queue: MessageQueue, index: int, count: int = 10, *, group: str | None = None, broker: str | None = None
+    ) -> QueueEntries:
+        """Entries of a consume queue; with a group, also whether its filter lets them pass."""
+        full = self._full_queue(queue)
+        request = QueryConsumeQueue(
+            topic=full.topic,
+            queue_id=full.queue_id,
+            index=index,
+            count=count,
+            consumer_group=None if group is None else self._full(group),
+        )
+        address = broker or await self._instance_of().master_of(full)
+        return QueueEntries.decode((await self._ask(address, request, doing="asking for queue entries")).body)
+
+    async def consume_directly(self, group: str, client_id: str, message: ReceivedMessage) -> DirectConsumption:
+        """Let one member of a group consume a message now; offsets do not change. Only push consumers do it."""
+        request = ConsumeMessageDirectly(
+            consumer_group=self._full(group),
+            client_id=client_id,
+            msg_id=message.offset_message_id,
+            broker_name=message.broker_name or None,
+            topic=message.stored_topic,
+        )
+        reply = await self._ask(message.store_host, request, doing=f"handing {message.message_id} to {client_id}")
+        return DirectConsumption.decode(reply.body)
 
     async def query_by_key(
         self, topic: str, key: str, *, most: int = 32, begin_ms: int = 0, end_ms: int = (1 << 63) - 1

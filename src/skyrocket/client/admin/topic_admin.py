@@ -1,24 +1,46 @@
 """Topics: create, change and delete them, and the offsets of their queues."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
+from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at
+from skyrocket.client.core.errors import BrokerRefused, NotFound, WrongUse
 from skyrocket.client.core.names import TEMPLATE_TOPIC, check_creatable, unwrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.permission import PERM_READ, PERM_WRITE
 from skyrocket.model.topic_config import SINGLE_TAG, TopicConfig
+from skyrocket.protocol.bodies.groups import GroupList
 from skyrocket.protocol.bodies.statistics import TopicOffset, TopicStats
-from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicList
+from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicConfigList, TopicList
+from skyrocket.protocol.codes import ResponseCode
+from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.admin_topics import (
+    CleanUnusedTopic,
     DeleteTopicInBroker,
     GetTopicConfig,
     GetTopicStatsInfo,
     UpdateAndCreateTopic,
+    UpdateAndCreateTopicList,
 )
-from skyrocket.protocol.requests.name_server import DeleteTopicInNamesrv, GetAllTopicList
+from skyrocket.protocol.requests.name_server import DeleteTopicInNamesrv, GetAllTopicList, GetTopicsByCluster
 from skyrocket.protocol.requests.offsets import GetEarliestMsgStoreTime
+from skyrocket.protocol.requests.query import QueryTopicConsumeByWho
+from skyrocket.protocol.requests.table_pages import TopicPages
+
+_MOST_QUEUES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """A topic on one broker as it is and as it shall be; `before` is None where it is not yet."""
+
+    place: BrokerPlace
+    before: TopicConfig | None
+    after: TopicConfig
 
 
 class TopicAdmin(AdminCalls):
@@ -35,34 +57,122 @@ class TopicAdmin(AdminCalls):
         ordered: bool = False,
         attributes: Mapping[str, str] | None = None,
     ) -> None:
-        """Create it or change it, on all masters, or those of a cluster or a broker."""
-        check_creatable(topic)
-        request = UpdateAndCreateTopic(
-            topic=self._full(topic),
-            default_topic=TEMPLATE_TOPIC,
-            read_queue_nums=queues,
-            write_queue_nums=queues,
-            perm=permission,
-            topic_filter_type=SINGLE_TAG,
-            order=ordered,
-            topic_sys_flag=0,
-            attributes=",".join(f"+{name}={value}" for name, value in attributes.items()) if attributes else None,
+        """Create it or replace it, on all masters, or those of a cluster or a broker (its name or address)."""
+        config = TopicConfig(
+            topic, queues, queues, permission, SINGLE_TAG, ordered=ordered, attributes=dict(attributes or {})
         )
-        for address in await self._masters(cluster, broker):
-            await self._ask(address, request, doing=f"creating topic {topic}")
+        await self.put_topic(config, cluster=cluster, broker=broker)
+
+    async def put_topic(
+        self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None
+    ) -> list[BrokerPlace]:
+        """Create a topic or replace it by this one; attributes that are not named stay. Where it was done."""
+        check_creatable(config.name)
+        _check_queues(config)
+        places = await self._places(cluster, broker)
+        await self._each(places, lambda place: self._put_topic(place, config, config.attributes))
+        return places
+
+    async def put_topics(
+        self, configs: Sequence[TopicConfig], *, cluster: str | None = None, broker: str | None = None
+    ) -> list[BrokerPlace]:
+        """Many at once; brokers of RocketMQ before 5.2 refuse it."""
+        for config in configs:
+            check_creatable(config.name)
+            _check_queues(config)
+        full = tuple(replace(config, name=self._full(config.name)) for config in configs)
+        body = TopicConfigList(full).encode()
+
+        async def put(place: BrokerPlace) -> None:
+            await self._ask(place.address, UpdateAndCreateTopicList(), body, doing=f"creating {len(full)} topics")
+
+        places = await self._places(cluster, broker)
+        await self._each(places, put)
+        return places
+
+    async def _put_topic(self, place: BrokerPlace, config: TopicConfig, attributes: Mapping[str, str | None]) -> None:
+        changes = [f"-{name}" if value is None else f"+{name}={value}" for name, value in attributes.items()]
+        request = UpdateAndCreateTopic(
+            topic=self._full(config.name),
+            default_topic=TEMPLATE_TOPIC,
+            read_queue_nums=config.read_queues,
+            write_queue_nums=config.write_queues,
+            perm=config.permission,
+            topic_filter_type=config.filter_type,
+            order=config.ordered,
+            topic_sys_flag=config.sys_flag,
+            attributes=",".join(changes) or None,
+        )
+        await self._ask(place.address, request, doing=f"creating topic {config.name}")
+
+    async def topic_changes(
+        self,
+        topic: str,
+        *,
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        permission: int | None = None,
+        ordered: bool | None = None,
+        attributes: Mapping[str, str | None] | None = None,
+        broker: str | None = None,
+    ) -> list[TopicChange]:
+        """What naming these fields would change, broker by broker; all others stay. An attribute of None is removed.
+
+        Nothing is done: `apply_topic_changes` does it. Raises NotFound when no broker has the topic.
+        """
+        wanted = {
+            name: value
+            for name, value in {
+                "read_queues": read_queues,
+                "write_queues": write_queues,
+                "permission": permission,
+                "ordered": ordered,
+            }.items()
+            if value is not None
+        }
+        changes = []
+        for place, before in (await self.topic_configs(topic, broker=broker)).items():
+            kept = {**before.attributes, **(attributes or {})}
+            after = replace(
+                before,
+                attributes={name: value for name, value in kept.items() if value is not None},
+                **wanted,  # type: ignore[arg-type]
+            )
+            if after != before:
+                changes.append(TopicChange(place, before, after))
+        return changes
+
+    async def apply_topic_changes(self, changes: Sequence[TopicChange]) -> None:
+        """Do what `topic_changes` has found."""
+        by_place = {change.place: change for change in changes}
+
+        async def put(place: BrokerPlace) -> None:
+            change = by_place[place]
+            before = change.before.attributes if change.before is not None else {}
+            after = change.after.attributes
+            gone: dict[str, str | None] = {name: None for name in before if name not in after}
+            new = {name: value for name, value in after.items() if before.get(name) != value}
+            await self._put_topic(place, change.after, gone | new)
+
+        await self._each(list(by_place), put)
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
         """From brokers and name servers."""
-        for address in await self._masters(cluster):
-            await self._ask(address, DeleteTopicInBroker(topic=self._full(topic)), doing=f"deleting topic {topic}")
+        request = DeleteTopicInBroker(topic=self._full(topic))
+
+        async def delete(place: BrokerPlace) -> None:
+            await self._ask(place.address, request, doing=f"deleting topic {topic}")
+
+        await self._each(await self._places(cluster), delete)
         for address in self._instance.names.addresses:
-            request = DeleteTopicInNamesrv(topic=self._full(topic), cluster_name=cluster)
-            await self._ask(address, request, doing=f"deleting topic {topic}")
+            forget = DeleteTopicInNamesrv(topic=self._full(topic), cluster_name=cluster)
+            await self._ask(address, forget, doing=f"deleting topic {topic}")
         self._instance.routes.pop(self._full(topic), None)
 
-    async def topics(self) -> list[str]:
+    async def topics(self, *, cluster: str | None = None) -> list[str]:
         """All that the name servers know; those of the namespace, if there is one."""
-        names = TopicList.decode((await self._names(GetAllTopicList())).body).topics
+        request = GetAllTopicList() if cluster is None else GetTopicsByCluster(cluster=cluster)
+        names = TopicList.decode((await self._names(request)).body).topics
         if not self._namespace:
             return sorted(names)
         return sorted(unwrap(self._namespace, name) for name in names if unwrap(self._namespace, name) != name)
@@ -70,17 +180,90 @@ class TopicAdmin(AdminCalls):
     async def topic_config(self, topic: str) -> TopicConfig:
         """As a broker has it."""
         address = await self._instance_of().any_broker_of(self._full(topic))
-        reply = await self._ask(address, GetTopicConfig(topic=self._full(topic)), doing=f"asking for topic {topic}")
-        return TOPIC_CONFIG.decode(reply.body)
+        return await self._topic_config(BrokerPlace("", "", 0, address), topic)
+
+    async def topic_configs(self, topic: str, *, broker: str | None = None) -> dict[BrokerPlace, TopicConfig]:
+        """As every master of its route has it; raises NoRoute, or NotFound when the broker does not have it."""
+        places = await self._places_of(self._full(topic))
+        if broker is not None:
+            places = [place for place in places if broker in (place.broker_name, place.address)]
+            if not places:
+                raise NotFound(f"topic {topic} has no route to a master at {broker}: look at `topic route {topic}`")
+        return await self._each(places, lambda place: self._topic_config(place, topic))
+
+    async def _topic_config(self, place: BrokerPlace, topic: str) -> TopicConfig:
+        full = self._full(topic)
+        try:
+            reply = await self._ask(place.address, GetTopicConfig(topic=full), doing=f"asking for topic {topic}")
+            found = TOPIC_CONFIG.decode(reply.body)
+        except BrokerRefused as error:
+            if isinstance(error.__cause__, RequestNotSupported):  # RocketMQ 4.x
+                table = await self._topic_table(place)
+                if full not in table:
+                    raise NotFound(f"broker {place} does not have topic {topic}") from error
+                found = table[full]
+            elif error.code == ResponseCode.TOPIC_NOT_EXIST:
+                raise NotFound(f"broker {place} does not have topic {topic}") from error
+            else:
+                raise
+        return replace(found, name=topic)
+
+    async def topic_table(
+        self, *, cluster: str | None = None, broker: str | None = None
+    ) -> dict[BrokerPlace, dict[str, TopicConfig]]:
+        """All topics of masters, as each has them."""
+        tables = await self._each(await self._places(cluster, broker), self._topic_table)
+        return {
+            place: {
+                unwrap(self._namespace, name): replace(config, name=unwrap(self._namespace, name))
+                for name, config in table.items()
+                if not self._namespace or unwrap(self._namespace, name) != name
+            }
+            for place, table in tables.items()
+        }
+
+    async def _topic_table(self, place: BrokerPlace) -> dict[str, TopicConfig]:
+        pages = TopicPages()
+        while (request := pages.request) is not None:
+            reply = await self._ask(place.address, request, doing="asking for topics")
+            pages.take(reply.header, reply.body)
+        return dict(pages.table.topics)
 
     async def topic_offsets(self, topic: str) -> dict[MessageQueue, TopicOffset]:
         """First and last offset of every queue."""
         found: dict[MessageQueue, TopicOffset] = {}
-        for address in await self._masters_of(self._full(topic)):
-            request = GetTopicStatsInfo(topic=self._full(topic))
-            reply = await self._ask(address, request, doing=f"asking for the offsets of topic {topic}")
-            found.update(TopicStats.decode(reply.body).offsets)
+        for stats in (await self.topic_statistics(topic)).values():
+            found.update(stats.offsets)
         return {self._shown(queue): offset for queue, offset in found.items()}
+
+    async def topic_statistics(self, topic: str) -> dict[BrokerPlace, TopicStats]:
+        """Offsets of its queues and the rate of its writes, broker by broker."""
+
+        async def statistics(place: BrokerPlace) -> TopicStats:
+            request = GetTopicStatsInfo(topic=self._full(topic))
+            reply = await self._ask(place.address, request, doing=f"asking for the offsets of topic {topic}")
+            return TopicStats.decode(reply.body)
+
+        return await self._each(await self._places_of(self._full(topic)), statistics)
+
+    async def groups_of_topic(self, topic: str) -> list[str]:
+        """Who consumes it, as all of its brokers know."""
+
+        async def groups(place: BrokerPlace) -> tuple[str, ...]:
+            request = QueryTopicConsumeByWho(topic=self._full(topic))
+            reply = await self._ask(place.address, request, doing=f"asking who consumes topic {topic}")
+            return GroupList.decode(reply.body).groups
+
+        found = await self._each(await self._places_of(self._full(topic)), groups)
+        return sorted({unwrap(self._namespace, group) for names in found.values() for group in names})
+
+    async def clean_unused_topics(self, *, cluster: str | None = None, broker: str | None = None) -> None:
+        """Remove queue files of topics that are gone."""
+
+        async def clean(place: BrokerPlace) -> None:
+            await self._ask(place.address, CleanUnusedTopic(), doing="cleaning unused topics")
+
+        await self._each(await self._places(cluster, broker), clean)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that can be read."""
@@ -104,3 +287,11 @@ class TopicAdmin(AdminCalls):
         request = GetEarliestMsgStoreTime(topic=full.topic, queue_id=full.queue_id, broker_name=full.broker_name)
         address = await self._instance_of().master_of(full)
         return (await self._ask(address, request, doing=f"asking for the first time of {queue}")).header.timestamp
+
+
+def _check_queues(config: TopicConfig) -> None:
+    if not (0 < config.read_queues <= _MOST_QUEUES and 0 < config.write_queues <= _MOST_QUEUES):
+        raise WrongUse(
+            f"topic {config.name} cannot have {config.read_queues} read and {config.write_queues} write queues: "
+            f"1 to {_MOST_QUEUES:,} are allowed; permission=4 stops writing"
+        )

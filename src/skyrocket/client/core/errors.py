@@ -3,6 +3,7 @@
 ClientError
 ├── WrongUse          the caller's: a name, a state, an argument
 │   ├── IllegalName   NotRunning   AlreadyStarted   GroupInUse   IllegalSubscription   ForkedClient
+│   └── NotFound      what was named is not there: a cluster, a broker, a group, a message, a user
 ├── NoNameServer      none configured, or none answers
 ├── NoRoute           the name servers know no queue of the topic
 │   ├── NotWritable   they know some, but none that may be written to
@@ -10,12 +11,14 @@ ClientError
 ├── BrokerAbsent      a queue's broker has no address that would do
 ├── BrokerRefused     a broker answered with an error code
 │   ├── PopNotOffered it is too old to know pop
-│   └── NotOffered    it is not a Skyrocket broker, and was asked what only those know
+│   ├── NotOffered    it is not a Skyrocket broker, and was asked what only those know
+│   └── TooOld        it does not know the request yet
+├── PartlyFailed      some of the brokers did what was asked of all
 ├── ReceiptExpired    a popped message was held too long; NotDeadLetter when it could not be buried
 └── SendFailed        all attempts of a send; SendTimeout when the time was up, TooManyInFlight when it never left
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skyrocket.errors import SkyrocketError
@@ -33,6 +36,10 @@ class WrongUse(ClientError):
 
 class IllegalName(WrongUse, ValueError):
     """A group or topic that RocketMQ would not accept."""
+
+
+class NotFound(WrongUse):
+    """What was named is not there."""
 
 
 class IllegalSubscription(WrongUse, ValueError):
@@ -180,6 +187,27 @@ class NotOffered(BrokerRefused):
             f"{doing} is not offered by broker {address} ({described(error)}): only Skyrocket's brokers know it; "
             f"{instead}",
         )
+
+
+class TooOld(BrokerRefused):
+    """A broker or name server of an older RocketMQ, which does not know the request."""
+
+    def __init__(self, address: str, error: RequestError, doing: str) -> None:
+        super().__init__(address, error, doing)
+        self.args = (
+            f"{doing} is not offered by broker {address} ({described(error)}): it came with a newer release than that "
+            "broker's; upgrade it, or leave the broker out",
+        )
+
+
+class PartlyFailed(ClientError):
+    """Some brokers did what was asked of all; `result` is what those answered, `failures` has the others."""
+
+    def __init__(self, result: object, failures: Mapping[str, Exception]) -> None:
+        self.result = result
+        self.failures = dict(failures)
+        reasons = "; ".join(f"{where}: {error}" for where, error in failures.items())
+        super().__init__(f"{len(failures)} brokers failed, the others did it: {reasons}")
 
 
 class ReceiptExpired(ClientError):

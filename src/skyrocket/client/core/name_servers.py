@@ -5,6 +5,7 @@ import logging
 from typing import Any, Final, TypeVar
 
 from skyrocket.client.core.errors import NoNameServer
+from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import AddressList
 from skyrocket.remoting.client import RemotingClient
@@ -43,6 +44,11 @@ class NameServers:
             return await self._remoting.call_any(self._list, request, body, timeout_seconds=timeout, accepted=accepted)
         except NoAddressAnswered as error:
             raise self._none_answered(error) from error
+        except RequestNotSupported as error:
+            raise NoNameServer(
+                f"{self} is not a name server ({(error.remark or '').strip()}): a broker listens there, or a proxy; "
+                "give the address of a name server, whose usual port is 9876"
+            ) from error
 
     def _none_answered(self, error: NoAddressAnswered) -> NoNameServer:
         tried = "; ".join(str(failure) for failure in error.failures)

@@ -1,0 +1,121 @@
+"""`skyrocket context`: named clusters in a file."""
+
+from dataclasses import fields, replace
+from typing import Annotated, Final
+
+import typer
+
+from skyrocket.cli.nouns.operator import OutputOption, verbs, write
+from skyrocket.cli.output.rows import Column, Output, rendered, rendered_object
+from skyrocket.cli.program.contexts import Context, Contexts, read_contexts, write_contexts
+from skyrocket.cli.program.lifetime import failures_shown
+from skyrocket.errors import ConfigError
+
+context = verbs("Named clusters, so that nobody types addresses.")
+
+NameArgument = Annotated[str, typer.Argument(help="The context.", show_default=False)]
+
+LISTED: Final = (
+    Column("current"),
+    Column("name"),
+    Column("namesrv"),
+    Column("accessKey", "ACCOUNT"),
+    Column("readOnly", "READ-ONLY"),
+    Column("namespace", wide=True),
+    Column("tls", wide=True),
+)
+
+
+@context.command("list")
+def list_contexts(output: OutputOption = Output.TABLE) -> None:
+    """All contexts of the file; secrets are not shown."""
+    with failures_shown("context list", verbose=False):
+        contexts = read_contexts()
+    rows = [
+        {
+            "current": name == contexts.current,
+            "name": name,
+            "namesrv": each.namesrv,
+            "accessKey": each.access_key,
+            "readOnly": each.read_only,
+            "namespace": each.namespace,
+            "tls": each.tls,
+        }
+        for name, each in sorted(contexts.by_name.items())
+    ]
+    write(rendered(LISTED, rows, output))
+
+
+@context.command()
+def show(
+    name: Annotated[str | None, typer.Argument(help="Without it, the current one.")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """One context; its secret is not shown."""
+    with failures_shown("context show", verbose=False):
+        contexts = read_contexts()
+        chosen = name or contexts.current
+        if chosen is None:
+            raise ConfigError("no context is current: name one, or choose one with `skyrocket context use NAME`")
+        found = contexts.named(chosen)
+    shown = {each.name: getattr(found, each.name) for each in fields(Context)}
+    write(rendered_object({"name": chosen, **shown, "secret_key": "***" if found.secret_key else None}, output))
+
+
+@context.command("set")
+def set_context(
+    name: NameArgument,
+    namesrv: Annotated[str | None, typer.Option("-n", "--namesrv", help="Name servers, joined by ;")] = None,
+    access_key: Annotated[str | None, typer.Option("--access-key", help="Account.")] = None,
+    secret_key: Annotated[
+        str | None, typer.Option("--secret-key", help="Its secret; `-` asks for it, so that nobody sees it.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", help="Stands in front of topics and groups.")] = None,
+    tls: Annotated[bool | None, typer.Option("--tls/--no-tls", help="Encrypt connections.")] = None,
+    tls_ca: Annotated[str | None, typer.Option("--tls-ca", help="Authorities to trust (PEM).")] = None,
+    read_only: Annotated[
+        bool | None, typer.Option("--read-only/--no-read-only", help="Refuse commands that change something.")
+    ] = None,
+) -> None:
+    """Make a context, or change what is named of it; the first one becomes current."""
+    with failures_shown("context set", verbose=False):
+        contexts = read_contexts()
+        if secret_key == "-":
+            secret_key = typer.prompt("Secret key", hide_input=True, err=True)
+        given = {
+            "namesrv": namesrv,
+            "access_key": access_key,
+            "secret_key": secret_key,
+            "namespace": namespace,
+            "tls": tls,
+            "tls_ca": tls_ca,
+            "read_only": read_only,
+        }
+        changed = {key: value for key, value in given.items() if value is not None}
+        before = contexts.by_name.get(name, Context())
+        after = replace(before, **changed)  # type: ignore[arg-type]
+        if not after.namesrv:
+            raise ConfigError(f"context {name} has no name server: give --namesrv host:9876")
+        updated = contexts.with_one(name, after)
+        if updated.current is None:
+            updated = replace(updated, current=name)
+        path = write_contexts(updated)
+    typer.echo(f"context {name} is kept in {path}")
+
+
+@context.command()
+def use(name: NameArgument) -> None:
+    """Make a context the current one."""
+    with failures_shown("context use", verbose=False):
+        contexts = read_contexts()
+        contexts.named(name)
+        write_contexts(Contexts(contexts.by_name, name))
+    typer.echo(f"context {name} is current")
+
+
+@context.command()
+def delete(name: NameArgument) -> None:
+    """Forget a context."""
+    with failures_shown("context delete", verbose=False):
+        write_contexts(read_contexts().without(name))
+    typer.echo(f"context {name} is forgotten")

@@ -1,0 +1,226 @@
+"""What every command of an operator does the same way: whom it asks, how it shows, how it asks back, how it ends.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some brokers did it and others failed, 4 what was named is not there.
+"""
+
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeVar
+
+import typer
+
+from skyrocket.cli.output.changes import Change, changes_text
+from skyrocket.cli.output.rows import Column, Output, Row, rendered, rendered_object
+from skyrocket.cli.output.text import visible_lines
+from skyrocket.cli.program.cluster import client_failures_shown, cluster_parameters, take_cluster
+from skyrocket.cli.program.options import verbose_parameter, with_groups, with_parameters
+from skyrocket.errors import ConfigError, SkyrocketError
+
+if TYPE_CHECKING:
+    from skyrocket.client import Admin, ClientSettings
+
+T = TypeVar("T")
+
+EXIT_FAILED: Final = 1
+EXIT_PARTLY: Final = 3
+EXIT_NOT_FOUND: Final = 4
+_NOT_THERE: Final = frozenset({17, 22, 26, 206, 208})  # topic, query, group, nobody online, no message
+
+OutputOption = Annotated[Output, typer.Option("--output", help="How to show it.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
+
+
+class Operator:
+    """One call of a command: the cluster, and how its user wants to hear of it."""
+
+    def __init__(
+        self, settings: "ClientSettings", output: Output = Output.TABLE, *, dry_run: bool = False, yes: bool = False
+    ) -> None:
+        self.settings = settings
+        self.output = output
+        self.dry_run = dry_run
+        self.yes = yes
+        self.failures: dict[str, Exception] = {}  # of brokers, while others did it
+
+    def ask(self, question: "Callable[[Admin], Awaitable[T]]", *, timeout: float = 5.0) -> T:
+        """What an admin of the cluster answers; brokers that fail beside others are remembered for the end."""
+        from skyrocket.client import Admin
+        from skyrocket.remoting.event_loop import run
+
+        async def asked() -> T:
+            async with Admin(client=self.settings, timeout=timeout, tolerant=True) as admin:
+                try:
+                    return await question(admin)
+                finally:
+                    self.failures.update(admin.failures)
+
+        return run(asked())
+
+    def show(self, columns: Sequence[Column], rows: Iterable[Row], *, empty: str = "") -> None:
+        """Rows in the form asked for; a table without rows says what is missing."""
+        rows = list(rows)
+        if not rows and empty and self.output.is_for_people:
+            typer.echo(empty, err=True)
+            return
+        write(rendered(columns, rows, self.output))
+
+    def show_object(self, fields: Row) -> None:
+        """One object."""
+        write(rendered_object(fields, self.output))
+
+    def say(self, text: str) -> None:
+        """A sentence for people; scripts that read JSON or CSV do not get it."""
+        if self.output.is_for_people:
+            write(text + "\n")
+
+    def carry_out(
+        self,
+        changes: Sequence[Change],
+        do: "Callable[[Admin], Awaitable[object]]",
+        *,
+        question: str | None = None,
+        done: str = "done",
+    ) -> None:
+        """Show changes, ask if there is a question, and make them; --dry-run only shows.
+
+        A question is asked when something could be lost: on a terminal, else --yes must be given. Raises NotConfirmed.
+        """
+        people = self.output.is_for_people
+        if not changes:
+            self.say("nothing is to be changed")
+            return
+        if people or self.dry_run:
+            write(changes_text(changes, self.output, done=False))
+        if self.dry_run:
+            self.say("nothing was changed: --dry-run")
+            return
+        if question is not None and not self.yes:
+            self._confirm(question)
+        self.ask(do)
+        if not people:
+            write(changes_text(changes, self.output, done=True))
+        self.say(done)
+
+    def _confirm(self, question: str) -> None:
+        if not sys.stdin.isatty():
+            raise ConfigError(f"{question} Nobody is there to answer: --yes does it without a question")
+        try:
+            agreed = typer.confirm(question, err=True)
+        except typer.Abort:
+            agreed = False
+        if not agreed:
+            raise NotConfirmed("nothing was changed")
+
+    def end(self) -> None:
+        """Leave with 3 when some brokers failed."""
+        if self.failures:
+            for where, error in self.failures.items():
+                typer.echo(visible_lines(f"skyrocket: {where} failed: {error}"), err=True)
+            raise typer.Exit(EXIT_PARTLY)
+
+
+class NotConfirmed(SkyrocketError):
+    """The question was answered with no."""
+
+
+def write(text: str) -> None:
+    """To standard output; a reader that has gone away, as `head`, ends it quietly."""
+    try:
+        typer.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise typer.Exit(0) from None
+
+
+def operator_command(name: str, *, writes: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """For a command whose first parameter is an Operator; --output and the options of the cluster come with it.
+
+    `writes`: so do --dry-run and --yes, and a read-only context refuses it.
+    """
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        own = with_groups(command)
+        of_command = list(inspect.signature(own).parameters.values())[1:]
+
+        def called(verbose: bool, output: Output, dry_run: bool = False, yes: bool = False, **given: Any) -> None:
+            with client_failures_shown(name, verbose):
+                cluster = take_cluster(given, writes=writes and not dry_run)
+                operator = Operator(cluster.settings(), output, dry_run=dry_run, yes=yes)
+                try:
+                    own(operator=operator, **given)
+                except SkyrocketError as error:
+                    leave(name, error, operator)
+                operator.end()
+
+        shared = [_option("output", Output.TABLE, OutputOption)]
+        if writes:
+            shared += [_option("dry_run", False, DryRunOption), _option("yes", False, YesOption)]
+        return with_parameters(called, command, [*of_command, *shared, *cluster_parameters(), verbose_parameter()])
+
+    return with_options
+
+
+def leave(name: str, error: SkyrocketError, operator: Operator) -> NoReturn:
+    """Say what went wrong and leave with its code; wrong usage is raised again, for whoever shows that."""
+    code = exit_code_of(error)
+    if code is None:
+        raise error
+    typer.echo(visible_lines(f"skyrocket {name}: {error}{advice(error, operator.settings)}"), err=True)
+    raise typer.Exit(code) from error
+
+
+def exit_code_of(error: SkyrocketError) -> int | None:
+    """The code that a command ends with; None for wrong usage, which is 2."""
+    from skyrocket.client import BrokerRefused, NoRoute, NotFound, NotWritable, PartlyFailed, RouteTooWide, WrongUse
+
+    if isinstance(error, PartlyFailed):
+        return EXIT_PARTLY
+    if isinstance(error, NotFound) or (isinstance(error, BrokerRefused) and error.code in _NOT_THERE):
+        return EXIT_NOT_FOUND
+    if isinstance(error, NoRoute) and not isinstance(error, NotWritable | RouteTooWide):
+        return EXIT_NOT_FOUND
+    return None if isinstance(error, ConfigError | WrongUse) else EXIT_FAILED
+
+
+def advice(error: SkyrocketError, settings: "ClientSettings") -> str:
+    """What to try when an account is missing or has too few rights."""
+    from skyrocket.client import BrokerRefused
+    from skyrocket.protocol.codes import ResponseCode
+
+    if not isinstance(error, BrokerRefused) or error.code != ResponseCode.NO_PERMISSION:
+        return ""
+    if settings.credentials is None:
+        return "; no account was given: --access-key and --secret-key, or $ROCKETMQ_ACCESS_KEY and $ROCKETMQ_SECRET_KEY"
+    return f"; account {settings.credentials.access_key} may not do it, or its secret is wrong: `skyrocket acl list`"
+
+
+def _option(name: str, default: object, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def verbs(help_text: str) -> typer.Typer:
+    """A noun, to which its verbs are added."""
+    return typer.Typer(no_args_is_help=True, help=help_text, rich_markup_mode="rich")
+
+
+def pairs_of(texts: Sequence[str] | None, option: str) -> dict[str, str]:
+    """`KEY=VALUE` of an option that may be repeated; raises ConfigError."""
+    found = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"{option} {text!r} is not KEY=VALUE")
+        found[key.strip()] = value
+    return found
+
+
+ClusterNameOption = Annotated[
+    str | None, typer.Option("--cluster", "-c", help="Of this cluster.  [default: all]", show_default=False)
+]
+BrokerOption = Annotated[
+    str | None,
+    typer.Option("--broker", "-b", help="Of this broker: its name or address.  [default: all]", show_default=False),
+]

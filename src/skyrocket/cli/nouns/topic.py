@@ -1,0 +1,380 @@
+"""`skyrocket topic`: list, create, change and delete topics."""
+
+from collections.abc import AsyncIterator, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from skyrocket.cli.nouns.moments import moment
+from skyrocket.cli.nouns.operator import (
+    BrokerOption,
+    ClusterNameOption,
+    Operator,
+    operator_command,
+    pairs_of,
+    verbs,
+)
+from skyrocket.cli.output.changes import Change, differences, fields_of
+from skyrocket.cli.output.rows import Column, Row
+from skyrocket.errors import ConfigError
+from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+
+if TYPE_CHECKING:
+    from skyrocket.client import Admin, BrokerPlace, QueueLag
+    from skyrocket.model.topic_config import TopicConfig
+
+topic = verbs("Topics: list, create, change, delete.")
+
+TopicArgument = Annotated[str, typer.Argument(help="The topic.", show_default=False)]
+PermissionOption = Annotated[
+    str | None, typer.Option("--perm", help="R, W or RW; or RocketMQ's 4, 2, 6.", show_default=False)
+]
+TypeOption = Annotated[
+    str | None,
+    typer.Option("--type", help="NORMAL, FIFO, DELAY, TRANSACTION or MIXED (5.x brokers).", show_default=False),
+]
+AttributeOption = Annotated[
+    list[str] | None, typer.Option("--attribute", help="KEY=VALUE of a 5.x broker; may be repeated.")
+]
+QueuesOption = Annotated[int | None, typer.Option("--queues", min=1, help="Read and write queues of each broker.")]
+ReadQueuesOption = Annotated[int | None, typer.Option("--read-queues", min=1, help="Read queues, if they differ.")]
+WriteQueuesOption = Annotated[int | None, typer.Option("--write-queues", min=1, help="Write queues, if they differ.")]
+
+LISTED: Final = (
+    Column("topic"),
+    Column("type"),
+    Column("brokers", number=True),
+    Column("readQueues", "READ", number=True),
+    Column("writeQueues", "WRITE", number=True),
+    Column("permission", "PERM"),
+    Column("ordered", wide=True),
+    Column("attributes", wide=True),
+)
+QUEUES: Final = (
+    Column("broker"),
+    Column("queueId", "QUEUE", number=True),
+    Column("minOffset", "MIN", number=True),
+    Column("maxOffset", "MAX", number=True),
+    Column("messages", number=True),
+    Column("lastWrite", "LAST WRITE"),
+)
+ROUTE: Final = (
+    Column("cluster"),
+    Column("broker"),
+    Column("addresses"),
+    Column("readQueues", "READ", number=True),
+    Column("writeQueues", "WRITE", number=True),
+    Column("permission", "PERM"),
+)
+_DEFAULT_QUEUES: Final = 8
+
+
+@topic.command("list")
+@operator_command("topic list")
+def list_topics(
+    operator: Operator,
+    pattern: Annotated[str, typer.Argument(help="Names with * and ?.")] = "*",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also retry topics, dead letters and topics of the system.")
+    ] = False,
+    cluster: ClusterNameOption = None,
+) -> None:
+    """Topics with their queues, added up over brokers."""
+    tables = operator.ask(lambda admin: admin.topic_table(cluster=cluster))
+    by_name: dict[str, list[TopicConfig]] = {}
+    for table in tables.values():
+        for name, config in table.items():
+            if fnmatchcase(name, pattern) and (everything or kind_of(name) is None):
+                by_name.setdefault(name, []).append(config)
+    rows = [listed(name, configs) for name, configs in sorted(by_name.items())]
+    operator.show(LISTED, rows, empty="no topics; --all also lists those of the system")
+
+
+def kind_of(name: str) -> str | None:
+    """RETRY, DLQ or SYSTEM; None for a topic of applications."""
+    if name.startswith(RETRY_PREFIX):
+        return "RETRY"
+    if name.startswith(DLQ_PREFIX):
+        return "DLQ"
+    return "SYSTEM" if is_system_topic(name) else None
+
+
+def listed(name: str, configs: "list[TopicConfig]") -> Row:
+    """One row of a topic that brokers have."""
+    permissions = sorted({permission_text(config.permission).replace("-", "") or "none" for config in configs})
+    return {
+        "topic": name,
+        "type": kind_of(name) or configs[0].message_type,
+        "brokers": len(configs),
+        "readQueues": sum(config.read_queues for config in configs),
+        "writeQueues": sum(config.write_queues for config in configs),
+        "permission": "/".join(permissions),
+        "ordered": any(config.ordered for config in configs),
+        "attributes": {key: value for config in configs for key, value in config.attributes.items()},
+    }
+
+
+@topic.command()
+@operator_command("topic describe")
+def describe(operator: Operator, name: TopicArgument) -> None:
+    """One topic: settings, queues, and the groups that consume it with their lag."""
+
+    async def look(admin: "Admin") -> dict[str, Any]:
+        configs = await admin.topic_configs(name)
+        offsets = await admin.topic_offsets(name)
+        groups = await admin.groups_of_topic(name)
+        lags = {group: await admin.consumer_lag(group, name) for group in groups}
+        statistics = await admin.topic_statistics(name)
+        rate = sum(each.put_tps or 0.0 for each in statistics.values())
+        return described(name, configs, queue_rows(offsets), lags, rate)
+
+    found = operator.ask(look)
+    if not operator.output.is_for_people:
+        operator.show_object(found)
+        return
+    flat = {key: value for key, value in found.items() if key not in ("queues", "groups", "settings")}
+    operator.show_object(flat)
+    operator.say("")
+    operator.show(QUEUES, found["queues"])
+    if found["groups"]:
+        operator.say("")
+        operator.show(
+            (Column("group"), Column("lag", number=True), Column("lastConsumed", "LAST CONSUMED")), found["groups"]
+        )
+
+
+def described(
+    name: str,
+    configs: "Mapping[BrokerPlace, TopicConfig]",
+    queues: list[Row],
+    lags: "Mapping[str, list[QueueLag]]",
+    rate: float,
+) -> dict[str, Any]:
+    """A topic as one object."""
+    row = dict(listed(name, list(configs.values())))
+    return {
+        **row,
+        "brokers": [place.broker_name for place in configs],
+        "messages": sum(queue["messages"] for queue in queues),
+        "putTps": rate,
+        "settings": {place.broker_name: fields_of(config) for place, config in configs.items()},
+        "queues": queues,
+        "groups": [
+            {
+                "group": group,
+                "lag": sum(queue.lag for queue in all_of),
+                "lastConsumed": moment(max((queue.last_timestamp for queue in all_of), default=0)),
+            }
+            for group, all_of in lags.items()
+        ],
+    }
+
+
+def queue_rows(offsets: Mapping[Any, Any]) -> list[Row]:
+    """The queues of a topic with their offsets."""
+    return [
+        {
+            "broker": queue.broker_name,
+            "queueId": queue.queue_id,
+            "minOffset": offset.min_offset,
+            "maxOffset": offset.max_offset,
+            "messages": offset.max_offset - offset.min_offset,
+            "lastWrite": moment(offset.last_update_timestamp),
+        }
+        for queue, offset in sorted(offsets.items())
+    ]
+
+
+@topic.command()
+@operator_command("topic status")
+def status(operator: Operator, name: TopicArgument) -> None:
+    """The queues of a topic: first and last offset, last write."""
+    operator.show(QUEUES, queue_rows(operator.ask(lambda admin: admin.topic_offsets(name))))
+
+
+@topic.command()
+@operator_command("topic route")
+def route(operator: Operator, name: TopicArgument) -> None:
+    """Where name servers send the clients of a topic."""
+    data = operator.ask(lambda admin: admin.route(name)).data
+    brokers = {broker.broker_name: broker for broker in data.brokers}
+    operator.show(
+        ROUTE,
+        [
+            {
+                "cluster": brokers[queues.broker_name].cluster if queues.broker_name in brokers else None,
+                "broker": queues.broker_name,
+                "addresses": list(brokers[queues.broker_name].addresses.values())
+                if queues.broker_name in brokers
+                else [],
+                "readQueues": queues.read_queues,
+                "writeQueues": queues.write_queues,
+                "permission": permission_text(queues.permission).replace("-", "") or "none",
+            }
+            for queues in data.queues
+        ],
+    )
+
+
+@topic.command()
+@operator_command("topic groups")
+def groups(operator: Operator, name: TopicArgument) -> None:
+    """The groups that consume a topic."""
+    found = operator.ask(lambda admin: admin.groups_of_topic(name))
+    operator.show((Column("group"),), [{"group": group} for group in found], empty=f"no group consumes {name}")
+
+
+@topic.command()
+@operator_command("topic create", writes=True)
+def create(
+    operator: Operator,
+    name: TopicArgument,
+    queues: QueuesOption = None,
+    read_queues: ReadQueuesOption = None,
+    write_queues: WriteQueuesOption = None,
+    permission: PermissionOption = None,
+    message_type: TypeOption = None,
+    attribute: AttributeOption = None,
+    ordered: Annotated[bool, typer.Option("--ordered", help="RocketMQ 4.x's mark of ordered topics.")] = False,
+    cluster: ClusterNameOption = None,
+    broker: BrokerOption = None,
+) -> None:
+    """Create a topic on all masters, or those of a cluster or a broker; one that is there is left alone."""
+    from skyrocket.model.topic_config import TopicConfig
+
+    wanted = TopicConfig(
+        name,
+        read_queues or queues or _DEFAULT_QUEUES,
+        write_queues or queues or _DEFAULT_QUEUES,
+        PERM_READ | PERM_WRITE if permission is None else permission_of(permission),
+        ordered=ordered,
+        attributes=attributes_of(message_type, attribute),
+    )
+
+    async def missing(admin: "Admin") -> "list[BrokerPlace]":
+        tables = await admin.topic_table(cluster=cluster, broker=broker)
+        return [place for place, table in tables.items() if name not in table]
+
+    places = operator.ask(missing)
+    if not places:
+        raise ConfigError(f"topic {name} is there already: `skyrocket topic update {name}` changes it")
+
+    async def create_all(admin: "Admin") -> None:
+        for place in places:
+            await admin.put_topic(wanted, broker=place.address)
+
+    fields = {key: value for key, value in fields_of(wanted).items() if key != "name"}
+    changes = [change for place in places for change in differences(f"topic {name}", str(place), {}, fields)]
+    operator.carry_out(changes, create_all, done=f"topic {name} is created at {len(places)} brokers")
+
+
+@topic.command()
+@operator_command("topic update", writes=True)
+def update(
+    operator: Operator,
+    name: TopicArgument,
+    queues: QueuesOption = None,
+    read_queues: ReadQueuesOption = None,
+    write_queues: WriteQueuesOption = None,
+    permission: PermissionOption = None,
+    message_type: TypeOption = None,
+    attribute: AttributeOption = None,
+    remove_attribute: Annotated[list[str] | None, typer.Option("--remove-attribute", help="KEY.")] = None,
+    ordered: Annotated[bool | None, typer.Option("--ordered/--not-ordered", help="The mark of 4.x.")] = None,
+    broker: BrokerOption = None,
+) -> None:
+    """Change what is named, and nothing else, wherever the topic is; shows the difference first."""
+    attributes: dict[str, str | None] = {**attributes_of(message_type, attribute)}
+    attributes |= dict.fromkeys(remove_attribute or ())
+    changes = operator.ask(
+        lambda admin: admin.topic_changes(
+            name,
+            read_queues=read_queues or queues,
+            write_queues=write_queues or queues,
+            permission=None if permission is None else permission_of(permission),
+            ordered=ordered,
+            attributes=attributes,
+            broker=broker,
+        )
+    )
+    shown = [
+        change
+        for each in changes
+        for change in differences(f"topic {name}", str(each.place), fields_of(each.before), fields_of(each.after))
+    ]
+    fewer = any(each.before is not None and each.after.read_queues < each.before.read_queues for each in changes)
+    question = (
+        f"Topic {name} gets fewer read queues: messages of the others are not consumed. Do it?" if fewer else None
+    )
+    operator.carry_out(shown, lambda admin: admin.apply_topic_changes(changes), question=question)
+
+
+@topic.command()
+@operator_command("topic delete", writes=True)
+def delete(
+    operator: Operator,
+    name: TopicArgument,
+    cluster: ClusterNameOption = None,
+) -> None:
+    """Delete a topic with its messages, at brokers and name servers; says first what is lost."""
+
+    async def look(admin: "Admin") -> tuple[list[Change], str]:
+        configs = await admin.topic_configs(name)
+        offsets = await admin.topic_offsets(name)
+        messages = sum(each.max_offset - each.min_offset for each in offsets.values())
+        losses = [part async for part in _losses(admin, name)]
+        changes = [
+            Change(f"topic {name}", str(place), "queues", config.read_queues, None) for place, config in configs.items()
+        ]
+        return changes, ", ".join([f"{messages:,} messages", *losses])
+
+    changes, lost = operator.ask(look)
+    if operator.dry_run:
+        operator.say(f"would be lost: {lost}")
+    question = f"Topic {name} is deleted: {lost}. Do it?"
+    operator.carry_out(
+        changes,
+        lambda admin: admin.delete_topic(name, cluster=cluster),
+        question=question,
+        done=f"topic {name} is deleted",
+    )
+
+
+async def _losses(admin: "Admin", name: str) -> AsyncIterator[str]:
+    """What groups lose: messages that they have not consumed, clients that run."""
+    from skyrocket.client import BrokerRefused
+
+    for group in await admin.groups_of_topic(name):
+        lag = sum(queue.lag for queue in await admin.consumer_lag(group, name))
+        try:
+            clients = len((await admin.consumer_connections(group)).connections)
+        except BrokerRefused:
+            clients = 0
+        yield f"group {group} with {lag:,} to consume and {clients} clients"
+
+
+@topic.command()
+@operator_command("topic clean", writes=True)
+def clean(operator: Operator, cluster: ClusterNameOption = None, broker: BrokerOption = None) -> None:
+    """Remove queue files of topics that are gone."""
+    places = operator.ask(lambda admin: admin.brokers(cluster=cluster, broker=broker, with_slaves=False))
+    changes = [Change("unused queues", str(place), "files", "kept", "removed") for place in places]
+    operator.carry_out(changes, lambda admin: admin.clean_unused_topics(cluster=cluster, broker=broker))
+
+
+def permission_of(text: str) -> int:
+    """`RW`, `R`, `W`, or RocketMQ's number; raises ConfigError."""
+    named = {"RW": 6, "R": 4, "W": 2, "NONE": 0, "6": 6, "4": 4, "2": 2}
+    if text.upper() not in named:
+        raise ConfigError(f"--perm {text!r} is none of R, W, RW, or 4, 2, 6")
+    return named[text.upper()]
+
+
+def attributes_of(message_type: str | None, given: list[str] | None) -> dict[str, str]:
+    """--type and --attribute; raises ConfigError."""
+    found = pairs_of(given, "--attribute")
+    if message_type is not None:
+        found["message.type"] = message_type.upper()
+    return found

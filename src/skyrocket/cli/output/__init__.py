@@ -1,0 +1,1 @@
+"""How operators see what commands found: tables, JSON, CSV; and changes before they are made."""

@@ -1,0 +1,71 @@
+"""What a command will change, shown before it does.
+
+topic Orders at broker-a (127.0.0.1:10911)
+  permission    6 → 4
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from skyrocket.cli.output.rows import Column, Output, Row, cell, rendered
+
+COLUMNS: Final = (Column("what"), Column("where"), Column("field"), Column("before"), Column("after"), Column("done"))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field of one object; an object that is created or deleted has `before` or `after` None in every field."""
+
+    what: str  # as `topic Orders`
+    where: str  # a broker
+    field: str
+    before: Any
+    after: Any
+
+    def row(self, *, done: bool) -> Row:
+        return {
+            "what": self.what,
+            "where": self.where,
+            "field": self.field,
+            "before": self.before,
+            "after": self.after,
+            "done": done,
+        }
+
+
+def differences(what: str, where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    """The fields of two versions that differ."""
+    for name in dict.fromkeys((*before, *after)):
+        if before.get(name) != after.get(name):
+            yield Change(what, where, name, before.get(name), after.get(name))
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """A dataclass by its fields, without what is not known of it; attributes are fields of their own."""
+    found = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "unknown"}
+    attributes = found.pop("attributes", {})
+    return found | {f"attributes.{name}": text for name, text in attributes.items()}
+
+
+def changes_text(changes: Sequence[Change], output: Output, *, done: bool) -> str:
+    """For people a paragraph per object, else a row per field."""
+    if not output.is_for_people:
+        return rendered(COLUMNS, [change.row(done=done) for change in changes], output)
+    return "".join(_paragraphs(changes))
+
+
+def _paragraphs(changes: Sequence[Change]) -> Iterator[str]:
+    objects: dict[tuple[str, str], list[Change]] = {}
+    for change in changes:
+        objects.setdefault((change.what, change.where), []).append(change)
+    for (what, where), all_of in objects.items():
+        yield cell(f"{what} at {where}" if where else what) + "\n"
+        yield from _lines(all_of)
+
+
+def _lines(changes: Iterable[Change]) -> Iterator[str]:
+    changes = list(changes)
+    width = max(len(change.field) for change in changes)
+    for change in changes:
+        yield f"  {change.field:{width}}  {cell(change.before)} → {cell(change.after)}\n"

@@ -1,0 +1,1 @@
+"""`skyrocket NOUN VERB` against a cluster in the test's own process."""
