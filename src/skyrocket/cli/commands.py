@@ -46,6 +46,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "config": Entry("nouns.config", "config", "Settings of running brokers."),
         "user": Entry("nouns.user", "user", "Users of brokers."),
         "acl": Entry("nouns.acl", "acl", "Rights of users."),
+        "controller": Entry("nouns.controller", "controller", "Controllers: masters and replicas of sets."),
         "context": Entry("nouns.context", "context", "Named clusters, so that nobody types addresses."),
         "mqadmin": Entry("mqadmin.command", "mqadmin", "RocketMQ's mqadmin: its names, options and tables."),
     },

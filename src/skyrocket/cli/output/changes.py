@@ -5,7 +5,7 @@ topic Orders at broker-a (127.0.0.1:10911)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from skyrocket.cli.output.rows import Column, Output, Row, cell, rendered
@@ -43,9 +43,16 @@ def differences(what: str, where: str, before: Mapping[str, Any], after: Mapping
 
 def fields_of(value: Any) -> dict[str, Any]:
     """A dataclass by its fields, without what is not known of it; attributes are fields of their own."""
-    found = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "unknown"}
+    found = {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.name != "unknown"}
     attributes = found.pop("attributes", {})
     return found | {f"attributes.{name}": text for name, text in attributes.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses inside become mappings of what they say."""
+    if is_dataclass(value):
+        return {name: each for name, each in fields_of(value).items() if each is not None}
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 def changes_text(changes: Sequence[Change], output: Output, *, done: bool) -> str:

@@ -1,0 +1,141 @@
+"""`skyrocket acl`: rights of users at brokers with access control 2.0."""
+
+from typing import Annotated, Any, Final
+
+import typer
+
+from skyrocket.cli.nouns.operator import BrokerOption, ClusterNameOption, Operator, operator_command, verbs
+from skyrocket.cli.output.changes import Change
+from skyrocket.cli.output.rows import Column, Row
+
+acl = verbs("Rights of users.")
+
+SubjectArgument = Annotated[str, typer.Argument(help="As User:alice; a bare name is a user.", show_default=False)]
+
+LISTED: Final = (
+    Column("subject"),
+    Column("resource"),
+    Column("actions"),
+    Column("decision"),
+    Column("sourceIps", "FROM"),
+    Column("policyType", "POLICY", wide=True),
+    Column("brokers", wide=True),
+)
+
+
+@acl.command("list")
+@operator_command("acl list")
+def list_rights(
+    operator: Operator,
+    subject: Annotated[str, typer.Argument(help="A part of the subject.")] = "",
+    resource: Annotated[str, typer.Option("--resource", help="A part of the resource.")] = "",
+    cluster: ClusterNameOption = None,
+    broker: BrokerOption = None,
+) -> None:
+    """Who may do what."""
+    found = operator.ask(lambda admin: admin.rights(subject, resource, cluster=cluster, broker=broker))
+    operator.show(LISTED, right_rows(found), empty="no rights")
+
+
+@acl.command()
+@operator_command("acl show")
+def show(
+    operator: Operator, subject: SubjectArgument, cluster: ClusterNameOption = None, broker: BrokerOption = None
+) -> None:
+    """The rights of one subject."""
+    found = operator.ask(lambda admin: admin.rights_of(subject_of(subject), cluster=cluster, broker=broker))
+    operator.show(LISTED, right_rows({place: (each,) for place, each in found.items()}))
+
+
+def right_rows(found: Any) -> list[Row]:
+    """One row for each right, with the brokers that know it."""
+    from skyrocket.client.admin.account_admin import rights_in
+
+    brokers: dict[Any, list[str]] = {}
+    for place, acls in found.items():
+        for each in acls:
+            for right in rights_in(each):
+                brokers.setdefault(right, []).append(str(place))
+    return [
+        {
+            "subject": right.subject,
+            "resource": right.resource,
+            "actions": list(right.actions),
+            "decision": right.decision,
+            "sourceIps": list(right.source_ips),
+            "policyType": right.policy_type,
+            "brokers": places,
+        }
+        for right, places in brokers.items()
+    ]
+
+
+@acl.command()
+@operator_command("acl grant", writes=True)
+def grant(
+    operator: Operator,
+    subject: SubjectArgument,
+    resources: Annotated[
+        list[str], typer.Argument(metavar="RESOURCE...", help="As Topic:Orders, Group:Billing*, Cluster:*, *.")
+    ],
+    actions: Annotated[
+        str, typer.Option("--actions", help="All, Pub, Sub, Create, Update, Delete, Get, List; joined by ,")
+    ],
+    deny: Annotated[bool, typer.Option("--deny", help="Forbid it instead.")] = False,
+    source_ips: Annotated[str, typer.Option("--from", help="Only from these addresses or networks; joined by ,")] = "",
+    cluster: ClusterNameOption = None,
+    broker: BrokerOption = None,
+) -> None:
+    """Allow or deny actions, in place of what the subject has for the same resources."""
+    from skyrocket.client import Right
+
+    who = subject_of(subject)
+    rights = [
+        Right(
+            who,
+            resource,
+            tuple(filter(None, (each.strip() for each in actions.split(",")))),
+            "Deny" if deny else "Allow",
+            tuple(filter(None, (each.strip() for each in source_ips.split(",")))),
+        )
+        for resource in resources
+    ]
+    places = operator.ask(lambda admin: admin.brokers(cluster=cluster, broker=broker))
+    changes = [
+        Change(f"rights of {who}", str(place), right.resource, None, f"{right.decision} {','.join(right.actions)}")
+        for place in places
+        for right in rights
+    ]
+    operator.carry_out(changes, lambda admin: admin.update_rights(rights, cluster=cluster, broker=broker))
+
+
+@acl.command()
+@operator_command("acl revoke", writes=True)
+def revoke(
+    operator: Operator,
+    subject: SubjectArgument,
+    resource: Annotated[str | None, typer.Argument(help="Without it, all.")] = None,
+    cluster: ClusterNameOption = None,
+    broker: BrokerOption = None,
+) -> None:
+    """Take rights away: those for one resource, or all."""
+    from skyrocket.client.admin.account_admin import rights_in
+
+    who = subject_of(subject)
+    found = operator.ask(lambda admin: admin.rights_of(who, cluster=cluster, broker=broker))
+    changes = [
+        Change(f"rights of {who}", str(place), right.resource, f"{right.decision} {','.join(right.actions)}", None)
+        for place, each in found.items()
+        for right in rights_in(each)
+        if resource in (None, right.resource)
+    ]
+    operator.carry_out(
+        changes,
+        lambda admin: admin.delete_rights(who, resource, cluster=cluster, broker=broker),
+        question=f"{who} loses {resource or 'all rights'}. Do it?",
+    )
+
+
+def subject_of(text: str) -> str:
+    """`alice` is `User:alice`."""
+    return text if ":" in text else f"User:{text}"

@@ -1,0 +1,112 @@
+"""Controllers: who is master of a replica set, who is in sync, and choosing another master.
+
+A controller is asked at its address; name servers do not know it. All but its metadata is answered by the leader.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from skyrocket.client.admin.admin_calls import AdminCalls
+from skyrocket.client.admin.places import BrokerPlace
+from skyrocket.client.core.errors import NotFound
+from skyrocket.config.sources import parse_properties, properties_text
+from skyrocket.protocol.bodies.controller import (
+    BROKER_NAMES,
+    BrokerReplicasInfo,
+    ElectedMaster,
+    EpochCache,
+    ReplicasInfo,
+)
+from skyrocket.protocol.requests.admin_broker import GetBrokerEpochCache
+from skyrocket.protocol.requests.controller import (
+    CleanBrokerData,
+    ElectMaster,
+    ElectMasterAnswer,
+    GetControllerConfig,
+    GetControllerMetadata,
+    GetControllerMetadataAnswer,
+    GetSyncStateData,
+    UpdateControllerConfig,
+)
+
+
+class ControllerAdmin(AdminCalls):
+    """Operations on controllers and the replica sets under them."""
+
+    async def controller_metadata(self, address: str) -> GetControllerMetadataAnswer:
+        """Who leads the controllers, and who they are."""
+        return (await self._ask(address, GetControllerMetadata(), doing="asking who leads the controllers")).header
+
+    async def _leader(self, address: str) -> str:
+        """The controller that leads, as this one knows it."""
+        metadata = await self.controller_metadata(address)
+        if not metadata.controller_leader_address:
+            raise NotFound(f"controller {address} knows no leader: a majority of the controllers must run")
+        return metadata.controller_leader_address
+
+    async def replica_sets(self, address: str, broker_names: Sequence[str]) -> dict[str, ReplicasInfo]:
+        """Master, in-sync and other replicas of these brokers; raises NotFound when none of them is known."""
+        leader = await self._leader(address)
+        body = BROKER_NAMES.encode(tuple(broker_names))
+        reply = await self._ask(leader, GetSyncStateData(), body, doing="asking for replica sets")
+        found = dict(BrokerReplicasInfo.decode(reply.body).replicas)
+        if not found:
+            raise NotFound(f"controller {leader} knows no replica set named {', '.join(broker_names)}")
+        return found
+
+    async def elect_master(
+        self, address: str, cluster: str, broker_name: str, broker_id: int
+    ) -> tuple[ElectMasterAnswer, ElectedMaster]:
+        """Make the replica of this id the master of its set."""
+        request = ElectMaster(
+            cluster_name=cluster, broker_name=broker_name, broker_id=broker_id, designate_elect=True, invoke_time=0
+        )
+        reply = await self._ask(await self._leader(address), request, doing=f"electing {broker_id} of {broker_name}")
+        return reply.header, ElectedMaster.decode(reply.body)
+
+    async def forget_replicas(
+        self,
+        address: str,
+        broker_name: str,
+        *,
+        cluster: str | None = None,
+        broker_ids: Sequence[int] = (),
+        even_if_alive: bool = False,
+    ) -> None:
+        """Forget a replica set, or some of its replicas; those that live only when it is said."""
+        request = CleanBrokerData(
+            cluster_name=cluster,
+            broker_name=broker_name,
+            broker_controller_ids_to_clean=";".join(map(str, broker_ids)) or None,
+            is_clean_living_broker=even_if_alive,
+            invoke_time=0,
+        )
+        await self._ask(await self._leader(address), request, doing=f"forgetting replicas of {broker_name}")
+
+    async def controller_settings(self, addresses: Sequence[str]) -> dict[str, dict[str, str]]:
+        """All settings by key, controller by controller."""
+
+        async def settings(place: BrokerPlace) -> dict[str, str]:
+            reply = await self._ask(place.address, GetControllerConfig(), doing="asking for settings")
+            return parse_properties(bytes(reply.body).decode("utf-8", "replace"))
+
+        answers = await self._each([BrokerPlace("", "", 0, each) for each in addresses], settings)
+        return {place.address: answer for place, answer in answers.items()}
+
+    async def change_controller_settings(self, addresses: Sequence[str], wanted: Mapping[str, str]) -> list[str]:
+        """Change them while controllers run. Where it was done."""
+        text = properties_text(wanted).encode()
+
+        async def change(place: BrokerPlace) -> None:
+            await self._ask(place.address, UpdateControllerConfig(), text, doing=f"changing {', '.join(wanted)}")
+
+        places = [BrokerPlace("", "", 0, each) for each in addresses]
+        return [place.address for place in await self._each(places, change)]
+
+    async def epochs(self, *, cluster: str | None = None, broker: str | None = None) -> dict[BrokerPlace, EpochCache]:
+        """From where on which master wrote the logs of brokers under a controller."""
+
+        async def cache(place: BrokerPlace) -> EpochCache:
+            request = GetBrokerEpochCache(broker_name=place.broker_name or None)
+            return EpochCache.decode((await self._since_5(place, request, "asking for epochs")).body)
+
+        return await self._each(await self._places(cluster, broker, with_slaves=True), cache)
