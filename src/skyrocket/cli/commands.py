@@ -25,7 +25,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "standalone": Entry("standalone", "standalone", "A name server and brokers under one command."),
         "namesrv": Entry("nouns.namesrv", "namesrv", "Run a name server; its settings and values."),
         "broker": Entry("nouns.broker", "broker", "Run a broker; list brokers, their state and their upkeep."),
-        "controller": Entry("controller", "controller", "Run a controller, which chooses masters."),
+        "controller": Entry("nouns.controller", "controller", "Run a controller; masters and replicas of sets."),
         "demo": Entry("demo", "demo", "A shop that sends orders, and a live report made by Spark."),
     },
     MESSAGES: {
@@ -46,9 +46,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "config": Entry("nouns.config", "config", "Settings of running brokers."),
         "user": Entry("nouns.user", "user", "Users of brokers."),
         "acl": Entry("nouns.acl", "acl", "Rights of users."),
-        "controller": Entry("nouns.controller", "controller", "Controllers: masters and replicas of sets."),
         "context": Entry("nouns.context", "context", "Named clusters, so that nobody types addresses."),
-        "mqadmin": Entry("mqadmin.command", "mqadmin", "RocketMQ's mqadmin: its names, options and tables."),
     },
     DATA: {
         "inspect": Entry("inspect", "inspect", "Show or verify a store directory."),

@@ -1,17 +1,19 @@
-"""`skyrocket controller`: who is master of replica sets, and choosing another."""
+"""`skyrocket controller`: run one; or who is master of replica sets, and choosing another."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from skyrocket.cli.nouns.operator import ClusterNameOption, Operator, operator_command, pairs_of, verbs
+from skyrocket.cli.controller import controller as run_controller
+from skyrocket.cli.nouns.operator import ClusterNameOption, Operator, operator_command, pairs_of
+from skyrocket.cli.nouns.server_noun import server_noun
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.rows import Column
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin
 
-controller = verbs("Controllers: masters and replicas of sets.")
+controller = server_noun(run_controller)
 
 AddressArgument = Annotated[str, typer.Argument(metavar="CONTROLLER", help="Its address.", show_default=False)]
 BrokerNameArgument = Annotated[str, typer.Argument(metavar="BROKER", help="The name of the set.", show_default=False)]
