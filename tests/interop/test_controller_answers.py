@@ -1,7 +1,8 @@
-"""The same questions to Apache's controller and to ours: the answers are the same, byte for byte."""
+"""The same questions to Apache's controller and to ours: the answers are the same, but for quotes."""
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -154,7 +155,9 @@ async def leads(client: RemotingClient, address: str) -> None:
 
 
 def shown(answer: RemotingCommand) -> str:
-    return f"{answer.code} {answer.remark!r} {answer.ext_fields} {bytes(answer.body)!r}"
+    """Apache's ids as keys have no quotes, which its mqadmin cannot read; ours have them."""
+    body = re.sub(rb"([{,])(\d+):", rb'\1"\2":', bytes(answer.body))
+    return f"{answer.code} {answer.remark!r} {answer.ext_fields} {body!r}"
 
 
 async def answers(client: RemotingClient, address: str) -> list[str]:

@@ -9,8 +9,13 @@ from typing import NamedTuple
 from skyrocket.controller.election import elect
 from skyrocket.controller.live_brokers import Report
 from skyrocket.controller.replica_set import FIRST_BROKER_ID, Replica, ReplicaSet
-from skyrocket.protocol.bodies.controller import ElectedMaster, ReplicaIdentity, ReplicasInfo, SyncStateSet
-from skyrocket.protocol.bodies.route import BrokerMembers
+from skyrocket.protocol.bodies.controller import (
+    ElectedMaster,
+    ElectedMembers,
+    ReplicaIdentity,
+    ReplicasInfo,
+    SyncStateSet,
+)
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.controller import (
     NO_BROKER_ID,
@@ -193,7 +198,7 @@ def elect_master(request: ElectMaster, situation: Situation) -> Outcome:
         body = ElectedMaster(None, tuple(sorted(known.in_sync)))
         return Outcome(_master_of(known), body, ResponseCode.CONTROLLER_MASTER_STILL_EXIST, remark)
     after = known.with_master(chosen)
-    members = BrokerMembers(after.cluster_name, after.broker_name, after.addresses())
+    members = ElectedMembers(after.cluster_name, after.broker_name, after.addresses())
     return Outcome(
         _master_of(after),
         ElectedMaster(members, tuple(sorted(after.in_sync))),

@@ -34,7 +34,7 @@ EXACT: list[tuple[BodyKind, bytes]] = [
     (SyncStateSet, b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'),
     (
         ElectedMaster,
-        b'{"brokerMemberGroup":{"brokerAddrs":{1:"192.168.0.1:10911",2:"192.168.0.2:10911"},"brokerName":"broker-a",'
+        b'{"brokerMemberGroup":{"brokerAddrs":{"1":"192.168.0.1:10911","2":"192.168.0.2:10911"},"brokerName":"broker-a",'
         b'"cluster":"DefaultCluster"},"syncStateSet":[1]}',
     ),
     (ElectedMaster, b'{"syncStateSet":[2]}'),
@@ -56,6 +56,12 @@ EXACT: list[tuple[BodyKind, bytes]] = [
 @pytest.mark.parametrize(("kind", "text"), EXACT)
 def test_bodies_of_controllers_are_written_again_byte_for_byte(kind: Any, text: bytes) -> None:
     assert kind.encode(kind.decode(text)) == text
+
+
+def test_the_members_of_an_election_are_read_as_apache_writes_them() -> None:
+    body = ElectedMaster.decode(b'{"brokerMemberGroup":{"brokerAddrs":{1:"a:1",2:"b:2"}},"syncStateSet":[1]}')
+    assert body.members is not None
+    assert body.members.addresses == {1: "a:1", 2: "b:2"}
 
 
 def test_an_epoch_without_an_end_is_the_last() -> None:

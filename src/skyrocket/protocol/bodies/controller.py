@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Final
 
-from skyrocket.fastjson.bean import TEXT, tuple_of
+from skyrocket.fastjson.bean import INTEGER_KEY, TEXT, KeyKind, map_of, tuple_of
 from skyrocket.protocol.bodies.json_body import BodyBase, JsonBody, body
 from skyrocket.protocol.bodies.route import BrokerMembers
 
@@ -21,11 +21,22 @@ class SyncStateSet(BodyBase):
     epoch: Annotated[int, "syncStateSetEpoch"] = 0
 
 
+# RocketMQ: its controller writes these ids without quotes, and then its own mqadmin cannot read the answer.
+_QUOTED_IDS: Final = map_of(KeyKind(INTEGER_KEY.read, str), TEXT)
+
+
+@body
+class ElectedMembers(BrokerMembers):
+    """The replicas of a set by their ids."""
+
+    addresses: Annotated[Mapping[int, str], "brokerAddrs", _QUOTED_IDS] = field(default_factory=dict)
+
+
 @body
 class ElectedMaster(BodyBase):
     """The answer to ELECT_MASTER: the set after the election, and who is to be told; no members where none is."""
 
-    members: Annotated[BrokerMembers | None, "brokerMemberGroup"] = None
+    members: Annotated[ElectedMembers | None, "brokerMemberGroup"] = None
     sync_state_set: tuple[int, ...] = ()
 
 
