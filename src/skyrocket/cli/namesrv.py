@@ -1,17 +1,20 @@
 """`skyrocket namesrv`: a name server as a program of its own."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from skyrocket.cli.controller import build_controller, with_own_peer
 from skyrocket.cli.program.disk import DiskWithDirectories
 from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, until_stopped
 from skyrocket.cli.program.options import ConfOption, PrintOption, VerboseOption
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
-from skyrocket.config.rocketmq_keys import NAME_SERVER_KEYS
-from skyrocket.config.sections import NameServerConfig, TlsConfig
+from skyrocket.config.rocketmq_keys import CONTROLLER_KEYS, NAME_SERVER_KEYS
+from skyrocket.config.sections import ControllerConfig, NameServerConfig, TlsConfig
 from skyrocket.config.sources import with_tls_file
+from skyrocket.controller.controller import Controller
 from skyrocket.format.config_files import KV_CONFIG, KvConfig
 from skyrocket.namesrv.name_server import NameServer
 from skyrocket.remoting.event_loop import run
@@ -47,14 +50,25 @@ def namesrv(
         if print_settings:
             typer.echo(sections.text(), nl=False)
             return
-        run(_serve(name_server(sections[NameServerConfig], sections[TlsConfig])))
+        tls = sections[TlsConfig]
+        controller = embedded_controller(sections[ControllerConfig], tls) if _has_controller(sections) else None
+        run(_serve(name_server(sections[NameServerConfig], tls, controller)))
+
+
+def _has_controller(sections: Sections) -> bool:
+    return sections[NameServerConfig].with_controller
+
+
+def embedded_controller(config: ControllerConfig, tls: TlsConfig) -> Controller:
+    """A controller for the process of a name server, which shows its metrics; raises ConfigError."""
+    return build_controller(replace(config, metrics_port=0), tls)
 
 
 def _settings(conf: Path | None, options: dict[str, str], single: list[str]) -> Sections:
     pairs = read_pairs(
         "namesrv",
-        NAME_SERVER_SECTIONS,
-        NAME_SERVER_KEYS,
+        (*NAME_SERVER_SECTIONS, ControllerConfig),
+        NAME_SERVER_KEYS | CONTROLLER_KEYS,
         conf=conf,
         prefix="SKYROCKET_NAMESRV_",
         options=options,
@@ -62,10 +76,16 @@ def _settings(conf: Path | None, options: dict[str, str], single: list[str]) -> 
         # As RocketMQ: changes go where settings came from.
         assumed={"configStorePath": str(conf.absolute())} if conf is not None else None,
     )
-    return sections_from(with_tls_file(pairs), NAME_SERVER_SECTIONS)
+    pairs = with_tls_file(pairs)
+    sections = sections_from(pairs, NAME_SERVER_SECTIONS)
+    if not _has_controller(sections):
+        return sections
+    return with_own_peer(sections_from(pairs, (*NAME_SERVER_SECTIONS, ControllerConfig)))
 
 
-def name_server(config: NameServerConfig, tls: TlsConfig | None = None) -> NameServer:
+def name_server(
+    config: NameServerConfig, tls: TlsConfig | None = None, controller: Controller | None = None
+) -> NameServer:
     """A name server on the real disk."""
     disk = DiskWithDirectories()
     kv_file = ConfigFile(
@@ -75,7 +95,7 @@ def name_server(config: NameServerConfig, tls: TlsConfig | None = None) -> NameS
         lambda namespaces: KV_CONFIG.encode(KvConfig(namespaces)),
     )
     settings_file = ConfigFile(disk, str(Path(config.config_store_path).expanduser()), bytes, bytes)
-    return NameServer(config, kv_file, settings_file, tls)
+    return NameServer(config, kv_file, settings_file, tls, controller=controller)
 
 
 async def _serve(server: NameServer) -> None:
@@ -84,5 +104,6 @@ async def _serve(server: NameServer) -> None:
         address = await server.start()
         # RocketMQ's words: scripts wait for them.
         typer.echo(f"The Name Server boot success. address={address}")
-        await until_stopped(stopping, server.failed())
+        failures = [server.failed()] if server.controller is None else [server.failed(), server.controller.failed()]
+        await until_stopped(stopping, *failures)
     typer.echo("The Name Server has stopped.")

@@ -12,6 +12,7 @@ from skyrocket.protocol.requests.controller import (
     RegisterAtController,
     UpdateControllerConfig,
 )
+from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.account_check import Account, AccountCheck
 
 _CHANGING: Final = (
@@ -29,3 +30,8 @@ def account_check(config: ControllerConfig) -> AccountCheck:
     """A check for the router."""
     account = Account(config.access_key, config.secret_key, "controllerAccessKey")
     return AccountCheck(account, "controller", _CHANGING)
+
+
+def signer_of(config: ControllerConfig) -> Signer | None:
+    """By the same account brokers with access control know the controller that tells them their role."""
+    return Signer(Credentials(config.access_key, config.secret_key)) if config.access_key else None

@@ -14,10 +14,10 @@ from typing import Final, NoReturn, Self, cast
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import ControllerConfig, TlsConfig
-from skyrocket.controller.access import account_check
+from skyrocket.controller.access import account_check, signer_of
 from skyrocket.controller.decider import Decider
 from skyrocket.controller.decisions import RoleChange
-from skyrocket.controller.engines.engine import Engine, Member
+from skyrocket.controller.engines.engine import Engine, Member, Standing
 from skyrocket.controller.live_brokers import BrokerKey
 from skyrocket.controller.machine import ControllerMachine
 from skyrocket.controller.notifier import Notifier
@@ -67,7 +67,9 @@ class Controller:
         self._own = own_peer(config.peers, config.self_id)
         self._engine = engine
         tls = tls or TlsConfig()
-        self._client = RemotingClient(ClientSettings(connect_seconds=1.0), tls=client_tls(tls))
+        self._client = RemotingClient(
+            ClientSettings(connect_seconds=1.0), tls=client_tls(tls), signer=signer_of(config)
+        )
         self._notifier = Notifier(self._client)
         self.machine = ControllerMachine(
             self._clock.monotonic(),
@@ -111,7 +113,7 @@ class Controller:
         except OSError as error:
             raise CannotListen(_next_step(config, self._own.port, error)) from error
         address = self._own._replace(port=listening.port)
-        await self._engine.join(Member(config.self_id, str(address)), self.decider.told)
+        await self._engine.join(Member(config.self_id, str(address)), self._told)
         self._services.start(self._scan_brokers)
         self._services.start(self._scan_masters)
         return address
@@ -169,8 +171,23 @@ class Controller:
     def _lost(self, keys: Iterable[BrokerKey], reason: str) -> None:
         for key in keys:
             _logger.warning("broker lost name=%s id=%d reason=%s", key.broker_name, key.broker_id, reason)
-            if self.decider.leads and self.machine.has_lost_master(key):
-                self._server.router.tasks.start(self._elect(key.broker_name), name=f"elect for {key.broker_name}")
+            if self.decider.leads:
+                self._server.router.tasks.start(self._follow(key), name=f"follow {key.broker_name}")
+
+    async def _follow(self, gone: BrokerKey) -> None:
+        """Elect, if a broker that is gone was master."""
+        try:
+            if await self.decider.has_lost_master(gone):
+                await self._elect(gone.broker_name)
+        except (NotControllerLeader, SystemFailure) as error:
+            _logger.warning("a lost broker is looked at again later name=%s reason=%s", gone.broker_name, error)
+
+    def _told(self, standing: Standing) -> None:
+        """How we stand; who begins to lead looks at once what happened while nobody did."""
+        led = self.decider.leads
+        self.decider.told(standing)
+        if self.decider.leads and not led and not self._is_stopping:
+            self._server.router.tasks.start(self.scan_masters(), name="first look at masters")
 
     async def _elect(self, broker_name: str) -> None:
         attempts = self.settings.config.election_attempts

@@ -14,6 +14,7 @@ from typing import Any, Final
 from skyrocket.clock import Clock
 from skyrocket.controller.decisions import Change, Outcome, RoleChange
 from skyrocket.controller.engines.engine import Engine, EngineError, Standing
+from skyrocket.controller.live_brokers import BrokerKey
 from skyrocket.controller.machine import ControllerMachine, SetRequest
 from skyrocket.controller.replica_set import decode, encode
 from skyrocket.errors import DataError
@@ -102,6 +103,12 @@ class Decider:
         async with self._deadline(), self._turn:
             await self._informed()
             return self._machine.in_need(self._clock.monotonic())
+
+    async def has_lost_master(self, gone: BrokerKey) -> bool:
+        """Whether a broker that is gone was the master of its set. Raises NotControllerLeader, SystemFailure."""
+        async with self._deadline(), self._turn:
+            await self._informed()
+            return self._machine.has_lost_master(gone)
 
     # ── the engine ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -90,6 +90,6 @@ class ControllerObservation:
                 self._decider.failed_writes,
             ),
             ("skyrocket_controller_notices_total", Kind.COUNTER, "Brokers told of an election", self._notifier.sent),
-            ("skyrocket_connections", Kind.GAUGE, "Open connections", self._server.connection_count),
+            ("skyrocket_controller_connections", Kind.GAUGE, "Open connections", self._server.connection_count),
         ):
             yield single(name, kind, help_text, value)

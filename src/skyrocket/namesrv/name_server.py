@@ -1,7 +1,7 @@
 """Builds the name server, runs it, and stops it in order.
 
-    start   load KV values ▸ listen ▸ search for silent brokers every 5 s
-    stop    end the search ▸ answer what is in hand ▸ close connections
+    start   load KV values ▸ listen ▸ start the controller, if one lives here ▸ search for silent brokers every 5 s
+    stop    stop the controller ▸ end the search ▸ answer what is in hand ▸ close connections
 
 Name servers know nothing of each other: each has what brokers told it.
 """
@@ -15,6 +15,7 @@ from typing import Final, NoReturn, Self, cast
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import NameServerConfig, TlsConfig
+from skyrocket.controller.controller import Controller
 from skyrocket.errors import SkyrocketError
 from skyrocket.namesrv.access import account_check
 from skyrocket.namesrv.kv_config import KvConfig, KvFile
@@ -55,8 +56,11 @@ class NameServer:
         settings_file: SettingsFile,
         tls: TlsConfig | None = None,
         clock: Clock | None = None,
+        controller: Controller | None = None,
     ) -> None:
+        """`controller` is one that lives in the same process: it begins and ends with the name server."""
         self._clock = clock or SystemClock()
+        self.controller = controller
         self.settings = live_settings(config, settings_file)
         self.kv = KvConfig(kv_file, config.max_kv_bytes)
         self.table = RouteTable(max_routes=config.max_routes)
@@ -69,7 +73,7 @@ class NameServer:
             self._clock,
         )
         self._server.on_close(self._connection_closed)
-        self._observation = endpoint(self.table, self._server)
+        self._observation = endpoint(self.table, self._server, None if controller is None else controller.observation)
         self._services = Services(self._clock)
         self._is_stopping = False
 
@@ -106,6 +110,8 @@ class NameServer:
             address = await self._server.listen(config.bind_address, config.listen_port)
         except OSError as error:
             raise CannotListen(_next_step(config, error, port_option)) from error
+        if self.controller is not None:
+            _logger.warning("a controller runs here too address=%s", await self.controller.start())
         if config.metrics_port:
             await self._listen_for_observers(config)
         self._services.start(self._scan)
@@ -125,13 +131,15 @@ class NameServer:
         """End in order; may be called again."""
         self._is_stopping = True
         await self._observation.stop()
+        if self.controller is not None:
+            await self.controller.stop()
         await self._services.end()
         config = self.settings.config
         await self._server.stop(go_away_seconds=config.shutdown_wait_seconds if config.graceful_shutdown else 0.0)
         await self._client.close()
 
     async def failed(self) -> NoReturn:
-        """Wait for what cannot be repaired; raises it."""
+        """Wait for what cannot be repaired; raises it. A controller has its own."""
         await self._services.failed()
 
     # ── brokers that are lost ────────────────────────────────────────────────────────────────────────────────────────

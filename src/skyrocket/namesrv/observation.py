@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from skyrocket.controller.observation import ControllerObservation
 from skyrocket.namesrv.route_table import RouteTable
 from skyrocket.observability.exposition import CONTENT_TYPE, Kind, Metric, render, single
 from skyrocket.observability.health import alive, readiness
@@ -9,13 +10,19 @@ from skyrocket.observability.http_endpoint import HttpEndpoint, Page
 from skyrocket.remoting.server import RemotingServer
 
 
-def endpoint(table: RouteTable, server: RemotingServer) -> HttpEndpoint:
-    """Ready is a name server as soon as it listens, and it listens before this does."""
+def endpoint(
+    table: RouteTable, server: RemotingServer, controller: ControllerObservation | None = None
+) -> HttpEndpoint:
+    """Ready is a name server as soon as it listens, and it listens before this does; its controller must be, too."""
+    checks = {} if controller is None else {"controller": controller.why_not_ready}
 
     def metrics() -> Page:
-        return Page(200, CONTENT_TYPE, render(_metrics(table, server), {"node_type": "namesrv"}))
+        page = render(_metrics(table, server), {"node_type": "namesrv"})
+        if controller is not None:
+            page += render(controller.metrics(), {"node_type": "controller"})
+        return Page(200, CONTENT_TYPE, page)
 
-    return HttpEndpoint({"/metrics": metrics, "/health": alive, "/ready": lambda: readiness({})})
+    return HttpEndpoint({"/metrics": metrics, "/health": alive, "/ready": lambda: readiness(checks)})
 
 
 def _metrics(table: RouteTable, server: RemotingServer) -> Iterator[Metric]:

@@ -27,6 +27,12 @@ class NameServerConfig(ListeningConfig):
         help="settings that nobody may change at run time",
     )
 
+    with_controller: bool = setting(
+        False,
+        key="enableControllerInNamesrv",
+        help="run a controller in the same process, on the port of its own; its settings are read from the same place",
+    )
+
     # brokers
     scan_interval_ms: int = setting(
         5000, key="scanNotActiveBrokerInterval", min=10, help="pause between two searches for silent brokers"
