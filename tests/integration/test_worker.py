@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -153,7 +154,7 @@ def test_several_processes_share_the_queues_and_a_dead_one_is_started_again(
         producer.send("Orders", "first")
         for number in (0, 1):
             program.await_line(rf"worker {number} \(pid \d+\).*:{port + number}/metrics")
-            wait_until(lambda number=number: get(port + number, "/ready")[0] == 200)
+            wait_until(partial(_is_ready, port + number))
             assert get(port + number, "/health") == (200, '{"status": "alive"}\n')
         wait_until(lambda: _queues(port) + _queues(port + 1) == 4 and _queues(port) == 2, "each has half")
         first, second = (int(program.await_line(rf"worker {number} \(pid (\d+)\)")[1]) for number in (0, 1))
@@ -168,6 +169,10 @@ def test_several_processes_share_the_queues_and_a_dead_one_is_started_again(
         assert re.search(r'skyrocket_client_handler_calls_total\{group="Billing".*handler="shop\.order"', page)
         assert program.stop() == 0
         assert not any(map(alive, (first, second)))
+
+
+def _is_ready(port: int) -> bool:
+    return get(port, "/ready")[0] == 200
 
 
 def _queues(port: int) -> int:

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         NameServersDiffer as NameServersDiffer,
         NoNameServer as NoNameServer,
         NoRoute as NoRoute,
+        NotANameServer as NotANameServer,
         NotDeadLetter as NotDeadLetter,
         NotFound as NotFound,
         NotOffered as NotOffered,
@@ -147,8 +148,8 @@ _NAMES: Final = {
     "client.core.errors": (
         "AlreadyStarted BrokerAbsent BrokerRefused ClientError CredentialsDiffer ForkedClient "
         "GroupInUse IllegalName IllegalSubscription NameServersDiffer NoNameServer NoRoute "
-        "NotDeadLetter NotFound NotOffered NotRunning NotWritable PartlyFailed PopNotOffered ReceiptExpired "
-        "RequestTimeout RouteTooWide SendFailed SendTimeout TooManyInFlight TooOld WrongUse"
+        "NotANameServer NotDeadLetter NotFound NotOffered NotRunning NotWritable PartlyFailed PopNotOffered "
+        "ReceiptExpired RequestTimeout RouteTooWide SendFailed SendTimeout TooManyInFlight TooOld WrongUse"
     ),
     "client.exactly_once": "Once Outbox OutboxRelay",
     "client.bodies.avro": "Avro",

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_rolling_restarts_lose_nothing(
             assert stopped.stop() == 0, "\n".join(stopped.lines)
             running.append(stack.enter_context(_worker(tmp_path, names)))
             running[-1].await_line("consumes Orders")
-            wait_until(lambda before=before: len(_seen(tmp_path)) > before + 20, f"work goes on, round {number}")
+            wait_until(partial(_more_than, tmp_path, before + 20), f"work goes on, round {number}")
         load.__exit__()
         confirmed = set(load.confirmed)
         wait_until(lambda: confirmed <= _seen(tmp_path).keys(), "everything was consumed")
@@ -100,6 +101,10 @@ def test_rolling_restarts_lose_nothing(
 def _worker(folder: Path, names: str) -> Iterator[Program]:
     with Program("worker", "shop:consumer", "--app-dir", str(folder), "-n", names, home=folder) as program:
         yield program
+
+
+def _more_than(folder: Path, count: int) -> bool:
+    return len(_seen(folder)) > count
 
 
 def _seen(folder: Path) -> Counter[str]:

@@ -12,24 +12,17 @@ from enum import Enum
 from typing import Final
 
 from skyrocket.errors import ConfigError
+from skyrocket.model import durations
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _NUMBER = re.compile(r"-?\d+")
 
 
 def seconds_of(text: str) -> float:
     """`1.5`, `30s`, `10m`, `2h`, `1d`; raises ConfigError."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is not None:
-        return float(match[1]) * _UNITS[match[2]]
     try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise ConfigError(f"{text!r} is not a length of time: write seconds, or 30s, 10m, 2h, 1d")
-    return seconds
+        return durations.seconds_of(text)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def moment_of(text: str) -> datetime:
@@ -92,7 +85,7 @@ def start_of(text: str, now_ms: int) -> Start:
     if _NUMBER.fullmatch(text):
         number = int(text)
         return Start(StartKind.LAST, -number) if text.startswith("-") else Start(StartKind.OFFSET, number)
-    if _DURATION.fullmatch(text):
+    if durations.DURATION.fullmatch(text):
         return Start(StartKind.TIME, now_ms - round(seconds_of(text) * 1000))
     try:
         return Start(StartKind.TIME, round(moment_of(text).timestamp() * 1000))

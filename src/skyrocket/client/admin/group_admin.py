@@ -210,9 +210,12 @@ class GroupAdmin(TopicAdmin):
         """The brokers that have its retry topic; all of them for a group without one, as those that pop in order."""
         try:
             return await self._places_of(retry_topic(full_group))
-        except NoRoute:
+        except NoRoute as error:
             if not any(full_group in table for table in (await self.group_table()).values()):
-                raise
+                raise NotFound(
+                    f"no broker knows consumer group {unwrap(self._namespace, full_group)}: check its name and the namespace "
+                    "(Admin.groups lists all), or give a topic= if its members only read with assign()"
+                ) from error
             return await self._places(None)
 
     async def producer_connections(self, group: str, topic: str) -> ProducerConnections:

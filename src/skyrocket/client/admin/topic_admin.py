@@ -290,8 +290,9 @@ class TopicAdmin(AdminCalls):
 
 
 def _check_queues(config: TopicConfig) -> None:
-    if not (0 < config.read_queues <= _MOST_QUEUES and 0 < config.write_queues <= _MOST_QUEUES):
+    counts = (config.read_queues, config.write_queues)
+    if not all(type(count) is int and 0 < count <= _MOST_QUEUES for count in counts):
         raise WrongUse(
-            f"topic {config.name} cannot have {config.read_queues} read and {config.write_queues} write queues: "
+            f"topic {config.name} cannot have {config.read_queues!r} read and {config.write_queues!r} write queues: "
             f"1 to {_MOST_QUEUES:,} are allowed; permission=4 stops writing"
         )

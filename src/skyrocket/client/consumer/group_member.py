@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.start_position import ConsumeFromWhere, MessageModel
 from skyrocket.client.consumer.subscription_check import check_filters
-from skyrocket.client.core.errors import ClientError, NoNameServer, NoRoute
+from skyrocket.client.core.errors import ClientError, NoNameServer, NoRoute, NotANameServer
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.message import ReceivedMessage
@@ -118,7 +118,7 @@ class GroupMember(Startable):
         try:
             await self._meet()
         except NoNameServer as error:
-            if not self._client.wait_for_name_servers:
+            if not self._client.wait_for_name_servers or isinstance(error, NotANameServer):
                 raise
             _logger.warning("%s starts without its cluster, and goes on trying: %s", self, error)
             self._tasks.start(self._meet_later(), f"wait for name servers {self.group}")

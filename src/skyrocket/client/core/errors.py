@@ -4,7 +4,7 @@ ClientError
 ├── WrongUse          the caller's: a name, a state, an argument
 │   ├── IllegalName   NotRunning   AlreadyStarted   GroupInUse   IllegalSubscription   ForkedClient
 │   └── NotFound      what was named is not there: a cluster, a broker, a group, a message, a user
-├── NoNameServer      none configured, or none answers
+├── NoNameServer      none configured, or none answers; NotANameServer when it is a broker that does
 ├── NoRoute           the name servers know no queue of the topic
 │   ├── NotWritable   they know some, but none that may be written to
 │   └── RouteTooWide  they name more queues than a client can hold
@@ -101,6 +101,16 @@ class ForkedClient(WrongUse, RuntimeError):
 
 class NoNameServer(ClientError):
     """Nobody to ask where topics are."""
+
+
+class NotANameServer(WrongUse, NoNameServer):
+    """Somebody else answers at the address."""
+
+    def __init__(self, address: str, remark: str | None) -> None:
+        super().__init__(
+            f"{address} is not a name server ({(remark or 'it does not know the request').strip()}): a broker listens there, "
+            "or a proxy; give the address of a name server, whose usual port is 9876"
+        )
 
 
 class NoRoute(ClientError):
@@ -310,6 +320,21 @@ _ADVICE = {
 }
 
 
+_NO_ACCOUNT = ("username cannot be null", "No accessKey is configured")
+_WRONG_ACCOUNT = ("check signature failed", "user not found", "No acl config for")
+
+
+def is_about_account(error: Exception) -> bool:
+    """Whether a broker does not know who asks: no other attempt would end differently."""
+    remark = (error.remark or "").lower() if isinstance(error, RequestError) else ""
+    return any(text.lower() in remark for text in (*_NO_ACCOUNT, *_WRONG_ACCOUNT))
+
+
 def _advice(error: RequestError) -> str:
+    remark = (error.remark or "").lower()
+    if any(text.lower() in remark for text in _NO_ACCOUNT):
+        return " (the broker wants an account: give credentials=Acl(user, secret), or --access-key and --secret-key)"
+    if any(text.lower() in remark for text in _WRONG_ACCOUNT):
+        return " (the broker does not accept this account: check user and secret of credentials=Acl(user, secret))"
     advice = _ADVICE.get(error.code)  # type: ignore[call-overload]
     return f" ({advice})" if advice else ""

@@ -29,6 +29,7 @@ from skyrocket.format.record import (
     unpack_host,
 )
 from skyrocket.model import property_names as names
+from skyrocket.model.durations import seconds_of
 from skyrocket.model.message_queue import MessageQueue
 
 if TYPE_CHECKING:
@@ -52,17 +53,29 @@ class Message:
     """What is to be sent. Of `delay_level`, `delay` and `deliver_at` at most one may be given."""
 
     topic: str
+    """Where it goes."""
     body: bytes
+    """What it says; for other values than bytes there is `Message.of`."""
     tags: str | None = None
+    """One word by which consumers choose."""
     keys: str | Iterable[str] = ()
+    """By which it can be found: one, or a list. A text with blanks is several, as in Java."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    sharding_key: str | None = None  # messages with the same key go to the same queue, in order
+    """What SQL filters look at."""
+    sharding_key: str | None = None
+    """Messages with the same key go to the same queue, in order."""
     delay_level: int = 0
-    delay: timedelta | float | None = None  # seconds
+    """One of the brokers' delays: 1 is 1s, 18 is 2h."""
+    delay: timedelta | float | str | None = None
+    """Seconds, or 30s, 10m, 2h, 1d."""
     deliver_at: datetime | None = None
+    """The moment from which consumers get it."""
     flag: int = 0
+    """A number that brokers only carry."""
     wait_store_ok: bool = True
-    priority: int | None = None  # 0 is the lowest: the number of its queue, of which pop empties high ones first
+    """Whether the answer waits for disk and replicas, as brokers are configured."""
+    priority: int | None = None
+    """0 is the lowest: the number of its queue, of which pop empties high ones first."""
 
     @classmethod
     def json(cls, topic: str, value: Any, **rest: Any) -> "Message":
@@ -96,7 +109,7 @@ class MessageFields(TypedDict, total=False):
     properties: Mapping[str, str]
     sharding_key: str | None
     delay_level: int
-    delay: timedelta | float | None
+    delay: timedelta | float | str | None
     deliver_at: datetime | None
     flag: int
     wait_store_ok: bool
@@ -110,7 +123,7 @@ def property_text(message: Message, unique_key: str, extra: Mapping[str, str] | 
     if message.tags:
         text = f"{text}{names.TAGS}\x01{_value(names.TAGS, message.tags)}\x02"
     if message.keys:
-        keys = message.keys if isinstance(message.keys, str) else " ".join(message.keys)
+        keys = message.keys if isinstance(message.keys, str) else _joined(message.keys)
         text = f"{text}{names.KEYS}\x01{_value(names.KEYS, keys)}\x02"
     if message.sharding_key is not None:
         text = f"{text}{names.SHARDING_KEY}\x01{_value(names.SHARDING_KEY, message.sharding_key)}\x02"
@@ -129,6 +142,23 @@ def property_text(message: Message, unique_key: str, extra: Mapping[str, str] | 
     if len(text) > 32767 // 4 and len(text.encode()) > 32767:
         raise MessageRefused(f"properties take {len(text.encode())} bytes; the limit is 32767")
     return text
+
+
+def _joined(keys: Any) -> str:
+    """Several keys as brokers want them; raises MessageRefused."""
+    try:
+        parts = list(keys)
+    except TypeError:
+        raise MessageRefused(f"keys={keys!r}: keys are text, give keys={str(keys)!r} or a list of texts") from None
+    for part in parts:
+        if not isinstance(part, str):
+            raise MessageRefused(f"keys={parts!r}: {part!r} is no text, give {str(part)!r}")
+        if not part or any(map(str.isspace, part)):
+            raise MessageRefused(
+                f"key {part!r} is blank or has a blank inside, which separates keys: replace it, as in "
+                f"{'-'.join(part.split()) or 'o-1001'!r}"
+            )
+    return " ".join(parts)
 
 
 def _name(name: str) -> str:
@@ -160,10 +190,24 @@ def _timing(message: Message) -> str:
     if message.delay_level:
         return f"{names.DELAY_LEVEL}\x01{message.delay_level}\x02"
     if message.delay is not None:
-        seconds = message.delay.total_seconds() if isinstance(message.delay, timedelta) else float(message.delay)
+        seconds = delay_seconds(message.delay)
         return f"{names.TIMER_DELAY_MS}\x01{round(seconds * 1000)}\x02"
     assert message.deliver_at is not None
     return f"{names.TIMER_DELIVER_MS}\x01{round(message.deliver_at.timestamp() * 1000)}\x02"
+
+
+def delay_seconds(delay: Any) -> float:
+    """From seconds, `5m` or a timedelta; raises MessageRefused."""
+    if isinstance(delay, timedelta):
+        return delay.total_seconds()
+    if isinstance(delay, str):
+        try:
+            return seconds_of(delay)
+        except ValueError as error:
+            raise MessageRefused(f"delay={error}") from None
+    if not isinstance(delay, int | float) or isinstance(delay, bool):
+        raise MessageRefused(f"delay={delay!r}: give seconds, '5m', or a timedelta")
+    return float(delay)
 
 
 def _priority(message: Message) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Any, Final, TypeVar
 
-from skyrocket.client.core.errors import NoNameServer
+from skyrocket.client.core.errors import NoNameServer, NotANameServer
 from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import AddressList
@@ -45,10 +45,7 @@ class NameServers:
         except NoAddressAnswered as error:
             raise self._none_answered(error) from error
         except RequestNotSupported as error:
-            raise NoNameServer(
-                f"{self} is not a name server ({(error.remark or '').strip()}): a broker listens there, or a proxy; "
-                "give the address of a name server, whose usual port is 9876"
-            ) from error
+            raise NotANameServer(str(self), error.remark) from error
 
     def _none_answered(self, error: NoAddressAnswered) -> NoNameServer:
         tried = "; ".join(str(failure) for failure in error.failures)

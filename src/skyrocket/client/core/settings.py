@@ -9,6 +9,7 @@ from typing import Final
 
 from skyrocket.client.core.errors import NoNameServer, WrongUse
 from skyrocket.client.core.names import check_topic
+from skyrocket.client.core.setting_types import check_types
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.addresses import Address
@@ -35,26 +36,45 @@ class ClientSettings:
     one process with the same `instance_name` share connections, routes and heartbeats.
     """
 
-    name_servers: str | Sequence[str] = ""  # host:port, several joined by ; or as a list
-    name_server_lookup: str = ""  # a URL that answers with such a list; asked again every two minutes
+    name_servers: str | Sequence[str] = ""
+    """host:port, several joined by ; or as a list; "": $NAMESRV_ADDR."""
+    name_server_lookup: str = ""
+    """A URL that answers with such a list; asked again every two minutes."""
     instance_name: str = DEFAULT_INSTANCE
-    client_ip: str = ""  # "": found out
+    """Clients of one process with the same name share connections."""
+    client_ip: str = ""
+    """The address that brokers are told; "": found out."""
     unit_name: str = ""
+    """The unit of a deployment in several: part of the client id."""
     unit_mode: bool = False
-    namespace: str = ""  # stands in front of every topic and group
-    namespace_v2: str = ""  # is told to brokers, which do the same
+    """Whether topics are of that unit."""
+    namespace: str = ""
+    """Stands in front of every topic and group."""
+    namespace_v2: str = ""
+    """Is told to brokers, which put it there."""
     vip_channel: bool = False
+    """Use the brokers' second port, two below the first."""
     tls: ssl.SSLContext | None = None
-    credentials: Acl | None = None  # requests are signed with them
-    sign: Callable[[RemotingCommand], None] | None = None  # a way of one's own to sign; nothing is added after it
+    """Encrypt connections with this context."""
+    credentials: Acl | None = None
+    """The account that requests are signed with."""
+    sign: Callable[[RemotingCommand], None] | None = None
+    """A way of one's own to sign requests; nothing is added after it."""
     connect_timeout: float = 3.0
+    """Seconds to reach a server."""
     api_timeout: float = 3.0
+    """Seconds for an answer to what is no send and no pull."""
     route_refresh: float = 30.0
+    """Seconds between two looks at where topics are."""
     heartbeat_interval: float = 30.0
-    wait_for_name_servers: bool = False  # consumers start although none answers, say so, and go on trying
-    trace: bool | str = False  # True: to RMQ_SYS_TRACE_TOPIC, else the name of a topic; docs/guides/trace.md
+    """Seconds between two heartbeats to all brokers."""
+    wait_for_name_servers: bool = False
+    """Consumers start although no name server answers, say so, and go on trying."""
+    trace: bool | str = False
+    """True: tell RMQ_SYS_TRACE_TOPIC of sends and consumption; a text: that topic (docs/guides/trace.md)."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if isinstance(self.trace, str) and self.trace:
             check_topic(self.trace)
         if self.sign is not None and self.credentials is not None:

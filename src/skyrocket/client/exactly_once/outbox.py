@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.errors import WrongUse
-from skyrocket.client.core.message import Message, property_text
+from skyrocket.client.core.message import Message, delay_seconds, property_text
 from skyrocket.client.core.names import check_sendable
 from skyrocket.client.exactly_once.databases import Source, Statements, checked_table, statements_of, transaction
 from skyrocket.client.sending.message_encoding import checked_body
@@ -120,7 +120,7 @@ def _with_fixed_time(message: Message, now_ms: int) -> Message:
     """A delay counts from now on, not from the moment at which the relay comes to it."""
     if message.delay is None:
         return message
-    delay = message.delay if isinstance(message.delay, timedelta) else timedelta(seconds=message.delay)
+    delay = timedelta(seconds=delay_seconds(message.delay))
     return replace(message, delay=None, deliver_at=datetime.fromtimestamp(now_ms / 1000, UTC) + delay)
 
 

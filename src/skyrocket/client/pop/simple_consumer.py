@@ -35,6 +35,7 @@ from skyrocket.client.core.errors import (
 )
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.names import check_topic, retry_topic, unwrap, wrap
+from skyrocket.client.core.setting_types import check_types
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.client.pop.acknowledgements import Acknowledgements
 from skyrocket.client.pop.pop_notifications import ANY_QUEUE, PopNotifications, TopicAtBroker
@@ -73,9 +74,12 @@ class SimpleConsumerSettings:
     """Where a new group begins, and when `receive` gives a message up: -1 is never."""
 
     consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    """Where a group without offsets begins: first or last."""
     max_reconsume_times: int = DEFAULT_MAX_TIMES
+    """`receive` moves messages that came again more often to the dead letters; -1: never."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.consume_from is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
             raise WrongUse("a pop begins at the first or the last message: reset the group with Admin.reset_offsets")
 

@@ -17,6 +17,7 @@ from skyrocket.client.core.errors import (
     RouteTooWide,
     SendFailed,
     SendTimeout,
+    is_about_account,
 )
 from skyrocket.client.core.hooks import SendContext, SendHook, run_hooks
 from skyrocket.client.core.instance import ClientInstance
@@ -49,6 +50,7 @@ RETRYABLE_CODES: Final = frozenset(
 )
 _GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 _PAUSE_ON_SAME_BROKER: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
 
 
 class SendRules(NamedTuple):
@@ -214,7 +216,7 @@ class RetryingSender:
                 index = self._choose(info, now, failed_broker)
             chosen = info.queues[index]
             if chosen.broker_name == failed_broker:
-                await asyncio.sleep(min(_PAUSE_ON_SAME_BROKER * (number - 1), max(deadline - now, 0.0)))
+                await asyncio.sleep(_pause(attempts, number, retries, deadline - now))
                 now = clock.monotonic()
             address = ""
             try:
@@ -371,7 +373,7 @@ class RetryingSender:
         if fixed:  # RocketMQ: one attempt; but what was never sent cannot be doubled
             return isinstance(error, ConnectFailed)
         if isinstance(error, RequestError):
-            return int(error.code) in self._rules.retryable_codes
+            return int(error.code) in self._rules.retryable_codes and not is_about_account(error)
         return not isinstance(error, TooManyCalls)
 
     def _failure(self, out: EncodedMessage, attempts: list[Attempt], began: float, deadline: float) -> SendFailed:
@@ -379,3 +381,11 @@ class RetryingSender:
         timed_out = now >= deadline or bool(attempts and isinstance(attempts[-1].error, CallTimeout))
         kind = SendTimeout if timed_out else SendFailed
         return kind(unwrap(self._instance.namespace, out.topic), attempts, now - began)
+
+
+def _pause(attempts: Sequence[Attempt], number: int, retries: int, left: float) -> float:
+    """Before the same broker is asked again: short, but attempts to reach one that is away last for the whole time."""
+    shortly = _PAUSE_ON_SAME_BROKER * (number - 1)
+    if attempts and isinstance(attempts[-1].error, ConnectFailed):
+        shortly = max(shortly, min(left / (retries + 3 - number), _LONGEST_PAUSE))
+    return min(shortly, max(left, 0.0))
