@@ -153,7 +153,7 @@ def _joined(keys: Any) -> str:
     for part in parts:
         if not isinstance(part, str):
             raise MessageRefused(f"keys={parts!r}: {part!r} is no text, give {str(part)!r}")
-        if not part or any(map(str.isspace, part)):
+        if not part.strip() or " " in part:
             raise MessageRefused(
                 f"key {part!r} is blank or has a blank inside, which separates keys: replace it, as in "
                 f"{'-'.join(part.split()) or 'o-1001'!r}"
