@@ -213,8 +213,8 @@ class GroupAdmin(TopicAdmin):
         except NoRoute as error:
             if not any(full_group in table for table in (await self.group_table()).values()):
                 raise NotFound(
-                    f"no broker knows consumer group {unwrap(self._namespace, full_group)}: check its name and the namespace "
-                    "(Admin.groups lists all), or give a topic= if its members only read with assign()"
+                    f"no broker knows consumer group {unwrap(self._namespace, full_group)}: check its name and the "
+                    "namespace (Admin.groups lists all), or give a topic= if its members only read with assign()"
                 ) from error
             return await self._places(None)
 

@@ -108,8 +108,8 @@ class NotANameServer(WrongUse, NoNameServer):
 
     def __init__(self, address: str, remark: str | None) -> None:
         super().__init__(
-            f"{address} is not a name server ({(remark or 'it does not know the request').strip()}): a broker listens there, "
-            "or a proxy; give the address of a name server, whose usual port is 9876"
+            f"{address} is not a name server ({(remark or 'it does not know the request').strip()}): a broker "
+            "listens there, or a proxy; give the address of a name server, whose usual port is 9876"
         )
 
 
