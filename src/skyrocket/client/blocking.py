@@ -22,6 +22,7 @@ from skyrocket.client.consumer.handlers import NO_POLICY, HandlerWrapper
 from skyrocket.client.consumer.retry_policy import RetryPolicy
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.send_receipt import SendReceipt
+from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.exactly_once import relay as _relay
 from skyrocket.client.exactly_once.databases import Source
 from skyrocket.client.exactly_once.outbox import Outbox
@@ -305,6 +306,11 @@ class Admin(_Running[_admin.Admin]):
         """Brokers that failed while others did what all were asked; of a tolerant admin."""
         return self._inner.failures
 
+    @property
+    def settings(self) -> ClientSettings:
+        """How it finds its cluster."""
+        return self._inner.settings
+
     def read_queue(
         self, queue: MessageQueue, begin: int, end: int, *, expression: str = ALL_TAGS, batch: int = 32
     ) -> Iterator[ReceivedMessage]:
@@ -420,3 +426,8 @@ class Admin(_Running[_admin.Admin]):
     controller_settings = waits(_admin.Admin.controller_settings)
     change_controller_settings = waits(_admin.Admin.change_controller_settings)
     epochs = waits(_admin.Admin.epochs)
+    export_pop_records = waits(_admin.Admin.export_pop_records)
+    check_queue_stores = waits(_admin.Admin.check_queue_stores)
+    export_key_value_configs = waits(_admin.Admin.export_key_value_configs)
+    add_broker_to_container = waits(_admin.Admin.add_broker_to_container)
+    remove_broker_from_container = waits(_admin.Admin.remove_broker_from_container)

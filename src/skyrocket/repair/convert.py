@@ -55,6 +55,13 @@ def convert(root: Path) -> Conversion | None:
     return Conversion(found, len(configs.topics), len(configs.groups), queues, kept)
 
 
+def read_configs(path: Path, name: str) -> KeyValueConfigs:
+    """What one RocksDB directory holds; `name` is its place in a store, as config/topics. Raises StoreError."""
+    configs = KeyValueConfigs()
+    _read(path, name, configs)
+    return configs
+
+
 def _refuse_to_overwrite(root: Path, found: list[str], kept: Path) -> None:
     there = [kept / name for name in found if (kept / name).exists()]
     files = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")

@@ -12,8 +12,8 @@ def visible_body(body: bytes) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """The same, but its lines stay lines."""
-    return "\n".join(map(visible, text.split("\n")))
+    """The same, but its lines stay lines, and tabs tabs."""
+    return "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
 
 
 def visible_json(text: str) -> str:

@@ -47,6 +47,11 @@ class AdminCalls(Startable):
     def __repr__(self) -> str:
         return "admin"
 
+    @property
+    def settings(self) -> ClientSettings:
+        """How it finds its cluster: for a producer or consumer beside it."""
+        return self._client
+
     async def start(self) -> None:
         """Raises AlreadyStarted or NoNameServer."""
         self._check_new()

@@ -11,15 +11,19 @@ from skyrocket.config.sources import parse_properties, properties_text
 from skyrocket.protocol.bodies.connections import ProducerTable
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.bodies.statistics import BrokerConsumeStats, BrokerStatsData
-from skyrocket.protocol.bodies.tables import KvTable
+from skyrocket.protocol.bodies.tables import KvTable, QueueCheck
 from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.admin_broker import (
+    AddBroker,
+    CheckRocksDbCqWriteProgress,
     CleanExpiredConsumeQueue,
     DeleteExpiredCommitLog,
+    ExportRocksDbConfigToJson,
     GetBrokerConfig,
     GetBrokerHaStatus,
     GetBrokerRuntimeInfo,
     GetColdDataFlowCtrInfo,
+    RemoveBroker,
     RemoveColdDataFlowCtrConfig,
     ResetMasterFlushOffset,
     SetCommitLogReadMode,
@@ -28,6 +32,7 @@ from skyrocket.protocol.requests.admin_broker import (
     ViewBrokerStatsData,
 )
 from skyrocket.protocol.requests.admin_groups import GetAllProducerInfo, GetBrokerConsumeStats
+from skyrocket.protocol.requests.pop import PopRollback
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,36 @@ class BrokerAdmin(AdminCalls):
             await self._ask(place.address, DeleteExpiredCommitLog(), doing="deleting expired logs")
 
         return list(await self._each(await self._places(cluster, broker), delete))
+
+    async def export_pop_records(self, *, broker: str) -> None:
+        """Let a broker move its records of pops from its KV store to files; raises TooOld at RocketMQ 4.x."""
+        (place,) = await self._places(None, broker)
+        await self._since_5(place, PopRollback(), "exporting records of pops")
+
+    async def check_queue_stores(self, topic: str = "", *, since_ms: int | None = None, broker: str) -> QueueCheck:
+        """Let a broker compare its queues in files with those in its KV store; its log has the result."""
+        (place,) = await self._places(None, broker)
+        request = CheckRocksDbCqWriteProgress(topic=topic or None, check_store_time=since_ms)
+        return QueueCheck.decode((await self._since_5(place, request, "comparing queues")).body)
+
+    async def export_key_value_configs(self, kinds: Sequence[str], *, broker: str) -> None:
+        """Let a broker write settings of its KV store as JSON files: topics, subscriptionGroups, consumerOffsets."""
+        (place,) = await self._places(None, broker)
+        request = ExportRocksDbConfigToJson(config_type=";".join(kinds))
+        await self._since_5(place, request, "exporting settings")
+
+    async def add_broker_to_container(self, container: str, config_path: str) -> None:
+        """Let a container run one more broker, from a .conf file on its machine."""
+        (place,) = await self._places(None, container)
+        await self._since_5(place, AddBroker(config_path=config_path), "adding a broker")
+
+    async def remove_broker_from_container(
+        self, container: str, cluster: str, broker_name: str, broker_id: int
+    ) -> None:
+        """Let a container stop one of its brokers."""
+        (place,) = await self._places(None, container)
+        request = RemoveBroker(broker_name=broker_name, broker_cluster_name=cluster, broker_id=broker_id)
+        await self._since_5(place, request, "removing a broker")
 
     # ── replication ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -149,3 +149,19 @@ class CompareLogTail(Request[Header]):
     end_offset: Long
     size: Int
     crc: Long
+
+
+@request(RequestCode.ADD_BROKER)
+class AddBroker(Request[Header]):
+    """A container runs one more broker; we have no containers, but ask those of RocketMQ."""
+
+    config_path: str
+
+
+@request(RequestCode.REMOVE_BROKER)
+class RemoveBroker(Request[Header]):
+    """A container stops one of its brokers."""
+
+    broker_name: str
+    broker_cluster_name: str
+    broker_id: Long

@@ -1,0 +1,185 @@
+"""mqadmin's commands of clients: who is connected, and what they tell of themselves."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Final
+
+from skyrocket.cli.mqadmin.java_text import flag, queue_text, time_digits, time_s
+from skyrocket.cli.mqadmin.options import Given
+from skyrocket.cli.mqadmin.printing import Printer
+from skyrocket.client import Admin
+from skyrocket.client.admin.client_diagnosis import queue_findings, same_subscriptions, unowned_queues
+from skyrocket.errors import SkyrocketError
+from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, ProcessQueueInfo
+from skyrocket.protocol.codes import version_name
+
+_MONITORED_EVERY: Final = 60.0
+_MUCH_LAG: Final = 100_000
+_LONG_SECONDS: Final = 600
+
+
+async def consumer_connection(admin: Admin, given: Given, out: Printer) -> None:
+    members = await admin.consumer_connections(given["consumerGroup"], broker=given.get("brokerAddr"))
+    rows = [
+        (each.client_id, each.client_address, each.language, version_name(each.version)) for each in members.connections
+    ]
+    out.table("%-36s %-22s %-10s %s", ("#ClientId", "#ClientAddr", "#Language", "#Version"), rows)
+    out.text("\nBelow is subscription:\n")
+    if out.is_for_people:
+        subscriptions = [(each.topic, each.expression) for _, each in sorted(members.subscriptions.items())]
+        out.table("%-20s %s", ("#Topic", "#SubExpression"), subscriptions)
+    out.line()
+    out.line(f"ConsumeType: {members.consume_type}")
+    out.line(f"MessageModel: {members.message_model}")
+    out.line(f"ConsumeFromWhere: {members.consume_from_where}")
+
+
+async def producer_connection(admin: Admin, given: Given, out: Printer) -> None:
+    found = await admin.producer_connections(given["producerGroup"], given["topic"])
+    rows = [
+        (number, each.client_id, each.client_address, each.language, version_name(each.version))
+        for number, each in enumerate(found.connections, 1)
+    ]
+    out.rows("%04d  %-32s %-22s %-8s %s", ("#Index", "#ClientId", "#ClientAddr", "#Language", "#Version"), rows)
+
+
+async def producer(admin: Admin, given: Given, out: Printer) -> None:
+    (table,) = (await admin.producers(broker=given["broker"])).values()
+    rows = [
+        (group, each.client_id, each.remote_address, each.language, each.version, each.last_update_timestamp)
+        for group, connected in table.groups.items()
+        for each in connected
+    ]
+    titles = ("group", "clientId", "remoteIP", "language", "version", "lastUpdateTimestamp")
+    form = "producer group (%s) instance : clientId=%s,remoteIP=%s, language=%s, version=%d, lastUpdateTimestamp=%d"
+    out.rows(form, titles, rows)
+
+
+async def consumer_status(admin: Admin, given: Given, out: Printer) -> None:
+    group, stacks = given["consumerGroup"], "jstack" in given
+    if "clientId" in given:
+        info = await admin.running_info(group, given["clientId"], with_stacks=stacks)
+        out.text(running_text(info))
+        return
+    members = await admin.consumer_connections(group, broker=given.get("brokerAddr"))
+    folder = Path(str(round(time.time() * 1000)))
+    infos: dict[str, ConsumerRunningInfo] = {}
+    titles = ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")
+    out.table("%-10s %-40s %-20s %s", titles, ())
+    for number, each in enumerate(members.connections, 1):
+        info = infos[each.client_id] = await admin.running_info(group, each.client_id, with_stacks=stacks)
+        path = folder / each.client_id.replace("/", "_")
+        folder.mkdir(exist_ok=True)
+        path.write_text(running_text(info), encoding="utf-8")
+        out.rows("%-10d %-40s %-20s %s", titles, [(number, each.client_id, version_name(each.version), str(path))])
+    if not infos:
+        return
+    if not same_subscriptions(infos):
+        out.text("\n\nWARN: Different subscription in the same group of consumer!!!")
+        return
+    out.text("\n\nSame subscription in the same group of consumer")
+    unowned = await unowned_queues(admin, members, infos)
+    out.text(f"\n\nRebalance {'OK' if not unowned else 'Failed'}\n")
+    for queue in unowned:
+        out.line(f"nobody has {queue_text(queue)}")
+    for client_id, info in infos.items():
+        for finding in queue_findings(client_id, info, round(time.time() * 1000)):
+            out.line(finding)
+
+
+def running_text(info: ConsumerRunningInfo) -> str:
+    """ConsumerRunningInfo.formatString."""
+    parts = ["#Consumer Properties#\n"]
+    parts += ["%-40s: %s\n" % pair for pair in info.properties.items()]
+    parts.append("\n\n#Consumer Subscription#\n")
+    for number, each in enumerate(sorted(info.subscriptions, key=lambda each: each.topic), 1):
+        class_filter = flag(each.is_class_filter)
+        parts.append(
+            "%03d Topic: %-40s ClassFilter: %-8s SubExpression: %s\n"
+            % (number, each.topic, class_filter, each.expression)
+        )
+    queues = sorted(info.queues.items())
+    heading = "%-64s  %-32s  %-4s  %-20s\n"
+    parts.append("\n\n#Consumer Offset#\n" + heading % ("#Topic", "#Broker Name", "#QID", "#Consumer Offset"))
+    parts += ["%-32s  %-32s  %-4d  %-20d\n" % (*queue, each.commit_offset) for queue, each in queues]
+    parts.append("\n\n#Consumer MQ Detail#\n" + heading % ("#Topic", "#Broker Name", "#QID", "#ProcessQueueInfo"))
+    parts += ["%-64s  %-32s  %-4d  %s\n" % (*queue, _process_queue(each)) for queue, each in queues]
+    heading = "%-32s  %-32s  %-4s  %-20s\n"
+    parts.append("\n\n#Consumer Pop Detail#\n" + heading % ("#Topic", "#Broker Name", "#QID", "#ProcessQueueInfo"))
+    for queue, popped in sorted((info.pop_queues or {}).items()):
+        text = (
+            f"PopProcessQueueInfo [waitAckCount:{popped.wait_ack_count}, droped:{flag(popped.is_dropped)}, "
+            f"lastPopTimestamp:{popped.last_pop_timestamp}]"
+        )
+        parts.append("%-32s  %-32s  %-4d  %s\n" % (*queue, text))
+    return "".join(parts) + _rates_text(info)
+
+
+def _rates_text(info: ConsumerRunningInfo) -> str:
+    titles = (
+        "#Topic",
+        "#Pull RT",
+        "#Pull TPS",
+        "#Consume RT",
+        "#ConsumeOK TPS",
+        "#ConsumeFailed TPS",
+        "#ConsumeFailedMsgsInHour",
+    )
+    parts = ["\n\n#Consumer RT&TPS#\n", "%-64s  %14s %14s %14s %14s %18s %25s\n" % titles]
+    for topic, each in sorted(info.status.items()):
+        rates = each.pull_rt, each.pull_tps, each.consume_rt, each.consume_ok_tps, each.consume_failed_tps
+        parts.append("%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d\n" % (topic, *rates, each.consume_failed_messages))
+    if info.user_info is not None:
+        parts.append("\n\n#User Consume Info#\n")
+        parts += ["%-40s: %s\n" % pair for pair in info.user_info.items()]
+    if info.jstack is not None:
+        parts.append("\n\n#Consumer jstack#\n" + info.jstack)
+    return "".join(parts)
+
+
+def _process_queue(info: ProcessQueueInfo) -> str:
+    return (
+        f"ProcessQueueInfo [commitOffset={info.commit_offset}, cachedMsgMinOffset={info.cached_min_offset}, "
+        f"cachedMsgMaxOffset={info.cached_max_offset}, cachedMsgCount={info.cached_messages}, "
+        f"cachedMsgSizeInMiB={info.cached_mib}, transactionMsgMinOffset={info.transaction_min_offset}, "
+        f"transactionMsgMaxOffset={info.transaction_max_offset}, transactionMsgCount={info.transaction_messages}, "
+        f"locked={flag(info.is_locked)}, tryUnlockTimes={info.try_unlock_times}, "
+        f"lastLockTimestamp={time_digits(info.last_lock_timestamp)}, droped={flag(info.is_dropped)}, "
+        f"lastPullTimestamp={time_digits(info.last_pull_timestamp)}, "
+        f"lastConsumeTimestamp={time_digits(info.last_consume_timestamp)}]"
+    )
+
+
+async def start_monitoring(admin: Admin, _: Given, out: Printer) -> None:
+    """Every minute: groups with much lag or late clients; RocketMQ writes it into a log alone."""
+    while True:
+        for topic in await admin.topics():
+            if topic.startswith(RETRY_PREFIX):
+                await _watch(admin, topic.removeprefix(RETRY_PREFIX), out)
+        await asyncio.sleep(_MONITORED_EVERY)
+
+
+async def _watch(admin: Admin, group: str, out: Printer) -> None:
+    now_ms = round(time.time() * 1000)
+    try:
+        for each in await admin.consumer_lag(group):
+            late = each.last_timestamp > 0 and now_ms - each.last_timestamp > _LONG_SECONDS * 1000
+            if each.lag > _MUCH_LAG or (each.lag > 0 and late):
+                since = f"since {time_s(each.last_timestamp)}" if each.last_timestamp > 0 else "since ever"
+                out.line(
+                    f"{time_s(now_ms)} group {group}: {each.lag} messages wait in {queue_text(each.queue)} {since}"
+                )
+        infos = {
+            each.client_id: await admin.running_info(group, each.client_id)
+            for each in (await admin.consumer_connections(group)).connections
+        }
+    except SkyrocketError as error:
+        out.line(f"{time_s(now_ms)} group {group}: {error}")
+        return
+    if infos and not same_subscriptions(infos):
+        out.line(f"{time_s(now_ms)} group {group}: its clients subscribe to different things")
+    for client_id, info in infos.items():
+        for finding in queue_findings(client_id, info, now_ms):
+            out.line(f"{time_s(now_ms)} group {group}: {finding}")

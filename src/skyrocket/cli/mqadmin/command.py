@@ -1,0 +1,138 @@
+"""`skyrocket mqadmin`: finds the command, reads its options, runs it, and leaves with a code that tells."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from skyrocket.cli.mqadmin.commands import COMMANDS
+from skyrocket.cli.mqadmin.options import Given, command_named, parse, usage
+from skyrocket.cli.mqadmin.printing import Printer
+from skyrocket.cli.nouns.operator import EXIT_FAILED, Operator, advice, exit_code_of
+from skyrocket.cli.output.rows import Output
+from skyrocket.cli.output.text import visible_lines
+from skyrocket.cli.program.cluster import ClusterOptions
+from skyrocket.cli.program.lifetime import EXIT_USAGE
+from skyrocket.errors import ConfigError, SkyrocketError
+
+if TYPE_CHECKING:
+    from skyrocket.client import Admin, ClientSettings
+
+_TIMEOUT_SECONDS = 15.0
+
+mqadmin = typer.Typer(add_completion=False, rich_markup_mode="rich")
+
+
+@mqadmin.callback(
+    invoke_without_command=True,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+)
+def run_mqadmin(
+    ctx: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+) -> None:
+    """RocketMQ's mqadmin: `skyrocket mqadmin NAME options`; without a name, the list of names.
+
+    Exit code 0: done, 1: it failed, 2: wrong usage, 3: some brokers failed, 4: what was named is not there.
+    """
+    name, *rest = [*(words or []), *ctx.args] or ["help"]
+    if name in ("help", "-h", "--help"):
+        _help(rest)
+        return
+    try:
+        command = command_named(name)
+        given = parse(command, rest)
+    except ConfigError as error:
+        _leave(name, error, EXIT_USAGE)
+    if "help" in given:
+        typer.echo(usage(command), nl=False)
+        return
+    _run(command, given)
+
+
+def _help(words: list[str]) -> None:
+    if words:
+        try:
+            typer.echo(usage(command_named(words[0])), nl=False)
+        except ConfigError as error:
+            _leave("help", error, EXIT_USAGE)
+        return
+    typer.echo("The commands of mqadmin; `skyrocket mqadmin help NAME` has the options of each:")
+    for name in sorted(COMMANDS, key=str.lower):
+        typer.echo(f"   {name:34} {COMMANDS[name].line}")
+
+
+def _run(command: str, given: Given) -> None:
+    from skyrocket.cli.mqadmin.handlers import handler_of
+
+    try:
+        printer = Printer(_output(given))
+        operator = Operator(_settings(given))
+    except SkyrocketError as error:
+        _leave(command, error, EXIT_USAGE)
+
+    async def answer(admin: "Admin") -> None:
+        await handler_of(command)(admin, given, printer)
+
+    try:
+        operator.ask(answer, timeout=_TIMEOUT_SECONDS)
+    except SkyrocketError as error:
+        code = exit_code_of(error)
+        _leave(command, error, EXIT_USAGE if code is None else code, advice(error, operator.settings))
+    finally:
+        printer.end()
+    operator.end()
+
+
+def _leave(command: str, error: Exception, code: int = EXIT_FAILED, hint: str = "") -> NoReturn:
+    typer.echo(visible_lines(f"skyrocket mqadmin {command}: {_java_words(error)}{error}{hint}"), err=True)
+    raise typer.Exit(code)
+
+
+def _java_words(error: Exception) -> str:
+    """`CODE: 17  DESC: …`, for scripts that look for them in what mqadmin says."""
+    from skyrocket.client import BrokerRefused, NoRoute
+
+    if isinstance(error, BrokerRefused):
+        return f"CODE: {error.code}  DESC: {error.remark}\n"
+    if isinstance(error, NoRoute):
+        return f"CODE: 17  DESC: No topic route info in name server for the topic: {error.topic}\n"
+    return ""
+
+
+def _output(given: Given) -> Output:
+    try:
+        return Output(given.text("output", Output.TABLE.value))
+    except ValueError:
+        raise ConfigError(f"--output {given['output']} is none of {', '.join(each.value for each in Output)}") from None
+
+
+def _settings(given: Given) -> "ClientSettings":
+    """-n, else $NAMESRV_ADDR, else the context; the account of the environment, else of RocketMQ's tools.yml."""
+    names = given.get("namesrvAddr") or given.get("nameserverAddr")
+    cluster = ClusterOptions(
+        namesrv=names or os.environ.get("NAMESRV_ADDR"),
+        access_key=os.environ.get("ROCKETMQ_ACCESS_KEY"),
+        secret_key=os.environ.get("ROCKETMQ_SECRET_KEY"),
+        context=given.get("context"),
+    ).in_context({"namesrv"} if names else set())
+    if cluster.access_key is None:
+        cluster = replace(cluster, **_tools_account())
+    return cluster.settings()
+
+
+def _tools_account() -> dict[str, Any]:
+    home = os.environ.get("ROCKETMQ_HOME")
+    path = Path(home or "") / "conf" / "tools.yml"
+    if not home or not path.exists():
+        return {}
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    key, secret = content.get("accessKey"), content.get("secretKey")
+    return {"access_key": str(key), "secret_key": str(secret)} if key and secret else {}

@@ -1,0 +1,135 @@
+"""mqadmin's commands that show messages of topics and queues."""
+
+import codecs
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from skyrocket.cli.mqadmin.java_text import message_text, moment_ms, queue_text
+from skyrocket.cli.mqadmin.options import Given
+from skyrocket.cli.mqadmin.printing import Printer
+from skyrocket.client import Admin, MessageQueue, ReceivedMessage
+from skyrocket.client.core.message import decode_messages
+from skyrocket.errors import ConfigError, DataError
+
+_FOUND: Final = ("MSGID", "queueId", "queueOffset", "tags", "keys", "body")
+
+
+async def print_msg(admin: Admin, given: Given, out: Printer) -> None:
+    topic, parent = given["topic"], given.get("lmqParentTopic")
+    charset, with_body = _charset(given), given.is_true("printBody", default=True)
+    for queue in await admin.queues(parent or topic):
+        wanted = queue._replace(topic=topic)
+        begin, end = await _range(admin, given, wanted)
+        out.line(f"minOffset={begin}, maxOffset={end}, {queue_text(wanted)}")
+        async for message in admin.read_queue(wanted, begin, end, expression=given.text("subExpression", "*")):
+            _print(message, out, charset, with_body=with_body)
+        out.line("-" * 56)
+
+
+async def print_msg_by_queue(admin: Admin, given: Given, out: Printer) -> None:
+    queue = MessageQueue(given["topic"], given["brokerName"], given.number("queueId"))
+    await admin.route(queue.topic)
+    charset = _charset(given)
+    shows, with_body = given.is_true("print-msg"), given.is_true("printBody")
+    begin, end = await _range(admin, given, queue)
+    tags: Counter[str] = Counter()
+    async for message in admin.read_queue(queue, begin, end, expression=given.text("subExpression", "*")):
+        tags[message.tags or ""] += 1
+        if shows:
+            _print(message, out, charset, with_body=with_body)
+    if given.is_true("calculate"):
+        out.rows("Tag: %-30s Count: %d", ("Tag", "Count"), ((tag, n) for tag, n in tags.most_common() if tag))
+
+
+async def consume_message(admin: Admin, given: Given, out: Printer) -> None:
+    topic, most = given["topic"], given.number("MessageNumber", 128)
+    _check(given, most)
+    if "queueId" in given:
+        queue = MessageQueue(topic, given["brokerName"], given.number("queueId"))
+        await admin.route(topic)
+        begin, end = await _range(admin, given, queue)
+        if given.number("offset", 0) > end:
+            out.line(f"{queue_text(queue)} no matched msg, offset={given.number('offset', 0)}")
+            return
+        begin = max(begin, given.number("offset", 0))
+        if end - begin > most:
+            out.line(f"The oldler {most} message will be provided")
+        await _consume(admin, queue, begin, min(end, begin + most), out)
+        return
+    left = most
+    for queue in await admin.queues(topic):
+        if left <= 0:
+            return
+        begin, end = await _range(admin, given, queue)
+        if end - begin > left:
+            out.line(f"The older {left} message of the {queue.queue_id} queue will be provided")
+        end = min(end, begin + left)
+        await _consume(admin, queue, begin, end, out)
+        left -= max(end - begin, 0)
+
+
+def _check(given: Given, most: int) -> None:
+    if most <= 0:
+        raise ConfigError("Please input a positive messageNumber!")
+    if "queueId" in given and "brokerName" not in given:
+        raise ConfigError("Please set the brokerName before queueId!")
+    if "offset" in given and "queueId" not in given:
+        raise ConfigError("Please set queueId before offset!")
+
+
+async def _consume(admin: Admin, queue: MessageQueue, begin: int, end: int, out: Printer) -> None:
+    is_first = True
+    async for message in admin.read_queue(queue, begin, end):
+        if is_first:
+            out.line("Consume ok")
+            is_first = False
+        _print(message, out, "utf-8", with_body=True)
+
+
+async def _range(admin: Admin, given: Given, queue: MessageQueue) -> tuple[int, int]:
+    begin, end = await admin.min_offset(queue), await admin.max_offset(queue)
+    if "beginTimestamp" in given:
+        begin = await admin.offset_at(queue, moment_ms(given["beginTimestamp"]) / 1000)
+    if "endTimestamp" in given:
+        end = await admin.offset_at(queue, moment_ms(given["endTimestamp"]) / 1000)
+    return begin, end
+
+
+def _print(message: ReceivedMessage, out: Printer, charset: str, *, with_body: bool) -> None:
+    text = message_text(message)
+    body = message.body.decode(charset, "replace") if with_body else "NOT PRINT BODY"
+    if out.is_for_people:
+        out.line(f"MSGID: {message.message_id} {text} BODY: {body}")
+        return
+    row = (message.message_id, message.queue_id, message.queue_offset, message.tags, message.keys, body)
+    out.rows("%s", _FOUND, [row])
+
+
+def _charset(given: Given) -> str:
+    name = given.text("charsetName", "UTF-8")
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise ConfigError(f"charset {name!r} is not known; UTF-8 is") from None
+
+
+async def dump_compaction_log(_: Admin, given: Given, out: Printer) -> None:
+    """Shows a file of records, up to where it is not written."""
+    if "file" not in given:
+        raise ConfigError("miss dump log file name")
+    path = Path(given["file"])
+    if not path.is_file():
+        raise ConfigError(f"file {path} {'is a directory' if path.is_dir() else 'not exist'}.")
+    data = path.read_bytes()
+    at = 0
+    while at + 4 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "big", signed=True)
+        if size <= 0 or at + size > len(data):
+            return
+        try:
+            (message,) = decode_messages(data[at : at + size], "")
+        except (DataError, ValueError) as error:
+            raise DataError(f"{path} at byte {at}: {error}") from error
+        out.line(message_text(message))
+        at += size

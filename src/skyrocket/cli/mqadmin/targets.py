@@ -1,0 +1,39 @@
+"""Whom a command of mqadmin means: `-b` an address, `-c` the masters of a cluster."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from skyrocket.cli.mqadmin.options import Given
+from skyrocket.client import Admin, BrokerPlace, NotFound
+from skyrocket.errors import ConfigError, SkyrocketError
+
+
+async def masters(
+    admin: Admin, given: Given, broker: str, cluster: str, *, with_slaves: bool = False, all_if_none: bool = False
+) -> list[BrokerPlace]:
+    """The brokers meant, `-b` before `-c`; raises ConfigError when neither is given and not all are meant."""
+    if broker in given:
+        return await admin.brokers(broker=given[broker])
+    if cluster not in given and not all_if_none:
+        raise ConfigError("Missing required option: [-b, -c]")
+    return await admin.brokers(cluster=given.get(cluster), with_slaves=with_slaves)
+
+
+async def broker_of(admin: Admin, address: str) -> BrokerPlace:
+    """The broker at an address, with its name; raises NotFound."""
+    for place in await admin.brokers():
+        if place.address == address:
+            return place
+    raise NotFound(f"no broker is registered at {address}: check the address, or name the cluster with -c")
+
+
+async def each_place(admin: Admin, places: Sequence[BrokerPlace], do: Callable[[BrokerPlace], Awaitable[None]]) -> None:
+    """One after the other; those that fail beside others are remembered for the exit code."""
+    failed: dict[str, SkyrocketError] = {}
+    for place in places:
+        try:
+            await do(place)
+        except SkyrocketError as error:
+            failed[str(place)] = error
+    if failed and len(failed) == len(places):
+        raise next(iter(failed.values()))
+    admin.failures.update(failed)

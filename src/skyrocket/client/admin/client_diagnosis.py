@@ -1,0 +1,65 @@
+"""What the clients of a group tell of themselves, judged: differing subscriptions, stuck queues, queues of nobody."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from skyrocket.client.core.errors import NoRoute
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.protocol.bodies.connections import ConsumerConnections
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
+
+if TYPE_CHECKING:
+    from skyrocket.client.admin.topic_admin import TopicAdmin
+
+_STUCK_MS: Final = 60_000
+
+
+def same_subscriptions(infos: Mapping[str, ConsumerRunningInfo]) -> bool:
+    """Whether all members of a group want the same."""
+    wanted = [
+        frozenset((each.topic, each.expression, each.expression_type or "TAG") for each in info.subscriptions)
+        for info in infos.values()
+    ]
+    return len(set(wanted)) <= 1
+
+
+def queue_findings(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list[str]:
+    """Queues in which a push consumer does not get on, in RocketMQ's words."""
+    if info.properties.get("PROP_CONSUME_TYPE") != "CONSUME_PASSIVELY":
+        return []
+    is_orderly = str(info.properties.get("PROP_CONSUMEORDERLY")).lower() == "true"
+    found = []
+    for queue, each in sorted(info.queues.items()):
+        where = (
+            f"{client_id} MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+        )
+        if is_orderly and not each.is_locked:
+            found.append(f"{where} can't lock for a while, {now_ms - each.last_lock_timestamp}ms")
+        elif is_orderly and each.is_dropped and each.try_unlock_times > 0:
+            found.append(f"{where} unlock {each.try_unlock_times} times, still failed")
+        elif not is_orderly and each.cached_messages > 0 and now_ms - each.last_consume_timestamp > _STUCK_MS:
+            idle_ms = now_ms - each.last_consume_timestamp
+            found.append(f"{where} can't consume for a while, maybe blocked, {idle_ms}ms")
+    return found
+
+
+async def unowned_queues(
+    admin: "TopicAdmin", members: ConsumerConnections, infos: Mapping[str, ConsumerRunningInfo]
+) -> list[MessageQueue]:
+    """Queues of the group's topics that no member has; none of a broadcast group, and none where queues are popped."""
+    if members.message_model != "CLUSTERING" or members.consume_type != "CONSUME_PASSIVELY":
+        return []
+    if any(info.pop_queues for info in infos.values()):
+        return []
+    owned = {queue for info in infos.values() for queue in info.queues}
+    found = []
+    for topic in sorted(members.subscriptions):
+        if topic.startswith(RETRY_PREFIX):
+            continue
+        try:
+            queues = await admin.queues(topic)
+        except NoRoute:
+            continue
+        found += [queue for queue in queues if queue not in owned]
+    return found

@@ -1,0 +1,1 @@
+"""`skyrocket mqadmin` against a cluster in the test's own process."""

@@ -1,0 +1,81 @@
+"""Command lines of mqadmin: every name has its function, and options are read as RocketMQ reads them."""
+
+import contextlib
+import inspect
+
+import pytest
+from hypothesis import given as with_values
+from hypothesis import strategies as st
+
+from skyrocket.cli.mqadmin.commands import COMMANDS
+from skyrocket.cli.mqadmin.handlers import handler_of
+from skyrocket.cli.mqadmin.options import command_named, options_of, parse, usage
+from skyrocket.errors import ConfigError
+
+
+def test_there_are_89_names_and_each_has_its_function() -> None:
+    assert len(COMMANDS) == 89
+    for name in COMMANDS:
+        handler = handler_of(name)
+        assert inspect.iscoroutinefunction(handler), name
+        assert usage(name).startswith(f"usage: mqadmin {name} ")
+
+
+def test_no_command_has_an_option_twice() -> None:
+    for name in COMMANDS:
+        shorts = [option.short for option in options_of(name) if option.short]
+        longs = [option.long for option in options_of(name)]
+        assert len(shorts) == len(set(shorts)), name
+        assert len(longs) == len(set(longs)), name
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-t", "Orders", "-n", "a:1"),
+        ("-tOrders", "-na:1"),
+        ("-t=Orders", "-n=a:1"),
+        ("--topic", "Orders", "--namesrvAddr", "a:1"),
+        ("--topic=Orders", "--namesrvAddr=a:1"),
+        ("-topic", "Orders", "-namesrvAddr", "a:1"),
+        ("--top", "Orders", "--namesrv", "a:1"),
+    ],
+)
+def test_options_are_written_in_many_ways(words: tuple[str, ...]) -> None:
+    given = parse("topicStatus", words)
+    assert (given["topic"], given["namesrvAddr"]) == ("Orders", "a:1")
+
+
+def test_a_negative_number_is_a_value() -> None:
+    given = parse("resetOffsetByTime", ["-g", "G", "-t", "T", "-s", "-3600000"])
+    assert given["timestamp"] == "-3600000"
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "reason"),
+    [
+        ("topicStatus", [], "Missing required option: t"),
+        ("topicStatus", ["-t"], "Missing argument for option: t"),
+        ("topicStatus", ["-t", "-n"], "Missing argument for option: t"),
+        ("topicStatus", ["-t", "x", "-z", "y"], "Unrecognized option: -z"),
+        ("topicStatus", ["x"], "Unrecognized argument: x"),
+        ("updateTopic", ["-t", "x"], r"Missing required option: \[-b, -c\]"),
+        ("topicList", ["--clusterModel=true"], "takes no value"),
+        ("createAcl", ["-b", "x"], "Missing required options: s, r, a, d"),
+    ],
+)
+def test_wrong_command_lines_are_refused_in_rocketmqs_words(command: str, words: list[str], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse(command, words)
+
+
+def test_names_are_found_in_any_letter_case() -> None:
+    assert command_named("TOPICLIST") == "topicList"
+    with pytest.raises(ConfigError, match=r"The sub command topicLists not exist\. Did you mean topicList\?"):
+        command_named("topicLists")
+
+
+@with_values(st.lists(st.text(max_size=12), max_size=6))
+def test_no_command_line_makes_the_reader_fall_over(words: list[str]) -> None:
+    with contextlib.suppress(ConfigError):
+        parse("updateTopic", words)
