@@ -124,9 +124,7 @@ async def test_a_topic_without_queues_is_refused_and_an_unknown_group_is_named(t
 async def test_a_broker_that_is_taken_for_a_name_server_is_told_so(tmp_path: Path) -> None:
     async with cluster(tmp_path) as given:
         broker = f"127.0.0.1:{given.ports['broker-a']}"
-        said = (
-            rf"{broker} answers, but is no name server \(.*105.*\): this is a broker's address; give the name server's"
-        )
+        said = rf"{broker} is not a name server \(.*105.*\): a broker listens there"
         async with Producer("Shop", broker) as producer:
             with pytest.raises(NotANameServer, match=said):
                 await producer.send("Orders", "x")
