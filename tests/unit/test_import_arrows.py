@@ -39,6 +39,7 @@ ARROWS: dict[str, set[str]] = {
     "broker": {"store", "remoting", "protocol", "format", "filtering", "observability", "model"},
     "client": {"remoting", "protocol", "format", "model", "filtering", "observability"},
     "pipeline": {"client", "protocol", "offline", "format", "filtering", "model"},
+    "console": {"client", "remoting", "protocol", "format", "model", PACKAGE},  # PACKAGE: its version
     PACKAGE: {"client", "model"},  # skyrocket/__init__.py: what applications import
     "__main__": {"cli"},
 }
@@ -53,6 +54,8 @@ ONLY_IN = {
     "rocksdict": {"repair"},
     "kazoo": {"controller"},
     "httpx": {"controller"},
+    "starlette": {"console", "cli"},  # the command line looks whether it is there
+    "uvicorn": {"console", "cli"},
 }
 # These wait for nobody: no event loop, no network.
 NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "format", "protocol"}}

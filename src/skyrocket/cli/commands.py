@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "namesrv": Entry("nouns.namesrv", "namesrv", "Run a name server; its settings and values."),
         "broker": Entry("nouns.broker", "broker", "Run a broker; list brokers, their state and their upkeep."),
         "controller": Entry("nouns.controller", "controller", "Run a controller; masters and replicas of sets."),
+        "console": Entry("console", "console", "A cluster in the browser."),
         "demo": Entry("demo", "demo", "A shop that sends orders, and a live report made by Spark."),
     },
     MESSAGES: {

@@ -1,0 +1,1 @@
+"""JSON endpoints, a file per family; `families` lists them all, `openapi` describes them."""

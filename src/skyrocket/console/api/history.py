@@ -1,0 +1,44 @@
+"""Numbers over time."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skyrocket.console.api.endpoint import Call, Family
+from skyrocket.console.api.values import BadInput
+from skyrocket.console.history.series import HOUR_MS, Sample
+
+family = Family("History")
+
+_LONGEST_HOURS: Final = 366 * 24
+_MOST_SAMPLES: Final = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryWanted:
+    """`series`: in:cluster, out:cluster, lag:cluster, dead:cluster, in:topic:T, lag:group:G, late:group:G (seconds),
+    out:group:G, dead:group:G, in:broker:B:0, out:broker:B:0, disk:broker:B:0."""
+
+    series: str
+    hours: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Minutes for a week, hours before; longer spans are thinned out."""
+
+    series: str
+    from_ms: int
+    to_ms: int
+    samples: list[Sample]
+
+
+@family.get("/api/history")
+async def history(call: Call, wanted: HistoryWanted) -> History:
+    """One series over the last hours."""
+    if not 0 < wanted.hours <= _LONGEST_HOURS:
+        raise BadInput(f"hours is {wanted.hours:g}: 0 to {_LONGEST_HOURS} are kept")
+    to_ms = call.now_ms
+    from_ms = to_ms - round(wanted.hours * HOUR_MS)
+    samples = await call.parts.series.between(wanted.series, from_ms, to_ms)
+    every = -(-len(samples) // _MOST_SAMPLES) or 1
+    return History(wanted.series, from_ms, to_ms, samples[::every])

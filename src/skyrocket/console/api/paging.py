@@ -1,0 +1,29 @@
+"""Long lists, a page at a time: searched, sorted and cut here, so that browsers get what they show."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from skyrocket.console.api.values import BadInput
+
+T = TypeVar("T")
+
+LARGEST_PAGE: Final = 200
+
+
+def page_of(
+    rows: Sequence[T], sort: str, keys: dict[str, Callable[[T], Any]], page: int, size: int
+) -> tuple[list[T], int]:
+    """The rows of a page (1 is the first) and how many there are; `-lag` sorts the largest first."""
+    if not 1 <= size <= LARGEST_PAGE:
+        raise BadInput(f"size is {size}: a page has 1 to {LARGEST_PAGE} rows")
+    name = sort.removeprefix("-")
+    if name not in keys:
+        raise BadInput(f"sort is {sort!r}: choose one of {', '.join(keys)}, with - for the largest first")
+    ordered = sorted(rows, key=keys[name], reverse=sort.startswith("-"))
+    begin = (max(page, 1) - 1) * size
+    return ordered[begin : begin + size], len(ordered)
+
+
+def none_last(value: float | None) -> float:
+    """What is not known counts as the least."""
+    return float("-inf") if value is None else value

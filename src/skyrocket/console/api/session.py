@@ -1,0 +1,79 @@
+"""Who is logged in, logging in and out."""
+
+from dataclasses import dataclass
+
+from skyrocket import __version__
+from skyrocket.console.api.endpoint import Call, Done, Family
+from skyrocket.console.api.values import BadInput
+from skyrocket.console.login.accounts import LoginRefused
+from skyrocket.console.login.sessions import same_secret
+
+family = Family("Session")
+
+_FOR_THE_LOGIN = "login"  # a header of any value keeps other sites out where there is no session yet
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAnswer:
+    """Who asks; `csrf` goes into the header X-Skyrocket-Csrf of every change."""
+
+    account: str | None
+    may_change: bool
+    anonymous_may_read: bool
+    csrf: str
+    name_servers: list[str]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The token that the console printed, or name and password (accessKey and secretKey) of an account of brokers."""
+
+    token: str = ""
+    account: str = ""
+    password: str = ""
+
+
+@family.get("/api/session", is_open=True)
+async def session(call: Call) -> SessionAnswer:
+    """Who is logged in, and at which cluster."""
+    known = call.session
+    servers = call.parts.accounts.own.admin.name_servers()
+    return SessionAnswer(
+        None if known is None else known.account,
+        known is not None,
+        call.parts.settings.anonymous_may_read,
+        _FOR_THE_LOGIN if known is None else known.csrf,
+        servers,
+        __version__,
+    )
+
+
+@family.post("/api/login", is_open=True)
+async def login(call: Call, wanted: Login) -> Done:
+    """Begin a session; the cookie is the answer's."""
+    call.parts.attempts.check(call.address)
+    if not wanted.token and not wanted.account:
+        raise BadInput("give the console's token, or account and password")
+    try:
+        if wanted.token:
+            if not same_secret(wanted.token, call.parts.token):
+                raise LoginRefused("that is not the token which the console printed when it started")
+            account, credentials = "operator", None
+        else:
+            account, credentials = wanted.account, await call.parts.accounts.check(wanted.account, wanted.password)
+    except LoginRefused:
+        call.parts.attempts.failed(call.address)
+        raise
+    call.parts.attempts.succeeded(call.address)
+    call.parts.sessions.end(call.cookie)
+    call.new_cookie, call.session = call.parts.sessions.begin(account, credentials)
+    return Done(f"logged in as {account}")
+
+
+@family.post("/api/logout")
+async def logout(call: Call) -> Done:
+    """End the session."""
+    call.parts.sessions.end(call.cookie)
+    call.new_cookie = ""
+    return Done("logged out")

@@ -1,0 +1,100 @@
+"""Dataclasses from JSON and from query strings, with errors that name the field; and their JSON schema."""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from skyrocket.client.core.errors import WrongUse
+
+T = TypeVar("T")
+
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+class BadInput(WrongUse):
+    """What a browser or a script sent is not what the endpoint takes."""
+
+
+def read(kind: type[T], given: Any, *, from_text: bool = False) -> T:
+    """An instance of a dataclass; `from_text`: values are those of a query string. Raises BadInput."""
+    if not isinstance(given, Mapping):
+        raise BadInput("the body must be a JSON object: see /api/docs")
+    hints = get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = given.keys() - fields.keys()
+    if unknown:
+        raise BadInput(f"{', '.join(sorted(unknown))} is not known here; there are {', '.join(fields) or 'none'}")
+    values = {}
+    for name, field in fields.items():
+        if name in given:
+            values[name] = _value(hints[name], given[name], name, from_text)
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise BadInput(f"{name} is missing")
+    return kind(**values)
+
+
+def _value(hint: Any, given: Any, name: str, from_text: bool) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if given is None or (from_text and given == ""):
+            return None
+        return _value(next(each for each in arguments if each is not type(None)), given, name, from_text)
+    if origin is Literal:
+        if given not in arguments:
+            raise BadInput(f"{name} is {given!r}: choose one of {', '.join(map(str, arguments))}")
+        return given
+    if origin in (list, tuple):
+        if not isinstance(given, list):
+            raise BadInput(f"{name} must be a list")
+        items = [_value(arguments[0], each, f"{name}[{number}]", from_text) for number, each in enumerate(given)]
+        return tuple(items) if origin is tuple else items
+    if origin is dict:
+        if not isinstance(given, dict):
+            raise BadInput(f"{name} must be an object")
+        return {key: _value(arguments[1], each, f"{name}.{key}", from_text) for key, each in given.items()}
+    if dataclasses.is_dataclass(hint):
+        return read(hint, given)  # type: ignore[arg-type]
+    return _simple(hint, given, name, from_text)
+
+
+def _simple(hint: Any, given: Any, name: str, from_text: bool) -> Any:
+    if hint is bool and from_text and given in ("true", "false", "1", "0"):
+        return given in ("true", "1")
+    if hint in (int, float) and from_text:
+        try:
+            return hint(given)
+        except ValueError:
+            raise BadInput(f"{name} is {given!r}, not {_NAMES[hint]}") from None
+    if hint is float and isinstance(given, int) and not isinstance(given, bool):
+        return float(given)
+    if not isinstance(given, hint) or (hint is int and isinstance(given, bool)):
+        raise BadInput(f"{name} must be {_NAMES.get(hint, hint.__name__)}")
+    return given
+
+
+def schema(hint: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a type; dataclasses are put into `known` and named."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        inner = [schema(each, known) for each in arguments if each is not type(None)]
+        return {"anyOf": [*inner, {"type": "null"}]} if len(inner) < len(arguments) else {"anyOf": inner}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (list, tuple):
+        return {"type": "array", "items": schema(arguments[0], known)}
+    if origin in (dict, Mapping, types.MappingProxyType) or (origin is not None and issubclass(origin, Mapping)):
+        return {"type": "object", "additionalProperties": schema(arguments[1], known)}
+    if dataclasses.is_dataclass(hint):
+        name = hint.__name__  # type: ignore[union-attr]
+        if name not in known:
+            known[name] = {}  # it may name itself
+            hints = get_type_hints(hint)
+            known[name] = {
+                "type": "object",
+                "description": (hint.__doc__ or "").strip(),
+                "properties": {field.name: schema(hints[field.name], known) for field in dataclasses.fields(hint)},
+            }
+        return {"$ref": f"#/components/schemas/{name}"}
+    kinds = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    return {"type": kinds[hint]} if hint in kinds else {}

@@ -1,0 +1,1 @@
+"""What is asked of the cluster: each question once for all browsers."""

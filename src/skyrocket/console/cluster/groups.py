@@ -1,0 +1,61 @@
+"""Groups as the cluster has them: how much waits for each, for how long, and who is there to take it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skyrocket.client.admin.offset_admin import QueueLag
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+
+_OF_THE_SYSTEM = frozenset(
+    {
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER",
+        "CLIENT_INNER_PRODUCER",
+        "SELF_TEST_P_GROUP",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "CID_ONSAPI_PULL",
+        "CID_SYS_RMQ_TRANS",
+        "CID_RMQ_SYS_TRANS",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """How far a group is over all queues."""
+
+    topics: tuple[str, ...]
+    lag: int
+    late_ms: int | None  # since the oldest queue with waiting messages moved; None: nothing waits, or not known
+    consumed: int  # the sum of its offsets: it grows with what is consumed
+
+
+def is_system_group(name: str) -> bool:
+    """Whether brokers and tools use it among themselves."""
+    return name in _OF_THE_SYSTEM or name.startswith("CID_RMQ_SYS_") or is_system_topic(name)
+
+
+def figures(lags: Sequence[QueueLag], now_ms: int) -> GroupFigures:
+    """Of the queues of a group; those of its retry topic count as waiting, and are not among its topics."""
+    topics = {lag.queue.topic for lag in lags if not lag.queue.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))}
+    waiting = [lag for lag in lags if lag.lag > 0]
+    ages = [now_ms - lag.last_timestamp for lag in waiting if lag.last_timestamp > 0]
+    return GroupFigures(
+        tuple(sorted(topics)),
+        sum(lag.lag for lag in waiting),
+        max(max(ages), 0) if ages else None,
+        sum(max(lag.consumer_offset, 0) for lag in lags),
+    )
+
+
+def state(*, clients: int | None, lag: int, rate: float | None) -> str:
+    """One word for the list: online, lagging, stopped (messages wait and nobody is there), idle, unknown."""
+    if clients is None:
+        return "unknown"
+    if clients == 0:
+        return "stopped" if lag > 0 else "idle"
+    return "lagging" if lag > 1000 and not rate else "online"

@@ -1,0 +1,159 @@
+"""The cluster as all browsers see it: every question is asked once in a while, whoever looks."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.admin.offset_admin import QueueLag
+from skyrocket.client.admin.places import BrokerPlace, all_places
+from skyrocket.client.core.errors import BrokerRefused, NoRoute
+from skyrocket.clock import Clock
+from skyrocket.console.cluster import groups, topics
+from skyrocket.console.cluster.runtime import BrokerState, state_of
+from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers
+from skyrocket.console.cluster.speeds import Speeds
+from skyrocket.errors import SkyrocketError
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.protocol.bodies.connections import ConsumerConnections
+from skyrocket.protocol.bodies.route import ClusterInfo
+from skyrocket.protocol.codes import ResponseCode
+
+_OFTEN_SECONDS: Final = 4.0  # rates and lag; browsers look every five
+_RARELY_SECONDS: Final = 15.0  # which topics and groups there are
+_MOST_TOPICS: Final = 5000
+_MOST_GROUPS: Final = 2000
+_LOST_BROKERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Messages that wait at brokers for something else than a consumer."""
+
+    timers: Mapping[str, int]  # by topic
+    halves: int | None  # None: these brokers do not tell
+
+
+class ClusterView:
+    """Shared answers of one cluster; `forget` is called after each change."""
+
+    def __init__(self, admin: Admin, clock: Clock) -> None:
+        self._admin = admin
+        self._clock = clock
+        self._speeds = Speeds()
+        self._seen: dict[str, BrokerPlace] = {}
+        self.cluster = SharedAnswer(admin.cluster, _OFTEN_SECONDS, clock)
+        self.brokers = SharedAnswer(self._brokers, _OFTEN_SECONDS, clock)
+        self.topics = SharedAnswer(self._topics, _RARELY_SECONDS, clock)
+        self.groups = SharedAnswer(self._groups, _RARELY_SECONDS, clock)
+        self.lags = SharedAnswer(self._lags, _OFTEN_SECONDS, clock)
+        self.waiting = SharedAnswer(self._waiting, _RARELY_SECONDS, clock)
+        self.topic_figures = SharedAnswers(self._topic_figures, _OFTEN_SECONDS, _MOST_TOPICS, clock)
+        self.members = SharedAnswers(self._members, _OFTEN_SECONDS, _MOST_GROUPS, clock)
+
+    def forget(self) -> None:
+        """Something was changed: what is asked next is asked anew."""
+        for answer in (self.cluster, self.topics, self.groups, self.lags, self.waiting):
+            answer.forget()
+        self.topic_figures.forget()
+        self.members.forget()
+
+    async def end(self) -> None:
+        """Leave no question open."""
+        for answer in (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting):
+            await answer.end()
+        await self.topic_figures.end()
+        await self.members.end()
+
+    async def group_figures(self) -> dict[str, groups.GroupFigures]:
+        """How far each group is."""
+        now_ms = self._clock.now_ms()
+        return {group: groups.figures(lags, now_ms) for group, lags in (await self.lags.get()).items()}
+
+    def out_per_second(self, group: str, topic: str | None = None) -> float | None:
+        """How fast a group goes on, None before the second look."""
+        return self._speeds.rate(("out", group, topic))
+
+    # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _brokers(self) -> list[BrokerState]:
+        """All that are registered, and those that were since the console began."""
+        places = list(all_places(await self.cluster.get()))
+        for place in places:
+            self._seen[place.address] = place
+        gone = [place for address, place in self._seen.items() if address not in {each.address for each in places}]
+        for place in gone[:-_LOST_BROKERS]:
+            del self._seen[place.address]
+        states = await asyncio.gather(*(self._broker(place) for place in places))
+        return sorted(
+            [*states, *(_lost(place, "it is no longer registered at the name servers") for place in gone)],
+            key=lambda state: (state.cluster, state.broker, state.broker_id),
+        )
+
+    async def _broker(self, place: BrokerPlace) -> BrokerState:
+        try:
+            rows = next(iter((await self._admin.runtime_info(broker=place.address)).values()))
+        except SkyrocketError as error:
+            return _lost(place, str(error))
+        return state_of(place.cluster, place.broker_name, place.broker_id, place.address, rows)
+
+    async def _topics(self) -> dict[str, topics.TopicShape]:
+        info = await self.cluster.get()
+        return topics.shapes(await self._admin.topic_table(), _named_after(info))
+
+    async def _groups(self) -> dict[str, SubscriptionGroup]:
+        return await self._admin.groups()
+
+    async def _lags(self) -> dict[str, list[QueueLag]]:
+        lags = await self._admin.all_lag()
+        now = self._clock.monotonic()
+        for group, queues in lags.items():
+            by_topic: dict[str, int] = {}
+            for queue in queues:
+                topic = queue.queue.topic
+                by_topic[topic] = by_topic.get(topic, 0) + max(queue.consumer_offset, 0)
+            for topic, total in by_topic.items():
+                self._speeds.look(("out", group, topic), total, now)
+            self._speeds.look(("out", group, None), sum(by_topic.values()), now)
+        return lags
+
+    async def _waiting(self) -> Waiting:
+        try:
+            timers = await self._admin.timer_counts()
+        except BrokerRefused:  # RocketMQ 4 has no timers
+            timers = {}
+        try:
+            halves: int | None = len(await self._admin.open_transactions(most=1000))
+        except BrokerRefused:
+            halves = None
+        return Waiting(timers, halves)
+
+    async def _topic_figures(self, topic: str) -> topics.TopicFigures:
+        try:
+            stats = list((await self._admin.topic_statistics(topic)).values())
+        except NoRoute:
+            return topics.TopicFigures(0, 0, None, None)
+        rate = self._speeds.look(("in", topic), topics.total_of(stats), self._clock.monotonic())
+        return topics.figures(stats, rate)
+
+    async def _members(self, group: str) -> ConsumerConnections | None:
+        """Who is connected; None when nobody is."""
+        try:
+            return await self._admin.consumer_connections(group)
+        except BrokerRefused as error:
+            if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+                return None
+            raise
+        except NoRoute:  # it never had a client, or was deleted
+            return None
+
+
+def _lost(place: BrokerPlace, why: str) -> BrokerState:
+    role = "master" if place.is_master else "slave"
+    return BrokerState(place.cluster, place.broker_name, place.broker_id, place.address, role, is_up=False, trouble=why)
+
+
+def _named_after(info: ClusterInfo) -> set[str]:
+    """Topics that RocketMQ names after clusters and brokers, and those of replies."""
+    return {*info.clusters, *info.brokers, *(f"{cluster}_REPLY_TOPIC" for cluster in info.clusters)}

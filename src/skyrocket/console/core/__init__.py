@@ -1,0 +1,1 @@
+"""What a console is made of, and how it is set up."""

@@ -1,0 +1,31 @@
+"""How a console is reached, where it keeps its file, and who may look."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skyrocket.client.core.settings import ClientSettings
+
+DEFAULT_PORT: Final = 8082
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """`client` says which cluster, and as whom everybody looks at it."""
+
+    client: ClientSettings
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT  # 0 takes a free one
+    database: Path | None = None  # rates, lag and audit; None: in memory, gone with the process
+    token: str = ""  # lets in whoever has it, as the console's own account; "": one is made at the start
+    anonymous_may_read: bool = True
+    certificate: Path | None = None  # PEM; with its key the console speaks HTTPS
+    certificate_key: Path | None = None
+    behind_https: bool = False  # a proxy in front speaks HTTPS: cookies are for it alone
+    host_names: tuple[str, ...] = ()  # under which browsers reach it, besides addresses and localhost
+    max_database_bytes: int = 256 * 1024 * 1024
+
+    @property
+    def is_https(self) -> bool:
+        """Whether browsers see HTTPS."""
+        return self.certificate is not None or self.behind_https

@@ -1,0 +1,1 @@
+"""Rates and lag over time, and who changed what: one SQLite file of bounded size."""

@@ -1,0 +1,99 @@
+"""Takes a sample of everything each minute, whether anybody looks or not."""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from skyrocket.clock import ServiceClock
+from skyrocket.console.cluster.groups import is_system_group
+from skyrocket.console.cluster.shared_answers import each
+from skyrocket.console.cluster.topics import TopicFigures
+from skyrocket.console.cluster.view import ClusterView
+from skyrocket.console.history.series import MINUTE_MS, Series
+from skyrocket.errors import SkyrocketError
+from skyrocket.model.topic import DLQ_PREFIX
+
+_logger = logging.getLogger(__name__)
+
+_TOPICS_A_MINUTE: Final = 250  # with more topics each has a sample every few minutes: brokers must not notice
+_AT_ONCE: Final = 4
+_ROUNDS_BETWEEN_PRUNES: Final = 60
+
+
+class Recorder:
+    """The loop; it belongs to the console's services."""
+
+    def __init__(self, view: ClusterView, series: Series, clock: ServiceClock) -> None:
+        self._view = view
+        self._series = series
+        self._clock = clock
+        self._next_topic = 0
+        self._dead: dict[str, int] = {}  # dead letters by group, as the last look at each said
+
+    async def run(self) -> None:
+        """For ever. A cluster that does not answer leaves a gap."""
+        rounds = 0
+        while True:
+            try:
+                await self.record()
+            except SkyrocketError as error:
+                _logger.info("no sample was taken: %s", error)
+            if rounds % _ROUNDS_BETWEEN_PRUNES == 0:
+                await self._series.prune(self._clock.now_ms())
+            rounds += 1
+            await self._clock.sleep((MINUTE_MS - self._clock.now_ms() % MINUTE_MS) / 1000)
+
+    async def record(self) -> None:
+        """One sample of everything."""
+        samples: dict[str, float] = {}
+        brokers = await self._view.brokers.get()
+        masters = [broker for broker in brokers if broker.role == "master"]
+        samples["in:cluster"] = sum(broker.in_per_second for broker in masters)
+        samples["out:cluster"] = sum(broker.out_per_second for broker in brokers)
+        for broker in brokers:
+            if broker.is_up:
+                samples[f"in:broker:{broker.broker}:{broker.broker_id}"] = broker.in_per_second
+                samples[f"out:broker:{broker.broker}:{broker.broker_id}"] = broker.out_per_second
+                samples[f"disk:broker:{broker.broker}:{broker.broker_id}"] = broker.disk_ratio or 0.0
+        samples.update(await self._of_groups())
+        samples.update(await self._of_topics())
+        await self._series.add(samples, self._clock.now_ms())
+
+    async def _of_groups(self) -> Mapping[str, float]:
+        samples: dict[str, float] = {"lag:cluster": 0.0}
+        for group, figures in (await self._view.group_figures()).items():
+            if is_system_group(group):
+                continue
+            samples[f"lag:group:{group}"] = figures.lag
+            samples[f"late:group:{group}"] = (figures.late_ms or 0) / 1000
+            samples["lag:cluster"] += figures.lag
+            rate = self._view.out_per_second(group)
+            if rate is not None:
+                samples[f"out:group:{group}"] = rate
+        return samples
+
+    async def _of_topics(self) -> Mapping[str, float]:
+        shapes = await self._view.topics.get()
+        names = [name for name, shape in shapes.items() if shape.kind not in ("SYSTEM", "RETRY")]
+        begin = self._next_topic if self._next_topic < len(names) else 0
+        chosen = names[begin : begin + _TOPICS_A_MINUTE]
+        self._next_topic = begin + len(chosen)
+        samples: dict[str, float] = {}
+        for name, figures in (await each(chosen, self._figures, _AT_ONCE)).items():
+            if figures is None:
+                continue
+            if name.startswith(DLQ_PREFIX):
+                samples[f"dead:group:{name.removeprefix(DLQ_PREFIX)}"] = figures.messages
+                self._dead[name] = figures.messages
+            elif figures.in_per_second is not None:
+                samples[f"in:topic:{name}"] = figures.in_per_second
+        self._dead = {name: count for name, count in self._dead.items() if name in shapes}
+        samples["dead:cluster"] = sum(self._dead.values())
+        return samples
+
+    async def _figures(self, topic: str) -> TopicFigures | None:
+        try:
+            return await self._view.topic_figures.get(topic)
+        except SkyrocketError as error:
+            _logger.info("no sample of topic %s: %s", topic, error)
+            return None

@@ -1,0 +1,1 @@
+"""Answers that are pushed: server-sent events."""

@@ -1,0 +1,28 @@
+"""Any GET endpoint, followed live: its answer is pushed when it has changed.
+
+Answers come from the shared ones of the view, so a hundred browsers on a page cost the cluster what one costs.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+from skyrocket.console.live.events import KEEP_ALIVE, event
+from skyrocket.console.live.gate import Gate
+from skyrocket.errors import SkyrocketError
+
+_PAUSE_SECONDS: Final = 5.0
+
+
+async def watch(ask: Callable[[], Awaitable[Any]], gate: Gate, seconds: float = _PAUSE_SECONDS) -> AsyncIterator[bytes]:
+    """`answer` events, `trouble` events while it cannot be told."""
+    last = b""
+    with gate.stream():
+        while True:
+            try:
+                answer = event("answer", await ask())
+            except SkyrocketError as error:
+                answer = event("trouble", {"error": str(error), "kind": type(error).__name__})
+            yield KEEP_ALIVE if answer == last else answer
+            last = answer
+            if not await gate.pause(seconds):
+                return

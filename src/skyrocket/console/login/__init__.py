@@ -1,0 +1,1 @@
+"""Who may look and who may change; every change is written down."""

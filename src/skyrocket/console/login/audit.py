@@ -1,0 +1,67 @@
+"""Who asked for which change, when, from where, and what became of it."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+from skyrocket.clock import Clock
+from skyrocket.console.history.database import Database
+
+_MOST_ENTRIES: Final = 20_000
+_MOST_TEXT: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One change that was asked for."""
+
+    id: int
+    at_ms: int
+    account: str
+    address: str
+    action: str  # POST /api/topics
+    target: str  # its path with names
+    details: str  # what was asked for, as JSON without secrets
+    before: str  # what was there, where the page knows it
+    outcome: str  # done, or the reason why not
+
+
+class Audit:
+    """Appends entries; the oldest go when there are too many."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def write(
+        self, account: str, address: str, action: str, target: str, *, details: str, before: str, outcome: str
+    ) -> None:
+        """One entry, which is in the file when this returns."""
+        row = (self._clock.now_ms(), account, address, action, target, *(t[:_MOST_TEXT] for t in (details, before)))
+
+        def insert(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO audit (at_ms, account, address, action, target, details, before, outcome) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, outcome[:_MOST_TEXT]),
+            )
+            connection.execute(
+                "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?",
+                (_MOST_ENTRIES,),
+            )
+
+        await self._database.do(insert)
+
+    async def entries(self, search: str = "", before_id: int | None = None, most: int = 100) -> list[AuditEntry]:
+        """Newest first; those that contain a text, older than an entry."""
+        pattern = f"%{search}%"
+
+        def select(connection: sqlite3.Connection) -> list[AuditEntry]:
+            rows = connection.execute(
+                "SELECT id, at_ms, account, address, action, target, details, before, outcome FROM audit "
+                "WHERE id < ? AND (account || action || target || details || outcome) LIKE ? ORDER BY id DESC LIMIT ?",
+                (1 << 62 if before_id is None else before_id, pattern, most),
+            )
+            return [AuditEntry(*row) for row in rows]
+
+        return await self._database.do(select)

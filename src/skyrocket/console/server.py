@@ -1,0 +1,154 @@
+"""A console that runs: its parts, its recorder, and uvicorn around the application; in an event loop of yours."""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+from collections.abc import Iterator
+from typing import Final, NoReturn, Self
+
+import uvicorn
+
+from skyrocket.clock import ServiceClock, SystemClock
+from skyrocket.console.cluster.view import ClusterView
+from skyrocket.console.core.parts import Parts
+from skyrocket.console.core.settings import ConsoleSettings
+from skyrocket.console.history.database import Database
+from skyrocket.console.history.recorder import Recorder
+from skyrocket.console.history.series import Series
+from skyrocket.console.login.accounts import Accounts
+from skyrocket.console.login.attempts import Attempts
+from skyrocket.console.login.audit import Audit
+from skyrocket.console.login.sessions import Sessions
+from skyrocket.console.web.app import application
+from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.remoting.services import Services
+
+_GRACE_SECONDS: Final = 2
+_MOST_CONNECTIONS: Final = 1000
+_TOKEN_BYTES: Final = 18
+
+
+class _Uvicorn(uvicorn.Server):
+    """Signals are the program's matter."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Console:
+    """Started and stopped as one."""
+
+    def __init__(self, settings: ConsoleSettings, clock: ServiceClock | None = None) -> None:
+        clock = clock or SystemClock()
+        self.settings = settings
+        accounts, database = Accounts(settings.client), Database(settings.database)
+        view, series = ClusterView(accounts.own.admin, clock), Series(database, settings.max_database_bytes)
+        self.parts = Parts(
+            settings,
+            settings.token or secrets.token_urlsafe(_TOKEN_BYTES),
+            clock,
+            view,
+            database,
+            series,
+            Audit(database, clock),
+            accounts,
+            Sessions(clock),
+            Attempts(clock),
+        )
+        self.recorder = Recorder(view, series, clock)
+        self.app = application(self.parts)
+        self._services = Services(clock)
+        self._server: _Uvicorn | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self.address = ""  # as a browser takes it, from the start on
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def open(self) -> None:
+        """All but the port: for who serves `app` otherwise."""
+        await self.parts.database.open()
+        await self.parts.accounts.start()
+        self._services.start(self.recorder.run, "console-recorder")
+
+    async def start(self) -> str:
+        """Its address; raises ConfigError when the port or the file cannot be had."""
+        listening = self._listen()
+        try:
+            await self.open()
+        except BaseException:
+            listening.close()
+            raise
+        settings = self.settings
+        config = uvicorn.Config(
+            self.app,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.certificate_key,
+        )
+        self._server = _Uvicorn(config)
+        self._serving = asyncio.create_task(self._server.serve([listening]), name="console")
+        host, port = listening.getsockname()[:2]
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+        scheme = "https" if settings.certificate is not None else "http"
+        self.address = f"{scheme}://{host}:{port}/"
+        return self.address
+
+    def _listen(self) -> socket.socket:
+        settings = self.settings
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        try:
+            listening = socket.create_server((settings.host, settings.port), family=family)
+        except OSError as error:
+            raise ConfigError(
+                f"the console cannot listen at {settings.host}:{settings.port} ({error.strerror}): choose another port "
+                "with --port, or 0 for a free one"
+            ) from error
+        # Head and body are written apart: without this every answer waits for the browser's acknowledgement.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
+
+    @property
+    def operator_address(self) -> str:
+        """The address that logs in whoever opens it; browsers do not send what follows the #."""
+        return f"{self.address}#token={self.parts.token}"
+
+    async def failed(self) -> NoReturn:
+        """Wait for the end of what should not end; raises what it was."""
+        assert self._serving is not None
+        services = asyncio.ensure_future(self._services.failed())
+        try:
+            await asyncio.wait((self._serving, services), return_when=asyncio.FIRST_COMPLETED)
+            if services.done():
+                services.result()
+            self._serving.result()
+            raise SkyrocketError("the console's web server has ended")
+        finally:
+            services.cancel()
+
+    async def stop(self) -> None:
+        """Streams end, then connections, then everything else; may be called again."""
+        self.parts.streams.closing.set()
+        if self._server is not None and self._serving is not None:
+            self._server.should_exit = True
+            await asyncio.gather(self._serving, return_exceptions=True)
+            self._server = self._serving = None
+        await self.close()
+
+    async def close(self) -> None:
+        """What `open` has opened."""
+        await self._services.end()
+        await self.parts.view.end()
+        await self.parts.accounts.stop()
+        await self.parts.database.close()

@@ -1,0 +1,72 @@
+// Every screen has its address. A page is a function that fills the main element; what it leaves running is stopped.
+import { fill } from "./dom.js";
+import { trouble } from "./parts.js";
+
+const routes = [];
+let leaving = [];
+let shown = 0;
+
+export function route(pattern, load) {
+  const names = [];
+  const expression = new RegExp(`^${pattern.replace(/:(\w+)/g, (_, name) => { names.push(name); return "([^/]+)"; })}$`);
+  routes.push({ expression, names, load });
+}
+
+export function go(address, { replace = false } = {}) {
+  if (address === location.pathname + location.search) return;
+  history[replace ? "replaceState" : "pushState"](null, "", address);
+  show();
+}
+
+// Change the query of the address: {page: 2}; null removes.
+export function withQuery(changes) {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === "" || value === undefined) query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  return location.pathname + (text ? `?${text}` : "");
+}
+
+export async function show() {
+  leaving.forEach((leave) => leave());
+  leaving = [];
+  const main = document.getElementById("main");
+  const number = (shown += 1);
+  dispatchEvent(new CustomEvent("page"));
+  for (const { expression, names, load } of routes) {
+    const match = expression.exec(location.pathname);
+    if (!match) continue;
+    const context = {
+      names: Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(match[at + 1])])),
+      query: Object.fromEntries(new URLSearchParams(location.search)),
+      onLeave: (leave) => (number === shown ? leaving.push(leave) : leave()),
+      isShown: () => number === shown,
+    };
+    const root = document.createElement("div");
+    fill(main, root);
+    try {
+      await (await load())(root, context);
+    } catch (error) {
+      root.append(trouble(error));
+      if (!error.status && error.name !== "Refused") console.error(error);
+    }
+    return;
+  }
+  fill(main, "404");
+}
+
+export function begin() {
+  addEventListener("popstate", show);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest("a[href]");
+    if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    const address = new URL(link.href);
+    if (address.origin !== location.origin || link.target || address.pathname.startsWith("/api/") || address.hash) return;
+    event.preventDefault();
+    go(address.pathname + address.search);
+    scrollTo(0, 0);
+  });
+  show();
+}

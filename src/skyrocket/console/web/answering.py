@@ -1,0 +1,137 @@
+"""From an HTTP request to an endpoint and back: who asks, is it our own page, what was asked for, what became of it."""
+
+import dataclasses
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from skyrocket.console.api.endpoint import Call, Endpoint
+from skyrocket.console.api.values import BadInput, read
+from skyrocket.console.core.parts import Parts
+from skyrocket.console.login.sessions import Session, same_secret
+from skyrocket.console.web.json_answer import json_answer
+from skyrocket.console.web.refusals import CrossSite, NeedsLogin, refusal
+from skyrocket.errors import SkyrocketError
+
+CSRF_HEADER: Final = "x-skyrocket-csrf"
+_SECRETS: Final = frozenset({"password", "token", "secret"})
+_MOST_BODY_BYTES: Final = 8 * 1024 * 1024
+_IDLE_LOGIN_SECONDS: Final = 8 * 3600
+
+
+class Answering:
+    """Answers for one console."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        # With the prefix a browser takes the cookie over HTTPS alone, and from this host alone.
+        self._cookie = "__Host-skyrocket-console" if parts.settings.is_https else "skyrocket-console"
+
+    async def answer(self, endpoint: Endpoint, request: Request) -> Response:
+        """What the endpoint says, or why not."""
+        try:
+            call, wanted = await self.call(endpoint, request)
+        except SkyrocketError as error:
+            return refusal(error)
+        arguments = () if endpoint.wanted is None else (wanted,)
+        try:
+            value = await endpoint.handler(call, *arguments)
+        except SkyrocketError as error:
+            await self._write_down(endpoint, request, call, wanted, str(error))
+            return refusal(error)
+        await self._write_down(endpoint, request, call, wanted, "done")
+        if endpoint.changes:
+            self._parts.view.forget()
+        answer = value if isinstance(value, Response) else json_answer(value)
+        if call.new_cookie is not None:
+            self._set_cookie(answer, call.new_cookie)
+        return answer
+
+    async def call(self, endpoint: Endpoint, request: Request) -> tuple[Call, Any]:
+        """Who asks, and for what; raises NeedsLogin, CrossSite or BadInput."""
+        cookie = request.cookies.get(self._cookie)
+        session = self._parts.sessions.of(cookie)
+        if endpoint.changes:
+            _check_own_page(request, session)
+        needs_login = (endpoint.changes and not endpoint.is_open) or endpoint.secret
+        needs_login = needs_login or not (self._parts.settings.anonymous_may_read or endpoint.is_open)
+        if needs_login and session is None:
+            raise NeedsLogin("log in first: changes, and accounts, are not for everybody")
+        actor = self._parts.accounts.own
+        if (endpoint.changes or endpoint.secret) and session is not None:
+            actor = await self._parts.accounts.actor(session.credentials)
+        wanted = None
+        if endpoint.wanted is not None:
+            given = await _json_of(request) if endpoint.changes else dict(request.query_params)
+            wanted = read(endpoint.wanted, given, from_text=not endpoint.changes)
+        call = Call(self._parts, request.path_params, actor, _address(request), session, cookie)
+        return call, wanted
+
+    async def _write_down(self, endpoint: Endpoint, request: Request, call: Call, wanted: Any, outcome: str) -> None:
+        if not endpoint.changes:
+            return
+        await self._parts.audit.write(
+            call.session.account if call.session is not None else "",
+            call.address,
+            f"{endpoint.method} {endpoint.path}",
+            request.url.path,
+            details=_told(wanted),
+            before=_told(call.before),
+            outcome=outcome,
+        )
+
+    def _set_cookie(self, answer: Response, value: str) -> None:
+        https = self._parts.settings.is_https
+        if value:
+            answer.set_cookie(
+                self._cookie,
+                value,
+                max_age=_IDLE_LOGIN_SECONDS,
+                path="/",
+                secure=https,
+                httponly=True,
+                samesite="strict",
+            )
+        else:
+            answer.delete_cookie(self._cookie, path="/", secure=https, httponly=True, samesite="strict")
+
+
+def _check_own_page(request: Request, session: Session | None) -> None:
+    """Only our pages know the session's word; no other site can set this header, nor call itself us."""
+    word = request.headers.get(CSRF_HEADER, "")
+    if not word or (session is not None and not same_secret(word, session.csrf)):
+        raise CrossSite(f"the header {CSRF_HEADER} is missing or of another session: GET /api/session tells its value")
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise CrossSite("the request comes from another site")
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise CrossSite(f"the request comes from {origin}, which is another site")
+
+
+async def _json_of(request: Request) -> Any:
+    data = b""
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > _MOST_BODY_BYTES:
+            raise BadInput(f"a body has at most {_MOST_BODY_BYTES >> 20} MiB")
+    try:
+        return orjson.loads(data) if data else {}
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"the body is not JSON: {error}") from None
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+def _told(value: Any) -> str:
+    """As JSON, without what nobody may read later."""
+    if value is None:
+        return ""
+    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    if isinstance(plain, dict):
+        plain = {name: "***" if name in _SECRETS and each else each for name, each in plain.items()}
+    return orjson.dumps(plain, option=orjson.OPT_NON_STR_KEYS, default=str).decode()

@@ -1,0 +1,102 @@
+"""The application: endpoints, what is followed live, the pages and their files."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Match, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Scope
+
+from skyrocket.console.api.endpoint import Endpoint
+from skyrocket.console.api.families import ENDPOINTS
+from skyrocket.console.api.openapi import description
+from skyrocket.console.api.values import BadInput
+from skyrocket.console.core.parts import Parts
+from skyrocket.console.live.events import streamed
+from skyrocket.console.live.watch import watch
+from skyrocket.console.web.answering import Answering
+from skyrocket.console.web.guard import Guard
+from skyrocket.console.web.json_answer import json_answer
+from skyrocket.console.web.refusals import refusal
+from skyrocket.errors import SkyrocketError
+
+_STATIC: Final = Path(__file__).parent.parent / "static"
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class _Files(StaticFiles):
+    """Asked for again when they have changed: a new release shows at once."""
+
+    def file_response(self, *arguments: Any, **named: Any) -> Response:
+        response = super().file_response(*arguments, **named)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def application(parts: Parts) -> ASGIApp:
+    """For any ASGI server."""
+    answering = Answering(parts)
+    routes = [Route(each.path, _serve(answering, each), methods=[each.method]) for each in ENDPOINTS]
+    follow = _follow(answering, parts, routes)
+    pages = [
+        Route("/api/live", follow),
+        Route("/api/openapi.json", _openapi),
+        Route("/api/{path:path}", _no_such_endpoint),
+        Mount("/static", _Files(directory=_STATIC)),
+        Route("/{path:path}", _page),
+    ]
+    settings = parts.settings
+    return Guard(Starlette(routes=[*routes, *pages]), (*settings.host_names, settings.host), is_https=settings.is_https)
+
+
+def _serve(answering: Answering, endpoint: Endpoint) -> Handler:
+    async def serve(request: Request) -> Response:
+        return await answering.answer(endpoint, request)
+
+    return serve
+
+
+def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
+    """GET /api/live?of=/api/…: the answer of that GET, again whenever it changes."""
+    by_path = {each.path: each for each in ENDPOINTS if each.method == "GET"}
+
+    async def follow(request: Request) -> Response:
+        wanted = urlsplit(request.query_params.get("of", ""))
+        scope: Scope = {**request.scope, "path": wanted.path, "query_string": wanted.query.encode(), "path_params": {}}
+        try:
+            parts.streams.check()
+            for route in routes:
+                match, found = route.matches(scope)
+                if match is Match.FULL and route.path in by_path:
+                    endpoint = by_path[route.path]
+                    break
+            else:
+                raise BadInput("of= must be the path of a GET endpoint: see /api/docs")
+            asked = Request({**scope, **found}, request.receive)
+            call, values = await answering.call(endpoint, asked)
+        except SkyrocketError as error:
+            return refusal(error)
+        arguments = () if endpoint.wanted is None else (values,)
+        return streamed(watch(lambda: endpoint.handler(call, *arguments), parts.streams))
+
+    return follow
+
+
+async def _openapi(_: Request) -> Response:
+    return json_answer(description(ENDPOINTS))
+
+
+async def _no_such_endpoint(request: Request) -> Response:
+    text = f"there is no {request.method} {request.url.path}: /api/docs lists what there is"
+    return json_answer({"error": text, "kind": "NotFound"}, 404)
+
+
+async def _page(_: Request) -> Response:
+    """Every address of a page gives the same document; its script shows what the address names."""
+    return FileResponse(_STATIC / "index.html", headers={"Cache-Control": "no-cache"})
