@@ -182,7 +182,7 @@ def test_a_lost_answer_stores_nothing_twice(
     sink.commit(sink.task(rows, rows_per_batch=20))
     stored = bodies(orders)
     assert set(stored) == set(rows)
-    assert sum(stored.values()) == (200 if guarantee == "idempotent" else 260)
+    assert sum(stored.values()) == (200 if guarantee == "idempotent" else 215)  # three requests of five rows
 
 
 @pytest.mark.parametrize("end", ["kill_broker", "stop_broker"])
@@ -211,6 +211,31 @@ def test_rows_of_a_key_are_in_javas_queue_in_row_order(orders: LocalCluster, pla
         assert message.queue_id == index_by_hash(message.sharding_key, 4)
         seen.setdefault(message.sharding_key, []).append(int(message.body))
     assert seen == {f"o-{key}": list(range(key, 700, 7)) for key in range(7)}
+
+
+@pytest.mark.rocketmq(brokers=2)
+def test_rows_without_a_key_are_spread_over_all_queues_of_all_brokers(orders: LocalCluster, place: str) -> None:
+    """Small writes too: four of five rows each reach both brokers and every queue."""
+    sink = Sink(orders, place)
+    for batch in range(4):
+        sink.commit(*(sink.task(numbered(5, 5 * part), partition=part, batch=batch) for part in range(8)), batch=batch)
+    got = Counter((message.broker_name, message.queue_id) for message in orders.messages("Orders"))
+    assert len(got) == 8
+    assert max(got.values()) <= 1.1 * 160 / 8
+    record = json.loads((Path(place) / "rocketmq-sink" / "query" / "3.committed").read_text())
+    assert (record["mostOfAQueue"], record["leastOfAQueue"]) == (5, 5)
+
+
+def test_rows_with_and_without_a_key_meet_in_one_write(orders: LocalCluster, place: str) -> None:
+    sink = Sink(orders, place)
+    rows = [{"body": str(n), "shardingKey": "vip" if n % 2 else None} for n in range(80)]
+    sink.commit(sink.task(rows, rows_per_batch=7))
+    found = orders.messages("Orders")
+    keyed = [message for message in found if message.sharding_key == "vip"]
+    assert {message.queue_id for message in keyed} == {index_by_hash("vip", 4)}
+    assert [int(message.body) for message in sorted(keyed, key=lambda each: each.queue_offset)] == list(range(1, 80, 2))
+    free = Counter(message.queue_id for message in found if message.sharding_key is None)
+    assert set(free.values()) == {10}
 
 
 def test_rows_to_be_delivered_later_are_stored_once_and_come_at_their_time(orders: LocalCluster, place: str) -> None:
@@ -289,9 +314,9 @@ async def test_rows_wait_while_the_broker_does_not_answer() -> None:
     queues = [QueueSender(QUEUE, 0), QueueSender(QUEUE._replace(queue_id=1), 0)]
     senders = QueueSenders(cast(ReadBackProducer, producer), queues, None, most_bytes=100, send_timeout=60)
     request = Request(memoryview(bytes(40)), np.array([b"id"], "S12"), np.array([40]))
-    await senders.put(None, request)
-    await senders.put(None, request)
-    third = asyncio.create_task(senders.put(None, request))
+    await senders.put(queues[0], request)
+    await senders.put(queues[1], request)
+    third = asyncio.create_task(senders.put(queues[0], request))
     await asyncio.sleep(0.05)
     assert not third.done()
     assert [sender.held_bytes for sender in queues] == [40, 40]
@@ -320,7 +345,7 @@ async def test_an_account_that_may_send_and_read_is_enough_and_another_hears_why
         options: dict[str, Any]
         for options in ({}, wrong):
             guarantee: dict[str, Any] = {"deliveryGuarantee": "at-least-once"}
-            with pytest.raises(SendError, match="10 rows could not be sent"):
+            with pytest.raises(SendError, match="5 rows could not be sent"):
                 Sink(names, place, topic="TopicAllowed", **options, **guarantee).task(numbered(10))
         close_connections()
 

@@ -1,6 +1,7 @@
 """Rows into batch requests, without Spark and without a broker."""
 
 import datetime
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +15,14 @@ from pyspark.sql import types as t
 from skyrocket.client.sending.queue_selector import index_by_hash
 from skyrocket.format.batch import decode_batch
 from skyrocket.format.properties import decode_properties
+from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_sink.identity import Scope, id_of
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns, InputError, input_columns
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, Addressed, queue_indices, requests
 from skyrocket.pipeline.topic_sink.rows import RowNumbers, TopicRows, rows_of_topics
 from skyrocket.pipeline.topic_sink.settings import SinkSettings, sink_settings
+from skyrocket.pipeline.topic_sink.spreading import Spread
 from skyrocket.pipeline.topic_sink.stored_ids import StoredIds
 from skyrocket.pipeline.topic_source.cluster import Cluster
 
@@ -124,6 +127,30 @@ def test_any_rows_are_in_requests_as_they_were_in_order_for_each_queue(given: li
         for _, told in told_rows:
             del told["UNIQ_KEY"]
     assert seen == expected
+
+
+@given(
+    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=8),
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 6)),
+    first=st.integers(0, 100),
+)
+def test_free_rows_are_as_many_in_each_queue_and_broker_whatever_the_batches(
+    sizes: list[int], shape: tuple[int, int], first: int
+) -> None:
+    brokers, queues = shape
+    each = [MessageQueue("Orders", f"broker-{n}", queue) for n in range(brokers) for queue in range(queues)]
+    spread = Spread(each, first)
+    chosen = [index for size in sizes for index in spread.chosen(np.full(size, ANY_QUEUE, np.int64)).tolist()]
+    of_queue = Counter(dict.fromkeys(range(len(each)), 0)) + Counter(chosen)
+    assert not chosen or max(of_queue.values()) - min(of_queue[index] for index in range(len(each))) <= 1
+    of_broker = Counter(each[index].broker_name for index in chosen)
+    assert not chosen or max(of_broker.values()) - min(of_broker[queue.broker_name] for queue in each) <= 1
+
+
+def test_a_run_of_neighbours_goes_to_one_queue_and_rows_with_a_place_keep_it() -> None:
+    spread = Spread([MessageQueue("Orders", "broker-a", queue) for queue in range(2)], first=1)
+    given = np.array([ANY_QUEUE, 0, ANY_QUEUE, ANY_QUEUE, 1, ANY_QUEUE], np.int64)
+    assert spread.chosen(given).tolist() == [1, 0, 1, 0, 1, 0]
 
 
 def test_a_request_less_what_is_stored_has_the_other_rows() -> None:

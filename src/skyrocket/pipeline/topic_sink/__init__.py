@@ -1,7 +1,7 @@
 """format("rocketmq") to write to: DataFrames and streams into topics (docs/guides/spark-source-and-sink.md, Writing).
 
 input_columns, settings     what may be given, checked before anything is sent
-rows, requests              Arrow columns ▸ batch requests
+rows, requests, spreading   Arrow columns ▸ batch requests
 identity, stored_ids        which row a message is, and what is there already
 queue_senders, timed_rows   sending
 batch_records, settlement   what survives a crash; equal rows

@@ -6,7 +6,6 @@ an unclear send         (the connection broke, no answer came) the queue is read
 """
 
 import asyncio
-import itertools
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -70,18 +69,13 @@ class QueueSenders:
         self._held_bytes = 0
         self._news = asyncio.Event()
         self._failure: Exception | None = None
-        self._first = itertools.count()  # who is looked at first: each in its turn
 
-    async def put(self, sender: QueueSender | None, request: Request) -> None:
-        """Take over a request, for the queue with the least to do if it may be any; raises what an earlier one met."""
+    async def put(self, sender: QueueSender, request: Request) -> None:
+        """Take over a request for a queue; raises what an earlier one met."""
         size = len(request.body)
         while self._held_bytes and self._held_bytes + size > self._most_bytes:
             await self._news_or_failure()
         self._raise_failure()
-        if sender is None:
-            count = len(self.each)
-            first = next(self._first)
-            sender = min((self.each[(first + step) % count] for step in range(count)), key=lambda each: each.held_bytes)
         sender.waiting.append(request)
         sender.held_bytes += size
         self._held_bytes += size

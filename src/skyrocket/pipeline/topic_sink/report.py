@@ -50,12 +50,15 @@ def joined(reports: Iterable[TaskReport]) -> dict[str, TopicReport]:
 
 def summary(reports: list[TaskReport], topics: Mapping[str, TopicReport], copies: int) -> dict[str, Any]:
     """A batch in a few figures, for its record and the log."""
+    of_queues = [sum(count for _, count in runs) for topic in topics.values() for runs in topic.runs.values()]
     return {
         "messages": sum(report.messages for report in reports),
         "bytes": sum(report.bytes for report in reports),
         "delayed": sum(report.delayed for report in reports),
         "foundStored": sum(len(topic.claimed) // ID_SIZE for topic in topics.values()),
         "copiesAdded": copies,
+        "mostOfAQueue": max(of_queues, default=0),
+        "leastOfAQueue": min(of_queues, default=0),
         "queues": [
             {
                 "topic": queue.topic,

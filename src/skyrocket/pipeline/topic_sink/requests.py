@@ -43,7 +43,7 @@ class Request:
 
 
 class Addressed(NamedTuple):
-    """A request and the index of the queue it is for; ANY_QUEUE leaves that open."""
+    """A request and the index of the queue it is for."""
 
     queue: int
     request: Request

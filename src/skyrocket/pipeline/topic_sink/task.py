@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from skyrocket.pipeline.topic_sink.report import TaskReport, TopicReport
 from skyrocket.pipeline.topic_sink.requests import ANY_QUEUE, queue_indices, requests
 from skyrocket.pipeline.topic_sink.rows import RowNumbers, TopicRows, rows_of_topics
 from skyrocket.pipeline.topic_sink.settings import SinkSettings
+from skyrocket.pipeline.topic_sink.spreading import Spread, first_turn
 from skyrocket.pipeline.topic_sink.stored_ids import StoredIds, stored_ids
 from skyrocket.pipeline.topic_sink.timed_rows import TimedRows
 
@@ -144,7 +145,9 @@ class Task:
         )
         numbered = scope or Scope(os.urandom(16).hex())
         timed = TimedRows(producer, numbered, self._attempt.partition, settings.send_timeout)
-        return TopicOfTask(senders, timed, scope, stored, begins, self._attempt, settings)
+        first = first_turn(f"{self._origin.query} {self._origin.batch} {name}", self._attempt.partition)
+        parts = TopicParts(senders, timed, Spread(queues, first))
+        return TopicOfTask(parts, scope, stored, begins, self._attempt, settings)
 
     async def _begins(
         self, producer: ReadBackProducer, topic: str, ends: dict[MessageQueue, int]
@@ -174,28 +177,34 @@ def lowest(fences: Sequence[Mapping[MessageQueue, int]], now: Iterable[MessageQu
     return {queue: min(fence.get(queue, 0) for fence in fences) for queue in sorted(queues)}
 
 
+class TopicParts(NamedTuple):
+    """What a task sends the rows of one topic with."""
+
+    senders: QueueSenders
+    timed: TimedRows
+    spread: Spread
+
+
 class TopicOfTask:
     """The rows of one topic on their way."""
 
     def __init__(
         self,
-        senders: QueueSenders,
-        timed: TimedRows,
+        parts: TopicParts,
         scope: Scope | None,
         stored: StoredIds | None,
         begins: dict[MessageQueue, int],
         attempt: Attempt,
         settings: SinkSettings,
     ) -> None:
-        self.senders = senders
-        self.timed = timed
+        self.senders, self.timed, self._spread = parts
         self._scope = scope
         self._stored = stored
         self._begins = begins
         self._claimed: list[Ids] = []
         self._partition = attempt.partition
         self._most_bytes = settings.max_batch_bytes
-        self._queue_ids = [sender.queue.queue_id for sender in senders.each]
+        self._queue_ids = [sender.queue.queue_id for sender in self.senders.each]
 
     def queues_of(self, rows: TopicRows) -> npt.NDArray[np.int64]:
         """The index of each row's queue; raises InputError."""
@@ -216,11 +225,11 @@ class TopicOfTask:
             self._claimed.append(ids[claimed])
             left = np.flatnonzero(~claimed)
             rows, ids, queues = rows.take(left), ids[left], queues[left]
-        for queue, request in requests(rows, ids, queues, self._most_bytes):
-            await self.senders.put(None if queue == ANY_QUEUE else self.senders.each[queue], request)
+        for queue, request in requests(rows, ids, self._spread.chosen(queues), self._most_bytes):
+            await self.senders.put(self.senders.each[queue], request)
 
     async def _send_timed(self, rows: TopicRows, indices: npt.NDArray[np.int64]) -> None:
-        # A repetition must meet the same queue, so the row's content decides, not which queue has the least to do.
+        # A repetition must meet the same queue, so the row's content decides, not whose turn it is.
         spread = np.array([hash_of(content) for content in rows.contents().to_pylist()]) % len(self._queue_ids)
         chosen = np.where(indices == ANY_QUEUE, spread, indices)
         await self.timed.send(rows, [self.senders.each[int(index)].queue for index in chosen])

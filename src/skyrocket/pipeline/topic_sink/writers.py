@@ -120,7 +120,11 @@ def commit_batch(
     told = summary(reports, topics, copies)
     if reports[0].batch is not None:
         BatchRecords(settings.location, query).commit(batch, told)
-    _logger.info("rows were sent query=%s batch=%s messages=%d bytes=%d", query, batch, told["messages"], told["bytes"])
+    _logger.info(
+        "rows were sent query=%s batch=%s messages=%d bytes=%d queues=%d most=%d least=%d",
+        *(query, batch, told["messages"], told["bytes"]),
+        *(len(told["queues"]), told["mostOfAQueue"], told["leastOfAQueue"]),
+    )
 
 
 def _context() -> TaskContext:
