@@ -7,14 +7,14 @@ import pyarrow as pa
 
 from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of, cpu_of
+from skyrocket.columns import decode_parts
+from skyrocket.columns.schema import PropertiesForm, arrow_schema
+from skyrocket.columns.slices import slices
 from skyrocket.format.column_walk import BATCH_RECORDS, ColumnWalk, record_positions
 from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Parts, examine
-from skyrocket.pipeline.columns import decode_parts
-from skyrocket.pipeline.columns.slices import slices
 from skyrocket.pipeline.commit_log.log_files import mapped
-from skyrocket.pipeline.schema import PropertiesForm, arrow_schema
 
 HEADER_COLUMNS = ("queueId", "queueOffset", "commitLogOffset")
 

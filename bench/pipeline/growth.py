@@ -18,13 +18,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.pipeline.logs import LogShape, write_log
+from skyrocket.columns import decode_parts
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.format.record_columns import Parts
 from skyrocket.pipeline.archive.split_task import SplitTask, archive_split
-from skyrocket.pipeline.columns import decode_parts
 from skyrocket.pipeline.commit_log.log_files import find_log_files, mapped
 from skyrocket.pipeline.commit_log.splits import Bounds, Split, plan
 from skyrocket.pipeline.commit_log.walk import walk_split
-from skyrocket.pipeline.schema import arrow_schema
 
 SIZES = (1, 2, 4, 8)
 _SAMPLE_SECONDS = 0.01

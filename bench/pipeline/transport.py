@@ -14,11 +14,12 @@ from pyspark.sql.types import StructType
 
 from bench.pipeline.logs import LogShape
 from bench.pipeline.measure import Rate, best_of
+from skyrocket.columns import decode_parts
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.format.column_walk import ColumnWalk
 from skyrocket.format.record_columns import Parts
-from skyrocket.pipeline.columns import decode_parts
 from skyrocket.pipeline.commit_log.log_files import mapped
-from skyrocket.pipeline.schema import arrow_schema, spark_schema, wanted_schema
+from skyrocket.pipeline.schema import spark_schema, wanted_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

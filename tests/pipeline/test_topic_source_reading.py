@@ -10,10 +10,10 @@ import pytest
 from skyrocket.client import Message
 from skyrocket.client.consumer.queue_ranges import Piece, QueueRange, RangeUnreadable
 from skyrocket.client.core.errors import BrokerRefused, NoRoute
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.errors import CorruptRecord
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
-from skyrocket.pipeline.schema import arrow_schema
 from skyrocket.pipeline.topic_source.connection import connected, run
 from skyrocket.pipeline.topic_source.loss import DataLost
 from skyrocket.pipeline.topic_source.reading import decoded, rules_of

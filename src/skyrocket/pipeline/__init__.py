@@ -16,14 +16,15 @@ from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.session import SparkMissing, register, session
 
 if TYPE_CHECKING:
-    from skyrocket.pipeline.schema import COLUMNS, arrow_schema, spark_schema
+    from skyrocket.columns.schema import COLUMNS, arrow_schema
+    from skyrocket.pipeline.schema import spark_schema
     from skyrocket.pipeline.topic_source.stream import read_stream
 
 _LATER: Final = {
-    "COLUMNS": "schema",
-    "arrow_schema": "schema",
-    "read_stream": "topic_source.stream",
-    "spark_schema": "schema",
+    "COLUMNS": "skyrocket.columns.schema",
+    "arrow_schema": "skyrocket.columns.schema",
+    "read_stream": "skyrocket.pipeline.topic_source.stream",
+    "spark_schema": "skyrocket.pipeline.schema",
 }
 __all__ = [
     "COLUMNS",
@@ -41,4 +42,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return getattr(import_module(_LATER[name]), name)

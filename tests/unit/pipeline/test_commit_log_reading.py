@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.errors import CorruptFile
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement, encode_batch
@@ -20,7 +21,6 @@ from skyrocket.pipeline.commit_log.log_files import find_log_files
 from skyrocket.pipeline.commit_log.reading import SplitReader
 from skyrocket.pipeline.commit_log.settings import read_settings
 from skyrocket.pipeline.options import OptionError
-from skyrocket.pipeline.schema import arrow_schema
 from tests.golden_store import GOLDEN_STORES, GoldenStore
 from tests.unit.pipeline.records import Row, log_of, record
 

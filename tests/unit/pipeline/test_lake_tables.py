@@ -7,12 +7,12 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.errors import DataError
 from skyrocket.pipeline.lake import Change, Lake, LakeFile, lake_writer
 from skyrocket.pipeline.lake.compaction import files_to_join, joined
 from skyrocket.pipeline.lake.mirrors import ICEBERG_TABLE, iceberg_catalog, mirror_to_delta, mirror_to_iceberg
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
-from skyrocket.pipeline.schema import arrow_schema
 
 SCHEMA = arrow_schema(["topic", "queueOffset", "commitLogOffset", "body", "properties", "storeTimestamp"])
 RETRY = "%RETRY%orders group"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skyrocket.columns import property_blocks, topic_numbers
 from skyrocket.errors import ConfigError
 from skyrocket.format.column_walk import record_positions
 from skyrocket.format.dispatch_claims import PropertyColumns, QueueName, QueueNumbers
@@ -15,7 +16,6 @@ from skyrocket.format.java_hash import java_hash
 from skyrocket.format.record import decode_records
 from skyrocket.format.record_columns import PropertyTexts, examine
 from skyrocket.model.message import StoredMessage
-from skyrocket.pipeline.columns import property_blocks, topic_numbers
 from skyrocket.pipeline.rebuild.claims import claimer_of, sorted_claims
 from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_of_broker
 from tests.unit.pipeline.records import Row, log_of

@@ -16,18 +16,18 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from skyrocket.columns import BadBody, decode, topic_numbers
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.format.dispatch_claims import QueueNumbers
 from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Parts
-from skyrocket.pipeline.columns import BadBody, decode, topic_numbers
 from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
 from skyrocket.pipeline.durable_files import flush_file
 from skyrocket.pipeline.lake import LakeFile
 from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
-from skyrocket.pipeline.schema import arrow_schema
 
 _DAY_MS = 86_400_000
 _BATCH_RECORDS = 8192

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyrocket.columns import property_blocks, topic_numbers
 from skyrocket.format.dispatch_claims import Claims, QueueName, QueueNumbers
 from skyrocket.format.dtypes import Int64s
 from skyrocket.format.store_names import BATCH_QUEUES, QUEUES
@@ -17,7 +18,6 @@ from skyrocket.offline.offset_files import OffsetFiles
 from skyrocket.offline.queue_files import BatchQueue, SimpleQueue, read_entries
 from skyrocket.pipeline.audit.findings import Finding, Findings
 from skyrocket.pipeline.audit.index_files import IndexRange, indexed_pairs, missing_from
-from skyrocket.pipeline.columns import property_blocks, topic_numbers
 from skyrocket.pipeline.commit_log.damage import DamagedRegion
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import split_records

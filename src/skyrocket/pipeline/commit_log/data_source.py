@@ -10,13 +10,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.commit_log.damage import DAMAGE_SCHEMA
 from skyrocket.pipeline.commit_log.log_files import find_log_files, first_store_timestamp
 from skyrocket.pipeline.commit_log.reading import SplitReader
 from skyrocket.pipeline.commit_log.settings import FORMAT, CommitLogSettings, read_settings
 from skyrocket.pipeline.commit_log.splits import Split, gaps, plan, within_times
-from skyrocket.pipeline.schema import arrow_schema, wanted_schema
+from skyrocket.pipeline.schema import wanted_schema
 
 
 class SplitPartition(InputPartition):

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from skyrocket.columns import BadBody, decode_parts
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.errors import CorruptFile
 from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Parts, examine
-from skyrocket.pipeline.columns import BadBody, decode_parts
 from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_batch, damage_error, keep_damage, region
 from skyrocket.pipeline.commit_log.settings import CommitLogSettings
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import split_records
-from skyrocket.pipeline.schema import arrow_schema
 
 _FEW_ROWS = 4096  # smaller batches are joined: each costs Spark a fixed amount
 _PROPERTY_COLUMNS = ("tags", "keys", "uniqKey")

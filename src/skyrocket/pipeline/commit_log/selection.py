@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skyrocket.columns import property_blocks, topics
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.dtypes import Bools
 from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Parts, examine
 from skyrocket.model import property_names
-from skyrocket.pipeline.columns import property_blocks, topics
 
 _UNWRAPPED = flags.INNER_BATCH | flags.NEED_UNWRAP
 

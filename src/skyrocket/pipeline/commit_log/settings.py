@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from skyrocket.columns.schema import PROPERTIES_FORMS, PropertiesForm
 from skyrocket.pipeline.commit_log.log_files import local_path
 from skyrocket.pipeline.commit_log.selection import Selection
 from skyrocket.pipeline.commit_log.splits import Bounds
 from skyrocket.pipeline.options import Options
-from skyrocket.pipeline.schema import PROPERTIES_FORMS, PropertiesForm
 
 FORMAT = "rocketmq-commitlog"
 OPTIONS = tuple(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as fn
 
+from skyrocket.columns.schema import COLUMNS
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.options import nearest
-from skyrocket.pipeline.schema import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

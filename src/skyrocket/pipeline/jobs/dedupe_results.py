@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as fn
 
+from skyrocket.columns.schema import COLUMNS
 from skyrocket.errors import ConfigError
 from skyrocket.model import property_names as names
 from skyrocket.pipeline.durable_files import digest
@@ -14,7 +15,7 @@ from skyrocket.pipeline.jobs.business_key import columns_for, key_column
 from skyrocket.pipeline.jobs.dedupe import NEEDED_COLUMNS, PLACE, Keep, clean, first_within, keyed, ranked, run
 from skyrocket.pipeline.jobs.inputs import Input, Topics, Window, messages
 from skyrocket.pipeline.report import Report
-from skyrocket.pipeline.schema import COLUMNS, spark_schema
+from skyrocket.pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

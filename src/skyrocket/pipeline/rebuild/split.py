@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from skyrocket.columns import property_blocks, topic_numbers
 from skyrocket.format.dispatch_claims import CLAIM_DTYPE, Claims, QueueName, QueueNumbers
 from skyrocket.format.record import Buffer
 from skyrocket.format.record_columns import Parts
 from skyrocket.format.store_names import QUEUES as CONSUME_QUEUES
-from skyrocket.pipeline.columns import property_blocks, topic_numbers
 from skyrocket.pipeline.commit_log.damage import DamagedRegion, damage_error
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import split_records

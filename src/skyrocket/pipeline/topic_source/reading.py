@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from skyrocket.client.consumer.queue_ranges import Piece, QueueRange, RangeRules, RangeUnreadable
+from skyrocket.columns import decode_parts
+from skyrocket.columns.schema import COLUMNS
 from skyrocket.errors import CorruptRecord, DataError
 from skyrocket.format.column_walk import ColumnWalk, Damage
 from skyrocket.format.record_columns import Parts, examine
 from skyrocket.format.sys_flag import INNER_BATCH
-from skyrocket.pipeline.columns import decode_parts
-from skyrocket.pipeline.schema import COLUMNS
 from skyrocket.pipeline.topic_source.cluster import Cluster
 from skyrocket.pipeline.topic_source.connection import connected, run, submit
 from skyrocket.pipeline.topic_source.loss import Loss, decide

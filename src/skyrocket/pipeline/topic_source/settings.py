@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from skyrocket.client.consumer.subscription import subscription_of
+from skyrocket.columns.schema import PROPERTIES_FORMS, PropertiesForm
 from skyrocket.errors import SkyrocketError
 from skyrocket.filtering.sql92 import compile_filter
 from skyrocket.filtering.sql92_words import SqlError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from skyrocket.pipeline.options import Options
-from skyrocket.pipeline.schema import PROPERTIES_FORMS, PropertiesForm
 from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS, Cluster, cluster_of
 from skyrocket.pipeline.topic_source.offsets import BadOffsets, assigned_queues
 from skyrocket.pipeline.topic_source.positions import Position, ending, starting

@@ -6,6 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from skyrocket.columns.batches import BadBody, member_records
+from skyrocket.columns.properties import PropertyBlocks
+from skyrocket.columns.schema import COLUMNS, TIMESTAMP, PropertiesForm
+from skyrocket.columns.slices import few_different, few_texts, in_row_order, slices
 from skyrocket.errors import CorruptRecord, DataError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.column_walk import record_positions
@@ -16,10 +20,6 @@ from skyrocket.format.message_id import host_text
 from skyrocket.format.record import Buffer, unpack_host
 from skyrocket.format.record_columns import Parts, examine
 from skyrocket.model import property_names
-from skyrocket.pipeline.columns.batches import BadBody, member_records
-from skyrocket.pipeline.columns.properties import PropertyBlocks
-from skyrocket.pipeline.columns.slices import few_different, few_texts, in_row_order, slices
-from skyrocket.pipeline.schema import COLUMNS, TIMESTAMP, PropertiesForm
 
 _UNWRAPPED = flags.INNER_BATCH | flags.NEED_UNWRAP
 _NUMBERS = {

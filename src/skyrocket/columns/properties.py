@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from skyrocket.columns.slices import BINARY, TEXT, as_text, as_text_or_none, in_row_order, slices
 from skyrocket.format.dtypes import Bools, Bytes, Int64s, gathered
 from skyrocket.format.properties import decode_properties
 from skyrocket.format.text_hashes import Texts
-from skyrocket.pipeline.columns.slices import BINARY, TEXT, as_text, as_text_or_none, in_row_order, slices
 
 Int32s = NDArray[np.int32]
 MAP = pa.map_(pa.string(), pa.string())

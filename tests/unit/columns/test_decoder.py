@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skyrocket.columns import BadBody, decode
+from skyrocket.columns.properties import PropertyBlocks
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.errors import CorruptRecord
 from skyrocket.format.column_walk import Damage, record_positions
 from skyrocket.format.dtypes import Int64s
 from skyrocket.format.record import CrcCheck, WalkEnd, decode_records, encode_blank
 from skyrocket.format.record import RecordWalk as ReferenceWalk
 from skyrocket.format.record_search import find_record
-from skyrocket.pipeline.columns import BadBody, decode
-from skyrocket.pipeline.columns.properties import PropertyBlocks
-from skyrocket.pipeline.schema import arrow_schema
 from tests.golden_store import GOLDEN_STORES, GoldenStore
 from tests.unit.pipeline.records import Row, log_of, property_blocks, record, record_fields, reference_rows
 
