@@ -21,6 +21,7 @@ from skyrocket.model.message import Host
 from skyrocket.store.changeable_settings import changed
 from skyrocket.store.checkpoint_file import CheckpointFile
 from skyrocket.store.commit_log import CommitLog, PutMessage
+from skyrocket.store.cut_log import keep_cut
 from skyrocket.store.directory import StoreDirectory
 from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, Listener
@@ -120,6 +121,7 @@ class MessageStore:
             self.clock,
         )
         self._sync_flush = self.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self.shown_end: Callable[[], int] | None = None  # where those who read must stop, however much the log has
         self._open = False
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -133,13 +135,16 @@ class MessageStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def open(self) -> RecoveryReport:
-        """Take the directory, recover, start. Raises StoreLocked or CorruptFile, then nothing is left running."""
+    def open(self, *, cut_at: int | None = None) -> RecoveryReport:
+        """Take the directory, recover, start. Raises StoreLocked or CorruptFile, then nothing is left running.
+
+        `cut_at`: what the log has from there on is not to be in it; it is kept aside (`store.cut_log`).
+        """
         if self.recovery is not None:
             raise StoreError("a MessageStore is opened only once: make a new one for the directory")
         self._directory.lock()
         try:
-            report = self._recover()
+            report = self._recover(cut_at)
             self._directory.mark_running()
         except BaseException:
             self._let_go()
@@ -168,8 +173,8 @@ class MessageStore:
         )
         return report
 
-    def _recover(self) -> RecoveryReport:
-        clean = self._directory.stopped_cleanly
+    def _recover(self, cut_at: int | None) -> RecoveryReport:
+        clean = self._directory.stopped_cleanly and cut_at is None
         look_at_strangers(self.disk, self.paths)
         for path in (self.paths.consume_queue, self.paths.config):
             self.disk.make_directory(path)
@@ -184,7 +189,9 @@ class MessageStore:
         recovery = Recovery(
             self.disk, self.config, self.commit_log, self.queues, self.index, self.dispatcher, self.paths.cut_log
         )
-        report = recovery.run(clean=clean, checkpoint=self.checkpoint.current, manifest=manifest)
+        if cut_at is not None:
+            self._cut_log(cut_at)
+        report = recovery.run(clean=clean, checkpoint=self.checkpoint.current, manifest=manifest, cut_at=cut_at)
         self.queues.write_out()
         self.queues.sync()
         if self.index is not None:
@@ -193,6 +200,14 @@ class MessageStore:
             self._manifest.save(clean=False)
         self.checkpoint.set_flushed(report.end_offset, report.last_timestamp)
         return report
+
+    def _cut_log(self, end_offset: int) -> None:
+        """Files that vouch for others first: a crash in between leaves a log that is longer than they say."""
+        self._directory.mark_running()
+        self.checkpoint.set_flushed(min(self.checkpoint.current.flushed_offset, end_offset), 0)
+        kept = keep_cut(self.disk, self.paths.cut_log, self.commit_log.files, end_offset)
+        self.commit_log.files.truncate(end_offset)
+        log.warning("the log is cut on purpose, what lay behind is kept offset=%d directory=%s", end_offset, kept)
 
     def close(self) -> None:
         """Stop intake, dispatch and flush everything, say goodbye. The next open then needs no recovery."""
@@ -379,7 +394,8 @@ class MessageStore:
     @property
     def confirm_offset(self) -> int:
         """Dispatch goes so far: with SYNC_FLUSH nobody reads what the disk does not have."""
-        return self.commit_log.flushed_offset if self._sync_flush else self.commit_log.readable_offset
+        end = self.commit_log.flushed_offset if self._sync_flush else self.commit_log.readable_offset
+        return end if self.shown_end is None else min(end, self.shown_end())
 
     def dispatch(self) -> int:
         """Bring queues up to date; returns how many records were dispatched."""

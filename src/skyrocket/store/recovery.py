@@ -79,9 +79,12 @@ class Recovery:
         self._on_disk = 0  # records that end before it were flushed: they cannot be torn
         self._pass_before = 0  # older damage is passed over
 
-    def run(self, *, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> RecoveryReport:
+    def run(
+        self, *, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None, cut_at: int | None = None
+    ) -> RecoveryReport:
+        """`cut_at` is where the log was cut on purpose, a moment ago: queues and index are cut there too."""
         with self._queues.doubting(self._entry_check().means_own), self._light_queues():
-            return self._run(clean, checkpoint, manifest)
+            return self._run(clean, checkpoint, manifest, cut_at)
 
     @contextlib.contextmanager
     def _light_queues(self) -> Iterator[None]:
@@ -93,7 +96,9 @@ class Recovery:
         finally:
             self._dispatcher.multi_dispatch = setting
 
-    def _run(self, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None) -> RecoveryReport:
+    def _run(
+        self, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None, cut_at: int | None
+    ) -> RecoveryReport:
         began = time.monotonic()
         rebuild_index = self._load_index(clean, checkpoint, manifest)
         self._on_disk = self._log.files.end_offset if clean else checkpoint.flushed_offset
@@ -107,10 +112,12 @@ class Recovery:
             self._resume(LogEnd(0))
             return RecoveryReport(clean, 0, 0, 0, False, rebuild_index, time.monotonic() - began)
 
+        if cut_at is not None:
+            self._drop_what_is_behind(cut_at)
         oldest = self._log.files.min_offset
         self._pass_before = self._choose_start(clean, checkpoint)
         damaged = self._reset(damaged_only=True)
-        lost = manifest.missing_queues(self._queues) if manifest is not None else []
+        lost = manifest.missing_queues(self._queues) if manifest is not None and cut_at is None else []
         if lost:
             log.warning("queues are missing or too short, rebuilding from the log queues=%s", ", ".join(lost[:10]))
         whole = damaged or bool(lost) or rebuild_index or self._must_adopt(clean, manifest)

@@ -44,14 +44,14 @@ class Dispatching:
             self._dispatch_now()
 
     def _dispatch_now(self) -> None:
-        confirmed = self._store.confirm_offset
+        flushed = self._store.commit_log.flushed_offset
         try:
             self._store.dispatch()
         except StoreError:
             _logger.exception("dispatch failed, no more messages are taken path=%s", self._store.paths.root)
             return
         # Not for what dispatch has seen: the rest of a slave's last record comes from its master, not from the disk.
-        if self._waits_for_disk and not self._awaits_flush and self._store.commit_log.readable_offset > confirmed:
+        if self._waits_for_disk and not self._awaits_flush and self._store.commit_log.readable_offset > flushed:
             self._await_flush()
 
     def _await_flush(self) -> None:

@@ -73,7 +73,7 @@ class MasterStream:
     def receive(self, data: bytes, now: float) -> None:
         """Take the slave's reports; after ReplicaRefused or ProtocolError the connection must be closed."""
         self.last_heard = now
-        reported = self._reports.receive(data)
+        reported = self._read(data)
         if reported is None:
             return
         if self.next_offset < 0:
@@ -86,13 +86,23 @@ class MasterStream:
         else:
             self.acknowledged_offset = reported
 
+    def _read(self, data: bytes) -> int | None:
+        """The newest report, or None."""
+        return self._reports.receive(data)
+
+    def _head(self, offset: int, size: int) -> bytes:
+        """What goes before the bytes of a transfer; of a heartbeat for size 0."""
+        return TRANSFER.pack(offset, size)
+
+    def _first_start(self) -> int:
+        """Where a slave without a log begins. RocketMQ: it gets no more than the newest file."""
+        return self._log.min_offset if self._rules.from_first_file else self._log.last_file_start
+
     def _begin(self, reported: int) -> None:
         first, end = self._log.min_offset, self._log.readable_offset
         if reported > end:
             raise refused_as_ahead(reported, end)
-        # RocketMQ: a slave without a log gets no more than the newest file.
-        start = first if self._rules.from_first_file else self._log.last_file_start
-        self.next_offset = reported or start
+        self.next_offset = reported or self._first_start()
         if self.next_offset < first:
             raise ReplicaRefused(
                 f"the slave's log ends at {reported}, but ours begins at {first}: what lies between was deleted here. "
@@ -119,7 +129,7 @@ class MasterStream:
         room = self._room(now)
         body = self._log.raw(self.next_offset, room) if room > 0 else None
         if body:
-            head = TRANSFER.pack(self.next_offset, len(body))
+            head = self._head(self.next_offset, len(body))
             if self.acknowledged_offset >= self.next_offset:
                 self._owes_since = now
             self.next_offset += len(body)
@@ -134,7 +144,7 @@ class MasterStream:
             )
         if now - self._last_sent >= self._rules.heartbeat_seconds:
             self._last_sent = now
-            return (TRANSFER.pack(self.next_offset, 0),)
+            return (self._head(self.next_offset, 0),)
         return ()
 
     def next_look(self, now: float) -> float:

@@ -93,4 +93,7 @@ class SlaveStream:
     def _report(self, offset: int, now: float) -> bytes:
         self.last_report = now
         self._reported = offset
+        return self._word(offset)
+
+    def _word(self, offset: int) -> bytes:
         return REPORT.pack(offset)
