@@ -16,6 +16,7 @@ from skyrocket.broker.core.feature import Feature
 from skyrocket.broker.core.parts import Parts, build_parts
 from skyrocket.broker.core.plug_ins import plug_ins
 from skyrocket.broker.features import FEATURES
+from skyrocket.broker.state.switching import Switching
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig, TlsConfig
 from skyrocket.errors import SkyrocketError
@@ -46,10 +47,13 @@ class Broker:
         *,
         peer_clock: Clock | None = None,
         disk: Disk | None = None,
+        switching: Switching | None = None,
         features: Iterable[Callable[[Parts], Feature]] = FEATURES,
     ) -> None:
         """Messages live by `clock`; connections, clients and their locks by `peer_clock`, if it is another one."""
-        self.parts = parts = build_parts(config, store_config, clock, tls, peer_clock=peer_clock, disk=disk)
+        self.parts = parts = build_parts(
+            config, store_config, clock, tls, peer_clock=peer_clock, disk=disk, switching=switching
+        )
         self.store, self.tables = parts.store, parts.tables
         self.settings, self.identity = parts.settings, parts.identity
         self.metrics_port = 0  # of the HTTP pages; 0 while they are not served
@@ -76,22 +80,25 @@ class Broker:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def start(self) -> Address:
-        """Take up work; returns the address that clients use. Raises CannotStart, or what the store raises."""
+    async def start(self, *, cut_at: int | None = None) -> Address:
+        """Take up work; returns the address that clients use. Raises CannotStart, or what the store raises.
+
+        `cut_at`: the log must end there.
+        """
         try:
-            await self._start()
+            await self._start(cut_at)
         except BaseException:
             await self.stop()
             raise
         return self.identity.address
 
-    async def _start(self) -> None:
+    async def _start(self, cut_at: int | None) -> None:
         stack, parts = self._stack, self.parts
         if parts.config.metrics_exporter is MetricsExporter.PROM:
             await self._listen_for_observers()
             stack.push_async_callback(self.http.stop)
         parts.tables.topics.load()  # before the store: it must know whose queues are queues of batches
-        await self._open_store()
+        await self._open_store(cut_at)
         stack.push_async_callback(asyncio.to_thread, parts.store.close)
         stack.callback(parts.persistence.save_all)
         for feature in parts.features:
@@ -110,10 +117,10 @@ class Broker:
             for work in feature.services():
                 self._services.start(work)
 
-    async def _open_store(self) -> None:
+    async def _open_store(self, cut_at: int | None) -> None:
         store = self.parts.store
         try:
-            await asyncio.to_thread(store.open)
+            await asyncio.to_thread(store.open, cut_at=cut_at)
         except OSError as error:
             if error.errno not in _UNUSABLE:
                 raise

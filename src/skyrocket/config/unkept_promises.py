@@ -35,10 +35,7 @@ def _rocksdb(value: str) -> bool:
     return "rocksdb" in value.lower()
 
 
-_NO_CONTROLLER: Final = "there is no fail-over by a controller yet"
-
 _REFUSED: Final = (
-    _Promise("enableControllerMode", _on, _NO_CONTROLLER),
     _Promise("enableDLegerCommitLog", _on, "the log of DLedger has another format and is not served"),
     _Promise("duplicationEnable", _on, "logs are copied by slaves alone (brokerRole=SLAVE)"),
     _Promise("storeType", _rocksdb, "queues are kept in files; `skyrocket convert` turns a RocksDB store into files"),
@@ -54,6 +51,7 @@ _REFUSED: Final = (
 )
 
 _TOLD: Final = (
+    _Promise("fetchControllerAddrByDnsLookup", _on, "controllers are those of controllerAddr"),
     _Promise("longPollingEnable", _off, "pulls that find nothing are held as long as they ask for"),
     _Promise("rejectPullConsumerEnable", _on, "pull consumers are served"),
     _Promise("disableConsumeIfConsumerReadSlowly", _on, "a group that falls behind is not stopped"),

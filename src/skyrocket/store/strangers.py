@@ -42,6 +42,7 @@ _KNOWN = _OURS | {
     f"{names.TIMER_WHEEL}.bak",
     "compaction",
     _ROCKSDB_STORE,
+    *(f"{name}{end}" for name in (names.EPOCHS, names.IDENTITY) for end in ("", ".bak", ".tmp", "-temp", ".damaged")),
 }
 _TIMER_WHEEL_COPY = f"{names.TIMER_WHEEL}."
 

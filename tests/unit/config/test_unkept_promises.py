@@ -13,7 +13,6 @@ from skyrocket.testing.broker_host import configs
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("enableControllerMode", "true"),
         ("enableDLegerCommitLog", "true"),
         ("storeType", "defaultRocksDB"),
         ("configManagerVersion", "v2"),

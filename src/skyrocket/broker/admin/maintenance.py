@@ -15,7 +15,6 @@ from skyrocket.protocol.requests.admin_broker import (
     CheckRocksDbCqWriteProgress,
     CleanExpiredConsumeQueue,
     DeleteExpiredCommitLog,
-    GetBrokerEpochCache,
     GetColdDataFlowCtrInfo,
     RemoveColdDataFlowCtrConfig,
     SetCommitLogReadMode,
@@ -88,7 +87,6 @@ class MaintenanceProcessor:
             serve(UpdateColdDataFlowCtrConfig, self.set_cold_limits),
             serve(RemoveColdDataFlowCtrConfig, self.remove_cold_limit),
             serve(GetColdDataFlowCtrInfo, self.show_cold_limits),
-            serve(GetBrokerEpochCache, self.epochs),
             serve(CheckRocksDbCqWriteProgress, self.check_queues),
         )
 
@@ -133,9 +131,3 @@ class MaintenanceProcessor:
     def show_cold_limits(self, _: Peer, __: GetColdDataFlowCtrInfo, ___: Body) -> bytes:
         """The limits as JSON text."""
         return self._limits.text().encode()
-
-    # ── controllers ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def epochs(self, _: Peer, __: GetBrokerEpochCache, ___: Body) -> None:
-        """Only a controller gives epochs to a log."""
-        raise SystemFailure("this request only for controllerMode")

@@ -33,6 +33,7 @@ from skyrocket.broker.state.persistence import Persistence
 from skyrocket.broker.state.queue_locks import QueueLocks
 from skyrocket.broker.state.rate_bucket import RateBucket
 from skyrocket.broker.state.subscription_groups import SubscriptionGroupTable
+from skyrocket.broker.state.switching import Switching
 from skyrocket.broker.state.system_topics import SystemTopics
 from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.state.topic_file import TopicFile
@@ -86,6 +87,7 @@ class Parts:
     server: RemotingServer
     client: RemotingClient  # what the broker itself asks of others
     tls: TlsConfig
+    switching: Switching | None = None  # of a broker whose role a controller decides
     features: list[Feature] = field(default_factory=list)  # all of them, for those that put together what each says
 
     @property
@@ -95,7 +97,7 @@ class Parts:
     @property
     def may_act(self) -> bool:
         """Whether this is a slave that does its master's work while that is gone."""
-        return not self.is_master and self.config.acting_master
+        return not self.is_master and self.config.acting_master and self.switching is None
 
     @property
     def name_servers(self) -> list[str]:
@@ -114,6 +116,7 @@ def build_parts(
     *,
     peer_clock: Clock | None = None,
     disk: Disk | None = None,
+    switching: Switching | None = None,
 ) -> Parts:
     """The parts of one broker; raises ConfigError."""
     check_role(config, store_config)
@@ -153,6 +156,7 @@ def build_parts(
         server=RemotingServer(router, settings_of(config), ServerTls(tls), clock=peer_clock),
         client=RemotingClient(tls=client_tls(tls)),
         tls=tls,
+        switching=switching,
     )
 
 
@@ -183,7 +187,7 @@ def check_role(config: BrokerConfig, store_config: StoreConfig) -> None:
 def _identity(config: BrokerConfig) -> BrokerIdentity:
     host = advertised_host(config.broker_ip, config.bind_address)
     return BrokerIdentity(
-        Address(host, config.listen_port or _free_port(config.bind_address)),
+        Address(host, config.listen_port or free_port(config.bind_address)),
         config.cluster_name,
         config.broker_name,
         config.broker_id,
@@ -197,10 +201,10 @@ def _ha_port(config: BrokerConfig, store_config: StoreConfig, identity: BrokerId
     """As RocketMQ: the one behind the broker's own. A broker that takes any free port takes any for its log, too."""
     if store_config.ha_listen_port:
         return store_config.ha_listen_port
-    return identity.address.port + 1 if config.listen_port else _free_port(config.bind_address)
+    return identity.address.port + 1 if config.listen_port else free_port(config.bind_address)
 
 
-def _free_port(bind_address: str) -> int:
+def free_port(bind_address: str) -> int:
     """A port that is free now: records name the broker's port, so it must be known before the store is opened.
 
     Below those that the kernel gives to outgoing connections, or one of them might take it in the meantime. Processes

@@ -9,6 +9,9 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.master import Master
 from skyrocket.broker.replication.pre_online import MasterPreOnline, PreOnline, SlavePreOnline, starts_isolated
 from skyrocket.broker.replication.slave import Slave
+from skyrocket.broker.replication.switch_master import SwitchMaster
+from skyrocket.broker.replication.switch_requests import plain_handlers, switch_handlers
+from skyrocket.broker.replication.switch_slave import SwitchSlave
 from skyrocket.config.sections import BrokerRole
 from skyrocket.observability.exposition import Kind, Metric, single
 from skyrocket.observability.health import Check as Trouble
@@ -47,11 +50,20 @@ class ReplicationFeature(Feature):
         self._role = parts.store.config.broker_role
         self.master: Master | None = None
         self.slave: Slave | None = None
-        if self._role is BrokerRole.SLAVE:
+        if parts.switching is not None:
+            self._build_switching()
+        elif self._role is BrokerRole.SLAVE:
             self.slave = Slave(parts)
         else:
             self.master = Master(parts)
         self.pre_online = self._pre_online() if starts_isolated(parts) else None
+
+    def _build_switching(self) -> None:
+        """A controller decides: this life of the broker has the role that it said last."""
+        if self._role is BrokerRole.SLAVE:
+            self.slave = SwitchSlave(self._parts)
+        else:
+            self.master = SwitchMaster(self._parts)
 
     def _pre_online(self) -> PreOnline:
         if self.slave is not None:
@@ -66,6 +78,8 @@ class ReplicationFeature(Feature):
         yield serve(ResetMasterFlushOffset, self.set_flush_offset)
         if self.master is not None:
             yield from self.master.handlers()
+        switching = self._parts.switching
+        yield from plain_handlers() if switching is None else switch_handlers(self._parts, switching)
 
     def status(self, _: Peer, __: GetBrokerHaStatus, ___: Body) -> HaStatus:
         """How replication stands."""
@@ -125,6 +139,8 @@ class ReplicationFeature(Feature):
 
     def services(self) -> tuple[Work, ...]:
         isolated = () if self.pre_online is None else (self.pre_online.run,)
+        if isinstance(self.slave, SwitchSlave):
+            isolated = (*isolated, self.slave.run_search)
         if self.slave is not None:
             return (*isolated, self.run_looks, self.slave.sync.run, self.slave.client.run)
         assert self.master is not None

@@ -76,6 +76,7 @@ class HaClient:
         when_flushed: Callable[[int, Callable[[bool], None]], None] | None = None,
         may_follow: Callable[[], Awaitable[str | None]] | None = None,
         tls: ssl.SSLContext | None = None,
+        new_stream: Callable[[ReplicaLog, ReportRules, float], SlaveStream] = SlaveStream,
     ) -> None:
         """`when_flushed` is that of the flusher, for a log that is acknowledged when the disk has it.
 
@@ -89,6 +90,8 @@ class HaClient:
         self._when_flushed = when_flushed
         self._may_follow = may_follow
         self._tls = tls
+        self._new_stream = new_stream
+        self.on_left: Callable[[Exception], None] = lambda error: None  # hears why a master was left
         self._awaits_flush = False
         self._is_stopped = False
         self._wake = asyncio.Event()
@@ -113,12 +116,16 @@ class HaClient:
         """The master may be another one now: do not wait until the pause is over."""
         self._wake.set()
 
+    def leave(self, reason: str) -> None:
+        """Leave the master that is followed now; `master` is asked whom to follow next."""
+        self._wake.set()
+        if self._link is not None:
+            self._link.end(MasterLeft(reason))
+
     def stop(self) -> None:
         """Leave the master, and follow nobody any more."""
         self._is_stopped = True
-        self._wake.set()
-        if self._link is not None:
-            self._link.end(MasterLeft("this slave stops"))
+        self.leave("this slave stops")
 
     async def _follow(self, address: Address) -> None:
         reason = await self._may_follow() if self._may_follow is not None else None
@@ -137,18 +144,19 @@ class HaClient:
         except (OSError, TimeoutError) as error:
             self._say(f"cannot connect to {address}: {error or 'time-out'}")
             return
-        if self._is_stopped:
-            link.end(MasterLeft("this slave stops"))
+        if self._is_stopped or self._master() != address:
+            link.end(MasterLeft("this slave stops, or has another master now"))
             return
         _logger.info("following master=%s from=%d", address, self._log.end_offset)
         self.trouble = None
         now = self._clock.monotonic()
-        self._link, self.stream = link, SlaveStream(self._log, self._rules, now)
+        self._link, self.stream = link, self._new_stream(self._log, self._rules, now)
         link.write(self.stream.begin(now))
         try:
             await self._stay(link, self.stream)
         except LEFT as error:
             self._say(f"left {address}: {error}")
+            self.on_left(error)
         finally:
             self.stream = self._link = None
             link.end(MasterLeft("the slave has left"))

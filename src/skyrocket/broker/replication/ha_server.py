@@ -11,11 +11,10 @@ import logging
 import re
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Final, cast
+from typing import Any, Final, Protocol, cast
 
 from skyrocket.broker.replication.master_stream import LogBytes, MasterStream, ReplicaRefused, TransferRules
 from skyrocket.broker.replication.pace import Pace
-from skyrocket.broker.replication.replicas import Replicas
 from skyrocket.clock import Clock, Seldom
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting.addresses import Address
@@ -28,6 +27,15 @@ _HANDSHAKE_SECONDS: Final = 10.0
 _BYTES_PER_TURN: Final = 1 << 20
 _BUFFERED_BYTES: Final = 4 << 20
 
+
+class Acknowledgements(Protocol):
+    """Who hears what slaves have; `Replicas` is one."""
+
+    def acknowledge(self, slave: Any, offset: int, /) -> None: ...
+
+    def leave(self, slave: Any, /) -> None: ...
+
+
 Admit = Callable[[Address], str | None]  # why an address may not replicate; None when it may
 
 
@@ -35,10 +43,17 @@ class HaServer:
     """Listens for slaves and owns their connections."""
 
     def __init__(
-        self, log: LogBytes, replicas: Replicas, clock: Clock, admit: Admit, rules: TransferRules | None = None
+        self,
+        log: LogBytes,
+        replicas: Acknowledgements,
+        clock: Clock,
+        admit: Admit,
+        rules: TransferRules | None = None,
+        new_stream: Callable[[LogBytes, TransferRules, float], MasterStream] = MasterStream,
     ) -> None:
         self.log = log
         self.replicas = replicas
+        self.new_stream = new_stream
         self.clock = clock
         self.rules = rules or TransferRules()
         self._admit = admit
@@ -106,7 +121,7 @@ class SlaveLink(asyncio.Protocol):
 
     def __init__(self, server: HaServer) -> None:
         self._server = server
-        self.stream = MasterStream(server.log, server.rules, server.clock.monotonic())
+        self.stream = server.new_stream(server.log, server.rules, server.clock.monotonic())
         self.address = Address("", 0)
         self._transport: asyncio.Transport | None = None
         self.pace = Pace()
@@ -134,7 +149,7 @@ class SlaveLink(asyncio.Protocol):
         if self.stream.acknowledged_offset >= 0:
             self._server.replicas.acknowledge(self, self.stream.acknowledged_offset)
         if is_first or not self._server.rules.gather_seconds:
-            self.ship()
+            self.ship()  # the log, or what else the slave waits for
 
     def appended(self) -> None:
         """The log has grown; where nobody waits for this slave, what comes within a moment goes together.

@@ -27,6 +27,25 @@ class MasterLog:
         return self._log.raw(physical_offset, max_bytes)
 
 
+class SafeLog(MasterLog):
+    """With SYNC_FLUSH no more than the disk has: a master that loses its power then never has less than its slaves.
+
+    Where a controller decides, such a master may go on in its epoch, and other bytes would come where slaves have some.
+    """
+
+    def __init__(self, store: MessageStore) -> None:
+        super().__init__(store)
+        self._waits_for_disk = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+
+    @property
+    def readable_offset(self) -> int:
+        return self._log.flushed_offset if self._waits_for_disk else self._log.readable_offset
+
+    def raw(self, physical_offset: int, max_bytes: int) -> memoryview | None:
+        room = min(max_bytes, self.readable_offset - physical_offset)
+        return self._log.raw(physical_offset, room) if room > 0 else None
+
+
 class SlaveLog:
     """A log that grows by its master's bytes alone."""
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Hashable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.copy_waits import CopyWaits
@@ -15,6 +15,7 @@ from skyrocket.broker.replication.logs import MasterLog
 from skyrocket.broker.replication.master_stream import ReplicaRefused, TransferRules
 from skyrocket.broker.replication.members import Members
 from skyrocket.broker.replication.replicas import Replicas
+from skyrocket.broker.rules.put_rules import CopyKeeper
 from skyrocket.config.sections import BrokerRole, StoreConfig
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
@@ -35,6 +36,14 @@ _FINISH_SECONDS: Final = 5.0
 _FINISH_LOOK_SECONDS: Final = 0.01
 
 
+class Waits(CopyKeeper, Protocol):
+    """Those who wait for copies, by settings that may change."""
+
+    def use(self, config: StoreConfig) -> None: ...
+
+    def in_sync(self) -> int: ...
+
+
 class HaPortTaken(ConfigError):
     """Slaves could not reach this master."""
 
@@ -44,9 +53,10 @@ class Master:
 
     def __init__(self, parts: Parts) -> None:
         config = parts.store.config
-        self._log = MasterLog(parts.store)
+        self._log = self._offered_log(parts)
         self._commit_log = parts.store.commit_log
         self._is_sync = config.broker_role is BrokerRole.SYNC_MASTER
+        self._dispatching = parts.dispatching
         self._must_listen = self._is_sync or config.ha_listen_port > 0
         self._tls = _server_tls(parts) if config.ha_tls else None
         self._bind_address = parts.config.bind_address
@@ -55,12 +65,21 @@ class Master:
         self._config = config
         self.replicas = Replicas(self._is_heard)
         self.members = Members(parts.client, parts.name_servers, parts.identity, config.ha_networks)
-        self.server = HaServer(self._log, self.replicas, parts.peer_clock, self.members.refusal, transfer_rules(config))
+        self.server = self._ha_server(transfer_rules(config))
         self.is_listening = False
-        self._waits = CopyWaits(self.replicas, self._commit_log, config)
+        self._waits = self._copy_keeper(parts)
         if self._is_sync:
             parts.rules.copies = self._waits
         parts.dispatching.on_growth.append(self.server.appended)
+
+    def _offered_log(self, parts: Parts) -> MasterLog:
+        return MasterLog(parts.store)
+
+    def _ha_server(self, rules: TransferRules) -> HaServer:
+        return HaServer(self._log, self.replicas, self._clock, self.members.refusal, rules)
+
+    def _copy_keeper(self, parts: Parts) -> Waits:
+        return CopyWaits(self.replicas, self._commit_log, parts.store.config)
 
     def use(self, config: StoreConfig) -> None:
         """Go by these settings from now on, as far as they say whom senders wait for."""

@@ -42,7 +42,7 @@ def starts_isolated(parts: Parts) -> bool:
     """Whether a broker must hear its set before it is known to others."""
     config = parts.config
     has_set = config.acting_master and parts.store.config.total_replicas > 1 and bool(config.name_servers)
-    return has_set and not config.skip_pre_online
+    return has_set and not config.skip_pre_online and parts.switching is None
 
 
 class PreOnline(ABC):

@@ -11,7 +11,7 @@ from skyrocket.broker.replication.joining import tail_of
 from skyrocket.broker.replication.logs import SlaveLog
 from skyrocket.broker.replication.metadata_sync import MetadataSync
 from skyrocket.broker.replication.pace import Pace
-from skyrocket.broker.replication.slave_stream import ReportRules
+from skyrocket.broker.replication.slave_stream import ReplicaLog, ReportRules, SlaveStream
 from skyrocket.broker.replication.topic_guesses import TopicGuesses
 from skyrocket.clock import Seldom
 from skyrocket.config.sections import FlushDiskType
@@ -48,6 +48,8 @@ _PULLS: Final = frozenset({RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSA
 class Slave:
     """Copies the log, and what all features want of the master's tables."""
 
+    retry_seconds = 5.0  # until the master is tried again, as RocketMQ's slave
+
     def __init__(self, parts: Parts) -> None:
         store, config = parts.store, parts.store.config
         self._router = parts.router
@@ -67,20 +69,29 @@ class Slave:
         self._special = parts.special
         self.sync = MetadataSync(parts.client, parts.broker_set, parts.features, parts.peer_clock, self._has_on_disk)
         self.sync.may_sync = lambda: parts.special.are_over  # while a slave acts, its own tables count
-        self.client = HaClient(
-            SlaveLog(store),
-            parts.peer_clock,
-            self._master,
-            rules=ReportRules(config.ha_heartbeat_ms / 1000, config.ha_silence_ms / 1000),
-            when_flushed=store.flusher.when_flushed if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None,
-            may_follow=self._may_follow,
-            tls=client_tls(replace(parts.tls, client_enabled=True)) if config.ha_tls else None,
-        )
+        self.client = self._ha_client(parts)
         self._guesses = TopicGuesses(parts.tables.topics, parts.config.default_topic_queues, self.sync.soon)
         store.add_listener(self._guesses.dispatched)
         self.sync.on_synced = self._synced
         parts.broker_set.on_master(self.client.look_again)
         parts.broker_set.is_looking = True
+
+    def _ha_client(self, parts: Parts) -> HaClient:
+        store, config = parts.store, parts.store.config
+        return HaClient(
+            SlaveLog(store),
+            parts.peer_clock,
+            self._master,
+            rules=ReportRules(config.ha_heartbeat_ms / 1000, config.ha_silence_ms / 1000),
+            retry_seconds=self.retry_seconds,
+            when_flushed=store.flusher.when_flushed if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None,
+            may_follow=self._may_follow,
+            tls=client_tls(replace(parts.tls, client_enabled=True)) if config.ha_tls else None,
+            new_stream=self._new_stream,
+        )
+
+    def _new_stream(self, log: ReplicaLog, rules: ReportRules, now: float) -> SlaveStream:
+        return SlaveStream(log, rules, now)
 
     def _master(self) -> Address | None:
         """Where the log is copied from, once the master's topics are here."""

@@ -55,8 +55,10 @@ class SyncSet:
     members: frozenset[int] = frozenset()
     members_epoch: int = -1
     confirm_offset: int = 0
+    patient_until: float = 0.0  # members that were not seen yet may still come until then
     _asked_for: frozenset[int] = frozenset()  # a request is under way
     _unanswered: frozenset[int] = frozenset()  # the controller may have taken these, nobody knows
+    _gone: set[int] = field(default_factory=set)
     _followers: dict[int, _Follower] = field(default_factory=dict)
     _waits: list[SetWait] = field(default_factory=list)  # in the order of their offsets
 
@@ -93,6 +95,8 @@ class SyncSet:
     def proposal(self, now: float) -> frozenset[int] | None:
         """Whom the controller should be asked for, None when nothing is to be changed; it then counts as asked for."""
         wanted = {self.own_id}
+        if now < self.patient_until:
+            wanted |= self.members - self._gone - self._followers.keys()
         for broker_id, follower in self._followers.items():
             is_member = broker_id in self.members
             if follower.is_learner:
@@ -132,6 +136,7 @@ class SyncSet:
 
     def leave(self, broker_id: int) -> None:
         """A slave is gone."""
+        self._gone.add(broker_id)
         self._followers.pop(broker_id, None)
 
     def acknowledged(self, broker_id: int) -> int:

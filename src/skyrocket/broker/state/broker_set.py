@@ -13,6 +13,7 @@ class BrokerSet:
         self.ha_address = ha_address  # where this broker offers its own log; as name servers are told
         self.master_address: str | None = None  # of the set's master, once a slave has heard of it
         self.master_ha_address: str | None = None
+        self.has_controller = False  # name servers may not know the newest master
         self.master_flush_offset = 0  # what of its log the master had on disk when a slave last heard of it
         self._is_looking = False
         self._online = asyncio.Event()
@@ -75,7 +76,12 @@ class BrokerSet:
 
     def master_is(self, address: str | None, ha_address: str | None) -> None:
         """What a name server says; a master that is gone stays known, for it will come back."""
-        if not address or not ha_address or (address, ha_address) == (self.master_address, self.master_ha_address):
+        if address and ha_address and not self.has_controller:
+            self.follow(address, ha_address)
+
+    def follow(self, address: str, ha_address: str) -> None:
+        """This is the master."""
+        if (address, ha_address) == (self.master_address, self.master_ha_address):
             return
         self.master_address, self.master_ha_address = address, ha_address
         for listener in self._listeners:

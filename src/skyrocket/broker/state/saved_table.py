@@ -4,6 +4,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar, Generic, TypeVar
 
 from skyrocket.clock import Clock
@@ -77,6 +78,11 @@ class SavedTable(ABC, Generic[Content]):
 
     def raise_version(self) -> None:
         """Count a change that is not in the table itself, such as another permission of the broker."""
+        self._changed()
+
+    def enter_epoch(self, epoch: int) -> None:
+        """This broker is master of an epoch: its table is newer than that of any master before it."""
+        self.data_version = replace(self.data_version, state_version=epoch)
         self._changed()
 
     @abstractmethod

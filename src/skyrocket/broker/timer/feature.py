@@ -50,6 +50,7 @@ class TimerFeature(Feature):
             self.service = TimerService(store, files, self.counts, clock, config)
         self._rules = parts.rules.timers = TimerRules(config, clock, self.service)
         may_act = config.timer_wheel and parts.may_act
+        self._may_become_master = config.timer_wheel and parts.switching is not None
         self._acting = ActingTimer(parts, self._follower, self._rules.have) if may_act else None
         self._admin = TimerAdminProcessor(
             files, self.counts, (lambda: self._follower.known) if may_act else None, self._read_time_ms
@@ -113,7 +114,7 @@ class TimerFeature(Feature):
         elif not self._delivers:
             self.counts.load()
             self._follower.load()
-            if self._acting is not None:
+            if self._acting is not None or self._may_become_master:
                 self._follower.let_wheel_go(self._paths)
 
     async def close(self) -> None:

@@ -108,6 +108,22 @@ class BrokerConfig(ListeningConfig):
         key="enableSlaveActingMaster",
         help="the slave with the smallest id does its master's work while that is gone; of all brokers of the set",
     )
+    controller_mode: bool = setting(
+        False,
+        key="enableControllerMode",
+        help="controllers choose the master of the set, and another one when it is gone; brokerRole, brokerId and "
+        "enableSlaveActingMaster then say nothing",
+    )
+    controller_addresses: str = setting(
+        "", key="controllerAddr", help="controllers, as host:9878;other:9878, with enableControllerMode"
+    )
+    election_priority: int = setting(
+        2**31 - 1,
+        key="brokerElectionPriority",
+        min=0,
+        max=2**31 - 1,
+        help="of replicas with equal logs the one with the lowest number becomes master, with enableControllerMode",
+    )
     skip_pre_online: bool = setting(
         False,
         key="skipPreOnline",
@@ -123,13 +139,37 @@ class BrokerConfig(ListeningConfig):
         30_000, key="registerNameServerPeriod", min=10_000, max=60_000, help="pause between two registrations"
     )
     heartbeat_interval_ms: int = setting(
-        1000, key="brokerHeartbeatInterval", min=1, help="pause between two heartbeats, with enableSlaveActingMaster"
+        1000,
+        key="brokerHeartbeatInterval",
+        min=1,
+        help="pause between two heartbeats, with enableSlaveActingMaster or enableControllerMode",
     )
     heartbeat_expiry_ms: int = setting(
         10_000,
         key="brokerNotActiveTimeoutMillis",
         min=1,
         help="without a heartbeat for so long a name server takes this broker for gone, with enableSlaveActingMaster",
+    )
+    controller_expiry_ms: int = setting(
+        10_000,
+        key="controllerHeartBeatTimeoutMills",
+        min=1,
+        help="without a heartbeat for so long the controllers take this broker for gone, with enableControllerMode",
+    )
+    controller_look_period_ms: int = setting(
+        10_000, key="syncControllerMetadataPeriod", min=1, help="so often a broker asks which controller leads"
+    )
+    replica_look_period_ms: int = setting(
+        5000,
+        key="syncBrokerMetadataPeriod",
+        min=1,
+        help="so often a broker asks the controllers for its master; they also tell it at once",
+    )
+    sync_set_period_ms: int = setting(
+        5000,
+        key="checkSyncStateSetPeriod",
+        min=1,
+        help="so often a master looks for slaves that lag; those that catch up or leave are noticed at once",
     )
     member_look_period_ms: int = setting(
         1000,

@@ -329,7 +329,8 @@ class StoreConfig:
         min=0,
         max=64,
         help="brokers, the SYNC_MASTER among them, that must have a message; 0: a slave must, and where none is the "
-        "answer is SLAVE_NOT_AVAILABLE; 1, the default of RocketMQ 5: the master alone",
+        "answer is SLAVE_NOT_AVAILABLE; 1, the default of RocketMQ 5: the master alone. "
+        "With enableControllerMode 0 means all of the sync-state set",
     )
     min_in_sync_replicas: int = setting(
         1, key="minInSyncReplicas", min=1, max=64, help="with fewer brokers in sync a SYNC_MASTER takes no messages"
@@ -348,6 +349,16 @@ class StoreConfig:
     )
     all_ack_in_sync: bool = setting(
         False, key="allAckInSyncStateSet", help="all brokers that are in sync must have a message"
+    )
+    async_learner: bool = setting(
+        False,
+        key="asyncLearner",
+        help="this broker copies, but nobody waits for it and it never becomes master, with enableControllerMode",
+    )
+    sync_from_last_file: bool = setting(
+        False,
+        key="syncFromLastFile",
+        help="a slave without a log copies its master's newest file only, with enableControllerMode",
     )
     offset_check_in_slave: bool = setting(
         False, key="offsetCheckInSlave", help="a slave corrects offsets that it does not have, as a master does"
