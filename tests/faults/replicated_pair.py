@@ -42,6 +42,7 @@ _QUICK = (
     "haHousekeepingInterval=3000",
     "haSendHeartbeatInterval=500",
     "slaveReadEnable=true",
+    "cleanFileForciblyEnable=false",  # or the oldest files of a full disk go, whether they are read or not
 )
 
 
