@@ -14,7 +14,7 @@ SUITES := $(BIN)/python -m tests.suites
 INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-formats
+FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-failover faults-formats
 
 .PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-pipeline docs clean
 
@@ -74,6 +74,7 @@ faults-lives: ## part: random lives of a store against a model
 faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
 faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes; acting masters
+faults-failover: ## part: controllers whose ZooKeepers and etcds are killed and paused (needs Java, zookeeper, etcd-server)
 faults-formats: ## part: many more random examples for bytes, headers and JSON
 interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs Java, Maven, Go, Node)
 interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)

@@ -93,6 +93,19 @@ SUITES = (
         ),
     ),
     Suite(
+        "faults-failover",
+        "controllers whose ZooKeepers and etcds are killed and paused; Apache's brokers under our controller",
+        (
+            "tests/unit/controller",
+            "tests/cluster/controller",
+            "tests/integration/controller",
+            *_faults("controllers"),
+            "tests/interop/test_controller_answers.py",
+            "tests/interop/test_apache_brokers_under_our_controller.py",
+        ),
+        ("-n", JOBS, "--dist", "loadfile"),  # a file's tests share one engine
+    ),
+    Suite(
         "faults-formats",
         "bytes, headers and JSON with many more random examples; two benchmarks as programs",
         ("tests/unit/format", "tests/unit/fastjson", "tests/unit/protocol", *_BENCHMARKS),

@@ -99,15 +99,19 @@ class SeenBroker:
     async def beat(self, **said: Any) -> None:
         """A heartbeat to every controller."""
         for controller in self.controllers:
-            header = BrokerHeartbeat(
-                cluster_name=CLUSTER,
-                broker_addr=self.address,
-                broker_name=NAME,
-                broker_id=self.broker_id,
-                **said,
-            )
-            reply = await self.client.call(controller, header)
-            assert reply.remark == "Heart beat success"
+            await self.beat_to(controller, **said)
+
+    async def beat_to(self, controller: str, **said: Any) -> None:
+        """A heartbeat; `said` is epoch, max_offset, heartbeat_timeout_millis, election_priority."""
+        header = BrokerHeartbeat(
+            cluster_name=CLUSTER,
+            broker_addr=self.address,
+            broker_name=NAME,
+            broker_id=self.broker_id,
+            **said,
+        )
+        reply = await self.client.call(controller, header)
+        assert reply.remark == "Heart beat success"
 
     async def become_master(self) -> None:
         request = ElectMaster(cluster_name=CLUSTER, broker_name=NAME, broker_id=self.broker_id)

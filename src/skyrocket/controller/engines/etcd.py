@@ -49,15 +49,17 @@ class EtcdEngine:
         self._staying = asyncio.create_task(self._stay_in_line(), name="line of controllers in etcd")
 
     async def close(self) -> None:
-        if self._staying is not None:
-            self._staying.cancel()
-            await asyncio.gather(self._staying, return_exceptions=True)
-            self._told = lambda _: None
-            if self._lease is not None:
-                try:
-                    await self._etcd.revoke_lease(self._lease)
-                except EngineUnavailable as error:
-                    _logger.warning("our place in etcd goes with its lease only reason=%s", error)
+        if self._staying is None:
+            return
+        staying, self._staying, self._told = self._staying, None, lambda _: None
+        self._own_key = self._own_number = None
+        staying.cancel()
+        await asyncio.gather(staying, return_exceptions=True)
+        if self._lease is not None:
+            try:
+                await self._etcd.revoke_lease(self._lease)
+            except EngineUnavailable as error:
+                _logger.warning("our place in etcd goes with its lease only reason=%s", error)
         await self._etcd.close()
 
     # ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────

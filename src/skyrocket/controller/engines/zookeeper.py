@@ -63,11 +63,13 @@ class ZooKeeperEngine:
         self._staying = asyncio.create_task(self._stay_in_line(), name="line of controllers in ZooKeeper")
 
     async def close(self) -> None:
-        if self._staying is not None:
-            self._staying.cancel()
-            await asyncio.gather(self._staying, return_exceptions=True)
-            self._told = lambda _: None
-            await asyncio.to_thread(self._stop_client)  # ends the session, and with it our place
+        if self._staying is None:
+            return
+        staying, self._staying, self._told = self._staying, None, lambda _: None
+        self._own_name = None
+        staying.cancel()
+        await asyncio.gather(staying, return_exceptions=True)
+        await asyncio.to_thread(self._stop_client)  # ends the session, and with it our place
 
     def _stop_client(self) -> None:
         self._client.stop()
