@@ -4,7 +4,7 @@ A refusal is an outcome as well, because RocketMQ's have fields and bodies. Rema
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from skyrocket.controller.election import elect
 from skyrocket.controller.live_brokers import Report
@@ -34,6 +34,10 @@ from skyrocket.protocol.requests.controller import (
     RegisterAtControllerAnswer,
 )
 from skyrocket.protocol.requests.header import Header, parse_long
+
+# So that a document stays far below the megabyte that engines take.
+_MAX_LENGTH: Final = 500
+_MAX_REPLICAS: Final = 500
 
 
 class Change(NamedTuple):
@@ -86,6 +90,9 @@ def apply_broker_id(request: ApplyBrokerId, situation: Situation) -> Outcome:
     """Give an id to the broker that asks, unless another has it; asking again does no harm."""
     known, broker_id, name = situation.known, request.applied_broker_id, request.broker_name
     answer = ApplyBrokerIdAnswer(cluster_name=request.cluster_name, broker_name=name)
+    if max(len(name), len(request.cluster_name or ""), len(request.register_check_code)) > _MAX_LENGTH:
+        remark = f"names and addresses have {_MAX_LENGTH} characters at most"
+        return _refused(ResponseCode.CONTROLLER_INVALID_REQUEST, remark, answer)
     replica = Replica(request.register_check_code.split(";")[0], request.register_check_code)
     if known is None:
         if broker_id != FIRST_BROKER_ID:
@@ -100,6 +107,9 @@ def apply_broker_id(request: ApplyBrokerId, situation: Situation) -> Outcome:
     held_by = known.replicas.get(broker_id)
     if held_by is not None and held_by.check_code == request.register_check_code:
         return Outcome(answer)
+    if len(known.replicas) >= _MAX_REPLICAS:
+        remark = f"broker-set: {name} has {_MAX_REPLICAS} replicas already"
+        return _refused(ResponseCode.CONTROLLER_INVALID_REQUEST, remark, answer)
     # An id from before 1 is no id, and one that was given and cleaned must not mean two brokers in old epochs.
     if held_by is not None or broker_id < known.next_broker_id:
         remark = f"Fail to apply brokerId: {broker_id} in broker-set: {name}"

@@ -50,6 +50,8 @@ async def test_documents_are_written_on_their_version_and_read_back(engine: Real
                 await one.engine.write(number, "broker-a", b"three", version)
         with pytest.raises(Overtaken):
             await one.engine.write(number + 1, "broker-a", b"three", second)
+        dot = await one.engine.write(number, "..", b"x", None)
+        assert await one.engine.write(number, "..", None, dot) is None
         assert await one.engine.write(number, "wörld/ 1%", None, other) is None
         assert (await one.engine.documents()).keys() == {"broker-a"}
 

@@ -4,6 +4,7 @@ import pytest
 
 from skyrocket.controller.live_brokers import BrokerKey
 from skyrocket.controller.machine import ControllerMachine
+from skyrocket.controller.replica_set import encode
 from skyrocket.protocol.bodies.controller import BrokerReplicasInfo, ElectedMaster, SyncStateSet
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import InvalidControllerRequest, SystemBusy
@@ -67,6 +68,16 @@ def test_an_id_that_was_cleaned_is_not_given_again() -> None:
     given.ask(CleanBrokerData(broker_name=NAME, broker_controller_ids_to_clean="2", is_clean_living_broker=True))
     assert next_id(given) == 3
     assert given.ask(apply_id(2, time=5)).code == ResponseCode.CONTROLLER_BROKER_ID_INVALID
+
+
+def test_a_set_does_not_outgrow_its_document() -> None:
+    given = Given()
+    assert given.ask(apply_id(1, name="x" * 501)).code == ResponseCode.CONTROLLER_INVALID_REQUEST
+    for broker_id in range(1, 501):
+        given.ask(apply_id(broker_id))
+    assert given.ask(apply_id(501)).code == ResponseCode.CONTROLLER_INVALID_REQUEST
+    assert given.ask(apply_id(500)).code == ResponseCode.SUCCESS
+    assert len(encode(given.machine.sets[NAME])) < 1 << 19
 
 
 def test_a_broker_without_an_id_is_sent_to_get_one() -> None:

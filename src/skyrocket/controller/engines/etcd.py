@@ -11,14 +11,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
-from urllib.parse import quote, unquote
 
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import ControllerConfig
 from skyrocket.controller.engines.engine import Document, EngineUnavailable, Member, Overtaken, Standing, Told
 from skyrocket.controller.engines.etcd_gateway import EtcdGateway, put, remove, was_changed_at, was_created_at
 from skyrocket.controller.engines.member_line import decode_member, encode_member, standing_of
-from skyrocket.controller.engines.place import Place, tls_of
+from skyrocket.controller.engines.place import Place, key_of, name_of, tls_of
 
 _logger = logging.getLogger(__name__)
 
@@ -67,13 +66,13 @@ class EtcdEngine:
     async def documents(self) -> Mapping[str, Document]:
         found = await self._etcd.range(self._sets_prefix)
         return {
-            unquote(each.key.removeprefix(self._sets_prefix)): Document(each.value, each.mod_revision) for each in found
+            name_of(each.key.removeprefix(self._sets_prefix)): Document(each.value, each.mod_revision) for each in found
         }
 
     async def write(self, leadership: int, name: str, content: bytes | None, version: int | None) -> int | None:
         if self._own_key is None or self._own_number != leadership:
             raise Overtaken(f"leadership {leadership} is over")
-        key = self._sets_prefix + quote(name, safe="")
+        key = self._sets_prefix + key_of(name)
         conditions = [was_created_at(self._own_key, leadership), was_changed_at(key, version or 0)]
         try:
             done, revision = await self._etcd.transact(

@@ -3,6 +3,7 @@
 import ssl
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote, unquote
 
 from skyrocket.config.sections import ControllerConfig
 from skyrocket.errors import ConfigError
@@ -46,6 +47,16 @@ def parse_place(text: str) -> Place:
 def _with_port(host: str, port: int) -> str:
     without_name = host.rpartition("]")[2] if host.startswith("[") else host
     return host if ":" in without_name else f"{host}:{port}"
+
+
+def key_of(name: str) -> str:
+    """A broker name as one part of a path; a dot alone would be a folder."""
+    return quote(name, safe="").replace(".", "%2E")
+
+
+def name_of(key: str) -> str:
+    """The opposite."""
+    return unquote(key)
 
 
 def tls_of(config: ControllerConfig) -> ssl.SSLContext | None:

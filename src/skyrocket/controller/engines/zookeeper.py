@@ -12,9 +12,8 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, unquote
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
@@ -24,7 +23,7 @@ from kazoo.security import CREATOR_ALL_ACL
 from skyrocket.config.sections import ControllerConfig
 from skyrocket.controller.engines.engine import Document, EngineUnavailable, Member, Overtaken, Standing, Told
 from skyrocket.controller.engines.member_line import decode_member, encode_member, standing_of
-from skyrocket.controller.engines.place import Place
+from skyrocket.controller.engines.place import Place, key_of, name_of
 
 _logger = logging.getLogger(__name__)
 
@@ -49,6 +48,7 @@ class ZooKeeperEngine:
         self._me = Member("", "")
         self._staying: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self._line_changed: Callable[[object], None] = lambda _: None
 
     async def join(self, me: Member, told: Told) -> None:
         self._me, self._told = me, told
@@ -58,6 +58,11 @@ class ZooKeeperEngine:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._state_changed, state)
 
+        def line_changed(_: object) -> None:  # the same
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._changed.set)
+
+        self._line_changed = line_changed  # always the same one: kazoo keeps every other that it is given
         self._client.add_listener(state_changed)
         self._client.start_async()
         self._staying = asyncio.create_task(self._stay_in_line(), name="line of controllers in ZooKeeper")
@@ -80,7 +85,7 @@ class ZooKeeperEngine:
     async def documents(self) -> Mapping[str, Document]:
         names = await self._done(self._client.get_children_async(self._sets_path))
         found = await asyncio.gather(*(self._document(name) for name in names))
-        return {unquote(name): document for name, document in zip(names, found, strict=True)}
+        return {name_of(name): document for name, document in zip(names, found, strict=True)}
 
     async def _document(self, name: str) -> Document:
         content, state = await self._done(self._client.get_async(f"{self._sets_path}/{name}"))
@@ -90,7 +95,7 @@ class ZooKeeperEngine:
         own_name = self._own_name
         if own_name is None or _number_of(own_name) != leadership:
             raise Overtaken(f"leadership {leadership} is over")
-        path = f"{self._sets_path}/{quote(name, safe='')}"
+        path = f"{self._sets_path}/{key_of(name)}"
         transaction = self._client.transaction()
         transaction.check(f"{self._line_path}/{own_name}", 0)
         if content is None:
@@ -174,14 +179,10 @@ class ZooKeeperEngine:
             self._told(standing_of(line, _number_of(self._own_name)))
 
     async def _names_in_line(self) -> list[str]:
-        loop = asyncio.get_running_loop()
-
-        def fired(_: object) -> None:  # in a thread of kazoo's
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._changed.set)
-
         try:
-            names: list[str] = await self._done(self._client.get_children_async(self._line_path, watch=fired))
+            names: list[str] = await self._done(
+                self._client.get_children_async(self._line_path, watch=self._line_changed)
+            )
         except EngineUnavailable as error:
             if not isinstance(error.__cause__, NoNodeError):
                 raise
