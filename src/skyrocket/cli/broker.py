@@ -34,6 +34,7 @@ from skyrocket.remoting.tls import client_tls
 
 if TYPE_CHECKING:
     from skyrocket.broker.broker import Broker
+    from skyrocket.broker.failover.failover_broker import FailoverBroker
 
 BROKER_SECTIONS = (BrokerConfig, StoreConfig, TlsConfig)  # a part that has settings of its own adds its section here
 
@@ -118,12 +119,14 @@ def _check_log_path(pairs: Mapping[str, str]) -> None:
         raise ConfigError(f"storePathCommitLog={log} is not served: the log must be {root / 'commitlog'}")
 
 
-def build_broker(sections: Sections) -> "Broker":
+def build_broker(sections: Sections) -> "Broker | FailoverBroker":
     """A broker from its sections."""
     # Here, because a name server does not need their memory.
     from skyrocket.broker.broker import Broker
+    from skyrocket.broker.failover.failover_broker import FailoverBroker
 
-    return Broker(sections[BrokerConfig], sections[StoreConfig], tls=sections[TlsConfig])
+    kind = FailoverBroker if sections[BrokerConfig].controller_mode else Broker
+    return kind(sections[BrokerConfig], sections[StoreConfig], tls=sections[TlsConfig])
 
 
 def warn_of_address(command: str, config: BrokerConfig) -> None:

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from skyrocket.broker.failover.failover_broker import FailoverBroker
-from skyrocket.config.sections import BrokerConfig, StoreConfig
+from skyrocket.cli.controller import build_controller
+from skyrocket.config.sections import BrokerConfig, ControllerConfig, StoreConfig
+from skyrocket.controller.controller import Controller
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.messaging import SendMessageAnswer
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from skyrocket.testing.broker_host import copy_store
 from tests.cluster.broker.broker_fixture import SMALL, message
-from tests.cluster.failover.model_controller import ModelController, running_controller
 from tests.cluster.namesrv import name_server_fixture
 from tests.cluster.replication.broker_pair import log_of
 from tests.ports import free_port
@@ -26,8 +27,11 @@ STORE = replace(SMALL, all_ack_in_sync=True, slave_timeout_ms=2000)
 class ReplicaSet:
     """Brokers by number, from 1 on; the numbers are not the controller's ids."""
 
-    def __init__(self, folder: Path, name_servers: str, controller: ModelController, store: StoreConfig) -> None:
+    def __init__(
+        self, folder: Path, name_servers: str, controller: Controller, controller_address: str, store: StoreConfig
+    ) -> None:
         self._folder = folder
+        self._controller_address = controller_address
         self._name_servers = name_servers
         self._store = store
         self.controller = controller
@@ -44,7 +48,7 @@ class ReplicaSet:
             store_root=str(self.root(number)),
             name_servers=self._name_servers,
             controller_mode=True,
-            controller_addresses=self.controller.address,
+            controller_addresses=self._controller_address,
             heartbeat_interval_ms=100,
             controller_expiry_ms=1000,
             replica_look_period_ms=300,
@@ -120,9 +124,24 @@ class ReplicaSet:
 
 
 @contextlib.asynccontextmanager
+async def running_controller(folder: Path) -> AsyncIterator[tuple[Controller, str]]:
+    """A controller that keeps its decisions in a file, and looks often; its address."""
+    config = ControllerConfig(
+        bind_address="127.0.0.1",
+        peers=f"n0-127.0.0.1:{free_port()}",
+        store=f"file:{folder / 'controller'}",
+        config_store_path=str(folder / "controller.properties"),
+        scan_interval_ms=100,
+        master_scan_interval_ms=100,
+    )
+    async with build_controller(config) as controller:
+        yield controller, str(await controller.start())
+
+
+@contextlib.asynccontextmanager
 async def replica_set(folder: Path, size: int = 3, store: StoreConfig = STORE) -> AsyncIterator[ReplicaSet]:
-    async with name_server_fixture.running(folder) as (_, names), running_controller() as controller:
-        found = ReplicaSet(folder, str(names), controller, store)
+    async with name_server_fixture.running(folder) as (_, names), running_controller(folder) as (controller, address):
+        found = ReplicaSet(folder, str(names), controller, address, store)
         async with found.client:
             try:
                 for number in range(1, size + 1):

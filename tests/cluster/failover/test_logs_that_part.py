@@ -59,7 +59,9 @@ async def test_a_master_that_is_restarted_before_anybody_noticed_goes_on_in_its_
     async with replica_set(tmp_path) as found:
         first = await found.in_sync(3)
         await found.send(b"before;")
-        found.controller.model.scan = lambda now: None  # type: ignore[method-assign]
+        machine = found.controller.machine
+        machine.in_need = lambda now: []  # type: ignore[method-assign]
+        machine.has_lost_master = lambda key: False  # type: ignore[method-assign]
         epochs = found.brokers[first].epochs.all
         await found.kill(first)
         await found.start(first)
