@@ -174,6 +174,7 @@ class Puller:
                     troubles, broker = self._instance.troubles, self._queue.broker_name
                     troubles.failed(_logger, broker, _FAILED, f"queue={self._queue}", explained(error))
                 self._broker_id = MASTER_ID
+                self._instance.doubt(self._queue.topic)
                 await asyncio.sleep(rules.exception_delay)
             if rules.interval:
                 await asyncio.sleep(rules.interval)

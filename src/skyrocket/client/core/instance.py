@@ -18,6 +18,7 @@ from skyrocket.client.core.client_id import client_id_of
 from skyrocket.client.core.errors import (
     BrokerAbsent,
     BrokerRefused,
+    ClientError,
     CredentialsDiffer,
     GroupInUse,
     NameServersDiffer,
@@ -56,6 +57,7 @@ _logger = logging.getLogger(__name__)
 A = TypeVar("A", bound=Header)
 
 _FIRST_HEARTBEAT: Final = 1.0
+_DOUBT_SECONDS: Final = 0.3
 _WATCH_CONNECTIONS: Final = 1.0
 _PYTHON: Final = LanguageCode.PYTHON
 
@@ -95,6 +97,7 @@ class ClientInstance:
         self.routes: dict[str, Route] = {}
         self.tasks = TaskSet()
         self._fetching: dict[str, asyncio.Task[Route]] = {}
+        self._doubted: dict[str, float] = {}  # topic ▸ when its route was last asked for because a broker failed
         self._beaten: dict[str, Connection | None] = {}
         self._users = 0
 
@@ -279,6 +282,19 @@ class ClientInstance:
         except NoRoute as error:
             if not topic.startswith(RETRY_PREFIX) and topic in self.routes:
                 _logger.warning("a topic has no route any more topic=%s reason=%s", topic, error)
+
+    def doubt(self, topic: str) -> None:
+        """A broker of this topic failed, another one may be master: its route is asked for at once, but seldom."""
+        now = self.clock.monotonic()
+        if now - self._doubted.get(topic, now - _DOUBT_SECONDS) >= _DOUBT_SECONDS:
+            self._doubted[topic] = now
+            self.tasks.start(self._settle_doubt(topic), f"doubted route of {topic}")
+
+    async def _settle_doubt(self, topic: str) -> None:
+        try:
+            await self.refresh_route(topic)
+        except ClientError as error:
+            _logger.info("a doubted route could not be asked for topic=%s reason=%s", topic, error)
 
     # ── asking brokers ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -48,6 +48,7 @@ RETRYABLE_CODES: Final = frozenset(
         ResponseCode.GO_AWAY,
     )
 )
+_NO_MASTER_CODES: Final = frozenset({int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.SERVICE_NOT_AVAILABLE)})
 _GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 _PAUSE_ON_SAME_BROKER: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
@@ -198,6 +199,7 @@ class RetryingSender:
             if isinstance(first.error, RemotingClosed):
                 raise NotRunning(f"producer {self._group}", "stopped") from first.error
             failed_broker = first.broker_name
+            self._doubt(out.topic, first.error)
         deadline = began + timeout
         if first is not None and not self._may_retry(first.error, fixed=False):
             raise self._failure(out, attempts, began, deadline)
@@ -233,6 +235,7 @@ class RetryingSender:
                 if isinstance(error, RemotingClosed):
                     raise NotRunning(f"producer {self._group}", "stopped") from error
                 self._judge(chosen.broker_name, error, ended)
+                self._doubt(out.topic, error)
                 failed_broker = chosen.broker_name
                 if not self._may_retry(error, fixed=queue is not None and not out.is_numbered):
                     break
@@ -364,6 +367,12 @@ class RetryingSender:
         if self._rules.minimum_latency:
             return info.quickest(self.faults, now, failed_broker)
         return info.avoiding(self.faults, now, failed_broker)
+
+    def _doubt(self, topic: str, error: Exception) -> None:
+        """A broker that cannot be reached, or says that it takes no messages, may have lost its place to another."""
+        is_refused = isinstance(error, RequestError) and int(error.code) in _NO_MASTER_CODES
+        if is_refused or isinstance(error, RemotingError):
+            self._instance.doubt(topic)
 
     def _judge(self, broker_name: str, error: Exception, now: float) -> None:
         if not self._chooses_plainly and not isinstance(error, BrokerAbsent):

@@ -68,6 +68,11 @@ class SimulatedLog:
         self.append(self.end_offset, _HEAD.pack(len(payload), crc32(payload)) + payload)
         return self.end_offset
 
+    def cut(self, end_offset: int) -> None:
+        """Drop what lies behind an offset."""
+        del self.data[max(end_offset - self.first, 0) :]
+        self.flushed_offset = min(self.flushed_offset, self.end_offset)
+
     def flush(self) -> None:
         self.flushed_offset = self.end_offset
 

@@ -22,8 +22,12 @@ class Network:
         self.is_cut = False
         self._connections: list[Connection] = []
 
+    def blocks(self, one: Endpoint, other: Endpoint) -> bool:
+        """Whether nothing comes from one to the other now."""
+        return self.is_cut
+
     def connect(self, client: Endpoint, server: Endpoint) -> "Connection | None":
-        if self.is_cut:
+        if self.blocks(client, server):
             return None
         connection = Connection(self, client, server)
         self._connections.append(connection)
@@ -69,7 +73,7 @@ class Connection:
     def _deliver(self) -> None:
         """Hand over some of what waits: pieces are cut anywhere."""
         for sender, waiting in self._waiting.items():
-            if not self.is_open or self._network.is_cut or not waiting:
+            if not self.is_open or self._network.blocks(*self._sides) or not waiting:
                 continue
             data = b"".join(waiting)
             waiting.clear()
@@ -78,6 +82,10 @@ class Connection:
                 waiting.append(data[size:])
                 self.deliver_later()
             self._other[sender].received(self, data[:size])
+
+    def joins(self, one: Endpoint, other: Endpoint) -> bool:
+        """Whether it is between these two."""
+        return {id(one), id(other)} == self._other.keys()
 
     def close(self) -> None:
         """Both sides notice; what is under way is lost."""
