@@ -30,7 +30,7 @@ $(BIN)/python:
 
 $(SERVER_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what a server needs (150 MB, no Spark) …"
-	@$(INSTALL) -e .
+	@$(INSTALL) -e '.[server]'
 	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python

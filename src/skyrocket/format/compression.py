@@ -5,6 +5,7 @@ lz4 and zstd are imported when a body needs them: few do, and a client starts fa
 
 import zlib
 from enum import IntEnum
+from typing import Any
 
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
@@ -40,9 +41,8 @@ def compress(body: bytes, kind: CompressionType, level: int = DEFAULT_LEVEL) -> 
 
         return bytes(lz4.frame.compress(body))
     if kind is CompressionType.ZSTD:
-        import zstandard
-
-        return zstandard.ZstdCompressor(level=level).compress(body)
+        packed: bytes = _zstandard().ZstdCompressor(level=level).compress(body)
+        return packed
     return zlib.compress(body, level)
 
 
@@ -92,9 +92,16 @@ def _unpack_lz4(body: bytes, max_size: int) -> bytes:
     return plain
 
 
-def _unpack_zstd(body: bytes, max_size: int) -> bytes:
-    import zstandard
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise DataError("bodies compressed with ZSTD need zstandard: pip install 'skyrocket[zstd]'") from None
+    return zstandard
 
+
+def _unpack_zstd(body: bytes, max_size: int) -> bytes:
+    zstandard = _zstandard()
     # zstandard's stream reader would take a frame that was cut for a complete one; only this object tells.
     decompressor = zstandard.ZstdDecompressor()
     frame = decompressor.decompressobj()

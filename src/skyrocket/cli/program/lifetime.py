@@ -20,6 +20,7 @@ T = TypeVar("T")
 EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 
+_SERVER_LIBRARIES: Final = ("numpy", "yaml", "zstandard")
 _STANDARD_INPUT: Final = 0
 _COLLECT_AFTER: Final = 50_000  # allocations
 _STOP_SECONDS_WITHOUT_PARENT: Final = 30.0
@@ -36,6 +37,11 @@ def failures_shown(command: str, verbose: bool) -> Iterator[None]:
     except SkyrocketError as error:
         typer.echo(visible_lines(f"skyrocket {command}: {error}"), err=True)
         raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_PROBLEMS) from error
+    except ModuleNotFoundError as error:
+        if error.name not in _SERVER_LIBRARIES:
+            raise
+        typer.echo(f"skyrocket {command} needs {error.name}: pip install 'skyrocket[server]'", err=True)
+        raise typer.Exit(EXIT_USAGE) from error
 
 
 def stop_on_signals() -> asyncio.Event:
