@@ -123,7 +123,7 @@ class Handler:
             getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
         self._executor = executor
-        self._run: Run = self._call
+        self._run: Run = function if self.is_async else self._in_thread
         self.answering: Middleware | None = None  # sends what it returns
 
     def surround(self, around: Callable[[Run], Run]) -> None:
@@ -166,10 +166,7 @@ class Handler:
                 outcome.suspend_seconds = delay_seconds(outcome.delay_level)
         return outcome
 
-    def _call(self, argument: Any) -> Awaitable[Any]:
-        if self.is_async:
-            result: Awaitable[Any] = self.function(argument)
-            return result
+    def _in_thread(self, argument: Any) -> Awaitable[Any]:
         context = contextvars.copy_context()
         return asyncio.get_running_loop().run_in_executor(self._executor(), context.run, self.function, argument)
 
