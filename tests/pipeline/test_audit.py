@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.errors import ConfigError
 from skyrocket.format.dispatch_claims import QueueName
 from skyrocket.format.properties import encode_properties
 from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE
@@ -17,11 +18,13 @@ from skyrocket.pipeline.audit.index_files import missing_from
 from skyrocket.pipeline.audit.log_task import LogOutcome, QueuePart
 from skyrocket.pipeline.jobs import audit
 from skyrocket.pipeline.jobs.audit import AuditRules, QueueRange, compare_offsets, steps_between
+from skyrocket.pipeline.jobs.local import audit as local
 from skyrocket.pipeline.rebuild.rules import RebuildRules
 from skyrocket.pipeline.report import Report
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from tests.golden_store import GoldenStore
+from tests.pipeline.same_reports import assert_same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,7 +164,9 @@ def test_a_planted_fault_is_found(
     spark: "SparkSession", store: Path, plant: Callable[[Path], None], expected: dict[str, int]
 ) -> None:
     plant(store)
-    found = kinds(audit.run(spark, store, RULES, split_bytes=20_000))
+    report = audit.run(spark, store, RULES, split_bytes=20_000)
+    assert_same(report, local.run(store, RULES, split_bytes=20_000))
+    found = kinds(report)
     if plant is damage_a_body:
         found.pop("orphaned-index", None)  # how many keys the index has of one message is its own affair
         expected = {kind: count for kind, count in expected.items() if kind != "orphaned-index"}
@@ -177,13 +182,21 @@ def test_messages_that_are_there_twice_are_found_by_id_and_by_business_key(spark
     report = audit.run(spark, store, RULES)
     assert kinds(report) == {"same-id": 1}
     assert "2 messages with 'unique-7'" in report.tables["findings"].to_pylist()[0]["detail"]
+    assert_same(report, local.run(store, RULES))
     by_key = audit.run(spark, store, replace(RULES, business_key="keys"))
     assert kinds(by_key) == {"same-id": 1, "same-key": 100}
+    assert_same(by_key, local.run(store, replace(RULES, business_key="keys")))
+    by_property = replace(RULES, business_key="property:TAGS")
+    assert_same(audit.run(spark, store, by_property), local.run(store, by_property))
+    with pytest.raises(ConfigError, match=r"json:.* needs Spark"):
+        local.run(store, replace(RULES, business_key="json:$.id"))
 
 
 @pytest.mark.parametrize("golden", [GoldenStore("5.4.0", "clean"), GoldenStore("4.9.7", "clean")], ids=str)
 def test_a_store_of_apache_rocketmq_is_sound(golden: GoldenStore, spark: "SparkSession", tmp_path: Path) -> None:
     config = golden.config_of_broker()
     rebuild = RebuildRules(index_slots=config.index_slots, index_entries=config.index_entries)
-    report = audit.run(spark, golden.extract(tmp_path / "rocketmq"), AuditRules(rebuild, settle_seconds=0))
+    store, rules = golden.extract(tmp_path / "rocketmq"), AuditRules(rebuild, settle_seconds=0)
+    report = audit.run(spark, store, rules)
+    assert_same(report, local.run(store, rules))
     assert set(kinds(report)) <= {"same-id"}, report.tables["findings"].to_pylist()

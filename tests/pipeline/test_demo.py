@@ -1,5 +1,7 @@
 """`skyrocket demo`, as a user starts it."""
 
+import contextlib
+import io
 import re
 import signal
 import subprocess
@@ -9,7 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from skyrocket.cli.demo import Show
 from skyrocket.pipeline.demo.orders import orders
 from skyrocket.pipeline.demo.page import Minute, page
 
@@ -31,8 +35,31 @@ def test_the_page_shows_plot_and_last_minutes_and_loads_itself_again() -> None:
     assert "<svg" in text
     assert 'http-equiv="refresh"' in text
     assert "<td>2026-01-31T08:01</td><td>99</td><td>120.50</td>" in text
-    assert "250 orders sent, 1 minutes finished" in text
+    assert "250 orders sent, 1 minute finished" in text
     assert "<svg" not in page([], sent=0)
+    assert "refresh" not in page([Minute.of(told)], sent=250, loads_again=False)
+
+
+def test_without_a_terminal_each_minute_is_a_line_once_in_whatever_order_they_come(tmp_path: Path) -> None:
+    text = io.StringIO()
+    log = tmp_path / "pipeline.log"
+    with contextlib.ExitStack() as stack:
+        show = Show(tmp_path / "revenue.html", log, stack, Console(file=text, width=200))
+        show.draw()
+        log.write_text("WARNING: of Java\nrevenue: Spark starts on local[2] …\n")
+        show.draw()
+        for number in (3, 1, 1, 5, 2):
+            show.add(Minute(f"2026-01-31T08:0{number}", 100, 12.5))
+            show.draw()
+        show.add(Minute("2026-01-31T08:04", 100, 12.5))
+        show.finish()
+    lines = text.getvalue().splitlines()
+    assert sorted(re.findall(r"08:0\d", text.getvalue())) == [f"08:0{number}" for number in range(1, 6)]
+    assert lines[1] == "· revenue: Spark starts on local[2] …"
+    assert lines[-1] == f"no orders sent, 5 minutes of revenue. The page stays: {tmp_path / 'revenue.html'}"
+    page_text = (tmp_path / "revenue.html").read_text()
+    assert "refresh" not in page_text
+    assert "5 minutes finished" in page_text
 
 
 @pytest.mark.slow
@@ -44,15 +71,22 @@ def test_the_demo_shows_revenue_and_ends_cleanly(tmp_path: Path, end: str) -> No
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
-            shown = [running.stdout.readline() for _ in range(2)]
+            shown = [running.stdout.readline()]
+            while not shown[-1].startswith("2026-01-31T08:"):
+                shown.append(running.stdout.readline())
+                assert shown[-1], "it ends after a result"
             if end == "signal":
                 running.send_signal(signal.SIGTERM)
             rest, _ = running.communicate(timeout=PATIENCE_SECONDS)
         finally:
             running.kill()
     assert running.returncode == 0, rest
-    assert shown[0].startswith("The page with the plot: ")
-    assert re.match(r"2026-01-31T08:\d\d orders=\d+ revenue=[\d.]+", shown[1])
+    lines = [*shown, *rest.splitlines()]
+    assert lines[0].startswith("The page with the plot: ")
+    assert any("Spark is ready after" in line for line in lines)
+    minutes = [found[1] for line in lines if (found := re.match(r"(\S+) orders=\d+ revenue=[\d.]+", line))]
+    assert len(set(minutes)) == len(minutes), "none twice"
+    assert f"{len(minutes)} minute" in lines[-1], "none is missing"
     assert "<svg" in (tmp_path / "demo" / "revenue.html").read_text()
     assert not (tmp_path / "demo" / "store" / "abort").exists()  # the server has stopped in order
     assert "revenue has stopped" in (tmp_path / "demo" / "pipeline.log").read_text()

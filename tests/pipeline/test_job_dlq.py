@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from skyrocket.pipeline.jobs import dlq
+from skyrocket.pipeline.jobs.local import dlq as local
+from tests.pipeline.same_reports import assert_same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +38,8 @@ def test_dead_letters_are_grouped_by_what_they_have_in_common(spark: "SparkSessi
     ]
     rows = spark.createDataFrame(letters, SCHEMA).selectExpr("* except (ms)", "timestamp_millis(ms) AS storeTimestamp")
     report = dlq.run(rows, sample=1)
+    assert_same(report, local.run(rows.toArrow(), sample=1))
+    assert_same(dlq.run(rows.where("false")), local.run(rows.where("false").toArrow()))
     causes = {
         (row["group"], row["originTopic"], row["cause"]): row["letters"] for row in report.tables["causes"].to_pylist()
     }

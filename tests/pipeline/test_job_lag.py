@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs import lag
+from skyrocket.pipeline.jobs.lag.job import store_samples
 from skyrocket.pipeline.jobs.lag.samples import Committed, Sample, committed_in, samples_table
 from skyrocket.pipeline.jobs.lag.sizing import (
     Handling,
@@ -18,6 +19,8 @@ from skyrocket.pipeline.jobs.lag.sizing import (
     queues_needed,
     size,
 )
+from skyrocket.pipeline.jobs.local import lag as local
+from tests.pipeline.same_reports import assert_same
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,3 +167,20 @@ def test_one_sample_tells_no_rates_and_nobody_is_stuck(spark: "SparkSession") ->
     assert report.tables["stuck_queues"].num_rows == 0
     assert [row["group"] for row in report.tables["over_limits"].to_pylist()] == ["Billing"]
     assert report.findings == 1
+
+
+@pytest.mark.parametrize("samples", [f"sampledMs = {NOW}", "true", "false"])
+def test_a_backlog_is_the_same_without_spark(spark: "SparkSession", samples: str) -> None:
+    stood, messages = _frames(spark)
+    chosen = stood.where(samples)
+    rules = (lag.LagLimits(messages=5000, skew_messages=1000), lag.Plan(Handling(5, 45, cores=4)), {"Audit"})
+    assert_same(lag.run(chosen, messages, *rules), local.run(chosen.toArrow(), messages.toArrow(), *rules))
+    empty = messages.where("false")
+    assert_same(lag.run(chosen, empty, *rules), local.run(chosen.toArrow(), empty.toArrow(), *rules))
+
+
+def test_what_a_store_says_of_a_group_is_the_same_without_spark(spark: "SparkSession") -> None:
+    _, messages = _frames(spark)
+    committed = [Committed("Billing", "Orders", 0, 100), Committed("Billing", "Nowhere", 0, 1)]
+    found = store_samples(spark, committed, messages).toArrow()
+    assert found.to_pylist() == local.store_samples(committed, messages.toArrow()).to_pylist() != []

@@ -18,7 +18,9 @@ from skyrocket.format.trace import (
     encode_event,
 )
 from skyrocket.pipeline.jobs import trace
+from skyrocket.pipeline.jobs.local import trace as local
 from skyrocket.pipeline.jobs.trace_events import DAMAGED, events, rows_of_body
+from tests.pipeline.same_reports import assert_same
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,6 +81,7 @@ def _stage(report: Any, table: str, stage: str, **by: str) -> dict[str, Any]:
 def test_traces_become_latencies_of_each_stage_and_what_is_odd(spark: "SparkSession") -> None:
     limits = trace.TraceLimits(hot_count=2, hot_share=0.5, skew_factor=1.4, skew_count=3)
     report = trace.run(_traces(spark), _messages(spark), limits)
+    assert_same(report, local.run(_traces(spark).toArrow(), _messages(spark).toArrow(), limits))
     assert _stage(report, "latency_by_topic", "send", topic="Orders") == {"count": 4, "p50": 1.5, "max": 3}
     billing = {"topic": "Orders", "group": "Billing"}
     assert _stage(report, "latency_by_group", "wait", **billing) == {"count": 3, "p50": 9, "max": 17}
@@ -117,6 +120,19 @@ def test_without_the_messages_the_producers_answer_stands_for_the_store_time(spa
     rows = trace.journeys(trace.sends(told), trace.calls(told)).where("messageId IN ('m1', 'm4')").collect()
     found = sorted((row.messageId, row.group or "", row.sendMs, row.waitMs, row.endToEndMs) for row in rows)
     assert found == [("m1", "Audit", 4, 16, 25), ("m1", "Billing", 4, 6, 12), ("m4", "", 4, None, None)]
+
+
+def test_traces_alone_say_the_same_without_spark(spark: "SparkSession") -> None:
+    """Calls of a message whose send was not traced, a call that runs, and an end as older clients tell it."""
+    more: list[tuple[bytes, str]] = [
+        ("".join(map(encode_event, _call("m9", 0, 5, 9, ok=True))).encode(), "10.0.0.7:1"),
+        (encode_event(CallBegan(NOW, "region", "Late", "call-1", "m1", 0, "o-1")).encode(), "10.0.0.7:1"),
+        (OLDER_END.encode(), "10.0.0.7:1"),
+        (encode_event(CallBegan(NOW, "region", "Late", "call-2", "m2", 3, "o-1")).encode(), "10.0.0.9:1"),
+    ]
+    traces = _traces(spark).union(spark.createDataFrame(more, SCHEMA))
+    limits = trace.TraceLimits(hot_count=1)
+    assert_same(trace.run(traces, None, limits), local.run(traces.toArrow(), None, limits))
 
 
 def test_a_body_that_is_no_trace_becomes_a_row_that_says_so() -> None:

@@ -18,6 +18,7 @@ from skyrocket.cli import app
 from skyrocket.cli.pipeline import JOBS
 from skyrocket.client import DeadLetter, Message, PushConsumerSettings, ReceivedMessage, blocking
 from skyrocket.format.trace import CallEnded, Sent, TraceEvent, decode_trace
+from skyrocket.pipeline.jobs import launch
 from skyrocket.pipeline.jobs.launch import cause_of
 from skyrocket.pipeline.jobs.replay import Sending
 from skyrocket.pipeline.jobs.replay.progress import ReplayProgress
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)  # the first test of a process starts Spark, perhaps on a busy machine
 
+ENGINES = pytest.mark.parametrize("engine", ["spark", "local"])
+SLOTS = ["--index-slots", 1000]  # as `LocalCluster` has them
 KEYS = [f"late-{n}" for n in range(5)] + [f"o-{n}" for n in range(8)]
 _PATIENCE_SECONDS = 120.0
 
@@ -183,6 +186,7 @@ def test_what_is_not_there_is_told_in_a_line(spark: "SparkSession", shop: Shop, 
         (["dlq", "Nobody", *shop.cluster], "%DLQ%Nobody"),
         (["dlq", "--store", tmp_path], "no folder `commitlog`"),
         (["dlq", "--archive", tmp_path], "no Parquet files"),
+        (["audit", shop.store], "give the broker's maxHashSlotNum as --index-slots"),
         (["lag", "Biling", *shop.cluster], "group Biling has not consumed anything here"),
     ]
     for arguments, said in cases:
@@ -193,8 +197,10 @@ def test_what_is_not_there_is_told_in_a_line(spark: "SparkSession", shop: Shop, 
         assert len(ended.text.splitlines()) == 1, ended.text
 
 
-def test_trace_tells_how_long_orders_took(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
-    ended = _run("trace", "--topic", "Orders", "--hot-count", 2, "--hot-share", 0.1, *shop.cluster, "--out", tmp_path)
+@ENGINES
+def test_trace_tells_how_long_orders_took(spark: "SparkSession", shop: Shop, tmp_path: Path, engine: str) -> None:
+    options = ["--topic", "Orders", "--hot-count", 2, "--hot-share", 0.1, "--engine", engine]
+    ended = _run("trace", *options, *shop.cluster, "--out", tmp_path)
     assert ended.code == 2, ended.text
     assert "end to end" in ended.text
     (whole,) = [row for row in _rows(tmp_path, "latency_by_group") if row["stage"] == "end to end"]
@@ -208,10 +214,11 @@ def test_trace_tells_how_long_orders_took(spark: "SparkSession", shop: Shop, tmp
     assert "<svg" in (tmp_path / "report.html").read_text()
 
 
+@ENGINES
 def test_lag_alarms_about_a_backlog_of_the_cluster_and_of_its_store(
-    spark: "SparkSession", shop: Shop, tmp_path: Path
+    spark: "SparkSession", shop: Shop, tmp_path: Path, engine: str
 ) -> None:
-    limits = ["--topic", "Orders", "--max-messages", 4]
+    limits = ["--topic", "Orders", "--max-messages", 4, "--engine", engine]
     ended = _run("lag", "Billing", *limits, "--cpu-ms", 5, "--io-ms", 45, *shop.cluster, "--out", tmp_path / "live")
     assert ended.code == 2, ended.text
     (live,) = _rows(tmp_path / "live", "groups")
@@ -224,15 +231,46 @@ def test_lag_alarms_about_a_backlog_of_the_cluster_and_of_its_store(
     assert (copy["messages"], copy["queues"]) == (5, 2)
 
 
-def test_dlq_tells_why_orders_were_buried(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
-    ended = _run("dlq", *shop.cluster, "--out", tmp_path)
+@ENGINES
+def test_dlq_tells_why_orders_were_buried(spark: "SparkSession", shop: Shop, tmp_path: Path, engine: str) -> None:
+    ended = _run("dlq", *shop.cluster, "--out", tmp_path, "--engine", engine)
     assert ended.code == 2, ended.text
     (cause,) = _rows(tmp_path, "causes")
     buried = len(shop.mq.dead_letters("Billing"))
     assert (cause["group"], cause["originTopic"], cause["letters"]) == ("Billing", "Orders", buried)
     assert cause["cause"] == "skyrocket.client.consumer.handlers.DeadLetter: article # is gone"
     assert len(_rows(tmp_path, "letters")) == buried
-    assert _run("dlq", *shop.cluster, "--until", "2020-01-01").code == 0
+    assert _run("dlq", *shop.cluster, "--until", "2020-01-01", "--engine", engine).code == 0
+
+
+def test_little_is_computed_without_spark_and_the_report_says_so(shop: Shop, no_spark: None) -> None:
+    """Also from files; `audit` reads nothing else."""
+    archived: list[object] = ["--store", shop.store]
+    for job in (["dlq", *shop.cluster], ["dlq", *archived], ["lag", *shop.cluster], ["lag", *archived]):
+        assert "computed in this process from" in _run(*job).text
+    for job in (["trace", "--topic", "Orders", *archived], ["audit", shop.store, *SLOTS]):
+        assert "MB of log, without Spark; --engine spark" in _run(*job).text
+
+
+def test_a_choice_of_spark_is_kept_and_a_path_into_json_needs_it(shop: Shop, no_spark: None) -> None:
+    with pytest.raises(SparkWanted):
+        _run("dlq", "--engine", "spark", *shop.cluster)
+    with pytest.raises(SparkWanted):
+        _run("audit", shop.store, *SLOTS, "--business-key", "json:$.order.id")
+    ended = _run("audit", shop.store, *SLOTS, "--business-key", "json:$.order.id", "--engine", "local")
+    assert (ended.code, "needs Spark" in ended.text) == (1, True)
+
+
+class SparkWanted(Exception):
+    """A session was asked for."""
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wanted(*_: object) -> None:
+        raise SparkWanted
+
+    monkeypatch.setattr(launch, "job_session", wanted)
 
 
 class Died(Exception):

@@ -35,6 +35,8 @@ _RESULTS: Final = "revenue_per_minute"
 _PATIENCE_SECONDS: Final = 600.0  # for the first result: Spark starts slowly
 _STOP_SECONDS: Final = 180.0  # the pipeline has a minute for its batches, and Spark is slow to leave as well
 _LOOK_SECONDS: Final = 0.5
+_KEPT_PAGES: Final = 20
+_PIPELINE: Final = ("revenue: ", "revenue runs: ")  # how its lines about phases begin
 
 
 class DemoFailed(SkyrocketError):
@@ -57,48 +59,103 @@ def demo(
         directory = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skyrocket-demo-")))
         directory.mkdir(parents=True, exist_ok=True)
         stopping = _stopped_by_signals()
+        show = Show(_page_path(out), directory / "pipeline.log", stack)
         address = stack.enter_context(_server(directory))
-        show = Show(directory / "revenue.html", stack)
+        show.say(f"the server runs, name server {address}")
+        stack.callback(show.finish)  # when all results have come, and nobody sends any more
         stack.enter_context(_results(address, show))
         pipeline = stack.enter_context(_pipeline(directory, address))
         stack.enter_context(_shop(address, rate, show))
         _watch(show, pipeline, stopping, seconds)
 
 
-class Show:
-    """What is seen: a table on the terminal, a page for the browser."""
+def _page_path(out: Path | None) -> Path:
+    """The page stays when the demo has ended, wherever the rest was."""
+    from skyrocket.pipeline.java import cache_directory
 
-    def __init__(self, page: Path, stack: contextlib.ExitStack) -> None:
+    if out is not None:
+        return out / "revenue.html"
+    folder = cache_directory() / "demo"
+    folder.mkdir(exist_ok=True)
+    for old in sorted(folder.glob("revenue-*.html"))[:-_KEPT_PAGES]:
+        old.unlink(missing_ok=True)
+    return folder / f"revenue-{datetime.now(UTC):%Y%m%d-%H%M%S}.html"
+
+
+class Show:
+    """What is seen: a table on the terminal, or lines where there is none; and a page for the browser."""
+
+    def __init__(self, page: Path, log: Path, stack: contextlib.ExitStack, console: Console | None = None) -> None:
         self.page = page
         self.sent = 0
         self.failure: SkyrocketError | None = None  # of the shop
         self.minutes: dict[str, Minute] = {}
+        self._log = log
+        self._said = 0  # lines of the pipeline's log
+        self._phase = "the server starts"
+        self._printed: set[str] = set()
         self._drawn = -1
-        self._console = Console()
+        self._console = console or Console()
         self._console.print(f"The page with the plot: {page}", soft_wrap=True)
         self._live = stack.enter_context(Live(console=self._console)) if self._console.is_terminal else None
 
     def add(self, minute: "Minute") -> None:
         self.minutes[minute.minute] = minute
 
+    def say(self, phase: str) -> None:
+        """What goes on while there is no result."""
+        self._phase = phase
+        if self._live is None:
+            self._console.print(f"· {phase}", soft_wrap=True, highlight=False)
+
     def draw(self) -> None:
-        """Page and table, when there is something new."""
+        """Page and table, when there is something new; without a terminal a line for each minute, once."""
+        minutes = sorted(self.minutes.values())
+        if not minutes:
+            self._follow_pipeline()
+        if self._live is not None:
+            self._live.update(self._table())
+        if len(minutes) == self._drawn:
+            return
+        self._write_page(minutes, is_last=False)
+        if self._live is None:
+            # A minute may come after a later one: what was printed is remembered by name.
+            for minute in minutes:
+                if minute.minute not in self._printed:
+                    self._console.print(f"{minute.minute} orders={minute.orders} revenue={minute.revenue:.2f}")
+            self._printed.update(minute.minute for minute in minutes)
+        self._drawn = len(minutes)
+
+    def finish(self) -> None:
+        """The last results, and where the page is."""
+        from skyrocket.pipeline.report.words import counted
+
+        self.draw()
+        self._write_page(sorted(self.minutes.values()), is_last=True)
+        figures = f"{counted(self.sent, 'order')} sent, {counted(len(self.minutes), 'minute')} of revenue"
+        self._console.print(f"{figures}. The page stays: {self.page}", soft_wrap=True, highlight=False)
+
+    def _write_page(self, minutes: "list[Minute]", *, is_last: bool) -> None:
         from skyrocket.pipeline.demo.page import page
         from skyrocket.pipeline.durable_files import replace_file
 
-        if self._live is not None:
-            self._live.update(self._table())
-        if len(self.minutes) == self._drawn:
+        # Whole: a browser may be reading it.
+        replace_file(self.page, page(minutes, self.sent, loads_again=not is_last).encode())
+
+    def _follow_pipeline(self) -> None:
+        """Its own lines say how far it is: Spark starts, is ready, its queries run."""
+        if not self._log.exists():
             return
-        minutes = sorted(self.minutes.values())
-        replace_file(self.page, page(minutes, self.sent).encode())  # whole: a browser may be reading it
-        if self._live is None:
-            for minute in minutes[max(self._drawn, 0) :]:
-                self._console.print(f"{minute.minute} orders={minute.orders} revenue={minute.revenue:.2f}")
-        self._drawn = len(minutes)
+        lines = self._log.read_text(errors="replace").splitlines()
+        for line in lines[self._said :]:
+            if line.startswith(_PIPELINE):
+                self.say(line)
+        self._said = len(lines)
 
     def _table(self) -> Table:
         table = Table("minute", "orders", "revenue", caption=f"{self.sent} orders sent. Ctrl-C ends it.")
+        if not self.minutes:
+            table.title = f"{self._phase} …"
         for minute in sorted(self.minutes.values())[-15:]:
             table.add_row(minute.minute, str(minute.orders), f"{minute.revenue:.2f}")
         return table
@@ -138,6 +195,7 @@ def _server(directory: Path) -> Iterator[str]:
     """A standalone server on free ports; gives the name server's address."""
     command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", "0"]
     command += ["--broker-ip", "127.0.0.1", "--store", str(directory / "store")]
+    command += ["--namesrv-bind", "127.0.0.1", "--set", "bindAddress=127.0.0.1"]
     # Of a session of its own: Ctrl-C on the terminal is for us, who stop the parts in their order.
     server = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     with _ended(server):

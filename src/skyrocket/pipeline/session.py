@@ -39,19 +39,40 @@ class SparkMissing(SkyrocketError):
     """The extra `spark` is not installed."""
 
 
-def session(app_name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> "SparkSession":
-    """The running session, or a new one; our formats are known in it. Raises SparkMissing or NoJava."""
+def session(
+    app_name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None, *, log: Path | None = None
+) -> "SparkSession":
+    """The running session, or a new one; our formats are known in it. Raises SparkMissing or NoJava.
+
+    `log`: what the JVM and its workers say goes there, if this call starts it, instead of to our own output.
+    """
     package = _pyspark_package()
     from pyspark.sql import SparkSession
 
     local = master == "local" or master.startswith(_ONE_HOST)
+    settings = {**CONF, **(LOCAL_CONF if local else {}), **(conf or {})}
     builder = SparkSession.builder.appName(app_name).master(master)
-    for name, value in {**CONF, **(LOCAL_CONF if local else {}), **(conf or {})}.items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     if SparkSession.getActiveSession() is not None:
         return builder.getOrCreate()
     with launch_environment(package, local=local):
+        if log is not None:
+            _start_into(log, {**settings, "spark.app.name": app_name, "spark.master": master})
         return builder.getOrCreate()
+
+
+def _start_into(log: Path, settings: Mapping[str, str]) -> None:
+    """Start the JVM, unless there is one: banners, warnings of its modules and workers' tracebacks go to a file."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with log.open("ab") as output:
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+    SparkContext(conf=SparkConf(_jvm=gateway.jvm).setAll(list(settings.items())), gateway=gateway)
 
 
 def register(spark: "SparkSession") -> "SparkSession":

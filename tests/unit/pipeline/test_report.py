@@ -1,7 +1,9 @@
 """The report of a job: on the terminal, as Parquet, as a page and as JSON."""
 
+import html
 import io
 import json
+import re
 import threading
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -14,9 +16,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.report import Plot, Report
+from skyrocket.pipeline.report import Plot, Report, past_runs, phase
 from skyrocket.pipeline.report.cells import cell_text
 from skyrocket.pipeline.report.progress import StageState, StageWatcher, stage_progress
+from skyrocket.pipeline.report.words import counted
+from skyrocket.testing.clock import FakeClock
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)  # the first plot of a process loads matplotlib, perhaps on a busy machine
@@ -97,6 +101,61 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_what_messages_bring(t
     assert "2 findings" in page
 
 
+def test_pages_of_earlier_runs_stay_and_are_listed_newest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_runs, "KEPT", 3)
+    for findings in (0, 1, 2, 3):
+        moment = datetime(2026, 1, 31, 12, 0, findings, tzinfo=UTC)
+        past_runs.remember(tmp_path, f"page {findings}", f"{NASTY} {findings}", findings, moment)
+    listed = (tmp_path / "runs.html").read_text()
+    names = re.findall(r'href="(runs/[^"]+)"', listed)
+    assert [(tmp_path / name).read_text() for name in names] == ["page 3", "page 2", "page 1"]
+    assert "3 findings" in listed
+    assert "1 finding<" in listed
+    assert "<script>" not in listed
+    assert len(list((tmp_path / "runs").iterdir())) == 6, "what is not listed is not kept"
+
+
+def test_a_traceback_is_whole_on_the_page_and_shows_its_end_on_the_terminal(tmp_path: Path) -> None:
+    frames = "".join(f'  File "framework_{n}.py", line 1, in call\n    call()\n' for n in range(30))
+    raised = '  File "shop.py", line 7, in bill\n    x\nshop.OutOfStock: <no> tea\n'
+    text = f"Traceback (most recent call last):\n{frames}{raised}"
+    report = Report("Letters", {"samples": pa.table({"traceback": [text]})})
+    report.write(tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert html.escape(text) in page
+    assert "<summary>shop.OutOfStock: &lt;no&gt; tea</summary>" in page
+    assert cell_text(text).endswith('File "shop.py", line 7, in bill x shop.OutOfStock: <no> tea')
+
+
+@pytest.mark.parametrize(("values", "ticks"), [([1.0, 3.0], "whole"), ([0.25, 0.5], "parts"), ([1.0], "whole")])
+def test_counts_have_whole_numbers_beside_them(values: list[float], ticks: str) -> None:
+    names = [f"cause {n}" for n in range(len(values))]
+    svg = Plot("By cause", "bar", names, {"letters": values}, "letters").svg()
+    labels = re.findall(r"<text[^>]*>([\d.,]+)</text>", svg)
+    assert labels
+    assert all("." not in label for label in labels) == (ticks == "whole")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "no findings"), (1, "1 finding"), (2, "2 findings"), (1234, "1,234 findings")]
+)
+def test_one_is_not_many(count: int, text: str) -> None:
+    assert counted(count, "finding") == text
+
+
+def test_without_a_terminal_a_phase_is_a_line_at_its_beginning_and_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = FakeClock()
+    with phase("lag", "Spark starts", "Spark is ready", terminal=False, clock=clock):
+        assert capsys.readouterr().err == "lag: Spark starts …\n"
+        clock.advance(seconds=6.25)
+    assert capsys.readouterr() == ("", "lag: Spark is ready after 6.2 s\n")
+    with pytest.raises(ConfigError), phase("lag", "Spark starts", "Spark is ready", terminal=False):
+        raise ConfigError("no Java")
+    assert "ready" not in capsys.readouterr().err
+
+
 def test_what_is_written_is_the_same_in_every_run_but_for_the_time(tmp_path: Path) -> None:
     assert _report().plots[0].svg() == _report().plots[0].svg()
     for _ in range(2):
@@ -106,6 +165,8 @@ def test_what_is_written_is_the_same_in_every_run_but_for_the_time(tmp_path: Pat
         "nothing_here.parquet",
         "report.html",
         "report.json",
+        "runs",
+        "runs.html",
     ]
     summary = json.loads((tmp_path / "report.json").read_text())
     assert summary["findings"] == 2
@@ -161,7 +222,7 @@ def test_the_progress_bar_follows_the_stages_and_ends_with_its_owner() -> None:
         watcher = StageWatcher(bar, "lag", list)
         watcher.show([StageState(1, "load", 10, 4, 0), StageState(2, "count", 5, 1, 1)])
         (task,) = bar.tasks
-        assert (task.total, task.completed, task.description) == (15, 5, "lag: load (1 tasks failed)")
+        assert (task.total, task.completed, task.description) == (15, 5, "lag: load (1 task failed)")
         watcher.start()
         watcher.stop()
         assert not is_watching()

@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.pipeline.options import InputOptions, JobClusterOptions, SparkOptions, WindowOptions
+from skyrocket.cli.pipeline.options import (
+    EngineOptions,
+    InputOptions,
+    JobClusterOptions,
+    SparkOptions,
+    WindowOptions,
+)
 from skyrocket.cli.pipeline.running import job_command
 
 if TYPE_CHECKING:
@@ -19,6 +25,7 @@ def dlq(
     samples: Annotated[int, typer.Option(min=1, help="Letters to show of each cause.")] = 3,
     place: InputOptions,
     cluster: JobClusterOptions,
+    engine: EngineOptions,
     spark: SparkOptions,
 ) -> "Report":
     """Dead letters of one or all groups by cause, with samples and a list for replay; never deletes.
@@ -27,8 +34,13 @@ def dlq(
     """
     from skyrocket.pipeline.jobs import dlq as job
     from skyrocket.pipeline.jobs.inputs import messages
+    from skyrocket.pipeline.jobs.local import dlq as local
+    from skyrocket.pipeline.jobs.local.reading import LocalRead
 
     source, times = place.input(cluster), window.window()
+    topics = job.dead_letter_topics(group or ())
+    read = LocalRead(source, topics, job.MESSAGE_COLUMNS, times)
+    if engine.is_local(spark, lambda: read.amount):
+        return engine.said(local.run(read.table(), samples), read.amount)
     with spark.session("dlq") as session:
-        topics = job.dead_letter_topics(group or ())
         return job.run(messages(session, source, topics, job.MESSAGE_COLUMNS, times), samples)

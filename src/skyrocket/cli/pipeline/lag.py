@@ -8,6 +8,7 @@ import typer
 
 from skyrocket.cli.pipeline.options import (
     AtLeastOption,
+    EngineOptions,
     JobClusterOptions,
     QueueSkewOption,
     SparkOptions,
@@ -68,6 +69,7 @@ def lag(
     sizing: SizingOptions,
     store: StoreOption = None,
     cluster: JobClusterOptions,
+    engine: EngineOptions,
     spark: SparkOptions,
 ) -> "Report":
     """Backlog of groups in messages and seconds, catch-up time, stuck and skewed queues, and sizing.
@@ -77,6 +79,8 @@ def lag(
     """
     from skyrocket.pipeline.jobs import lag as job
     from skyrocket.pipeline.jobs.lag import inputs
+    from skyrocket.pipeline.jobs.local import lag as local
+    from skyrocket.pipeline.jobs.local.lag_inputs import ClusterRead, StoreRead
 
     settings = cluster.settings()
     limits = job.LagLimits(max_messages, max_seconds, skew_factor, skew_messages)
@@ -85,18 +89,20 @@ def lag(
     if store is not None and for_s:
         raise ConfigError("--for is for a cluster: a store directory shows one moment")
     cluster.refuse_namespace("--store", store)
-    if store is None:
-        found = inputs.sampled(settings, group or (), topic or (), every_s=every_s, for_s=for_s, on_round=_show_round)
-        ordered_ones = inputs.ordered_groups(settings) if plan is not None else set()
-        in_order = ordered_ones.intersection(group) if group else ordered_ones
+    if store is not None:
+        read = StoreRead(store, group or (), topic or ())
+        if engine.is_local(spark, lambda: read.amount):
+            return engine.said(local.run(*read.tables(), limits, plan), read.amount)
+        with spark.session("lag") as session:
+            return job.run(*inputs.of_store(session, store, group or (), topic or ()), limits, plan)
+    found = inputs.sampled(settings, group or (), topic or (), every_s=every_s, for_s=for_s, on_round=_show_round)
+    ordered_ones = inputs.ordered_groups(settings) if plan is not None else set()
+    in_order = ordered_ones.intersection(group) if group else ordered_ones
+    stands = ClusterRead(cluster.spark_options(), found)
+    if engine.is_local(spark, lambda: stands.amount):
+        return engine.said(local.run(*stands.tables(), limits, plan, in_order), stands.amount)
     with spark.session("lag") as session:
-        if store is not None:
-            frames = inputs.of_store(session, store, group or (), topic or ())
-            report = job.run(*frames, limits, plan)
-        else:
-            frames = inputs.of_cluster(session, cluster.spark_options(), found)
-            report = job.run(*frames, limits, plan, in_order)
-    return report
+        return job.run(*inputs.of_cluster(session, cluster.spark_options(), found), limits, plan, in_order)
 
 
 def _show_round(to_come: int) -> None:

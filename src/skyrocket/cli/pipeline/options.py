@@ -1,7 +1,9 @@
 """Options that jobs share: the cluster, where messages come from, which of them, and Spark."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +28,8 @@ from skyrocket.errors import ConfigError
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
     from skyrocket.pipeline.jobs.inputs import Input, Window
+    from skyrocket.pipeline.jobs.local.reading import Amount
+    from skyrocket.pipeline.report import Report
 
 _whence = panel("Where messages come from")
 _which = panel("Which messages")
@@ -49,6 +53,38 @@ StoreArgument = Annotated[Path, typer.Argument(help="The broker's store director
 SplitMbOption = Annotated[int, typer.Option(help="Megabytes of log per task.", min=1)]
 QueueSkewOption = Annotated[float, limits_panel(help="A queue against the mean.")]
 AtLeastOption = Annotated[int, limits_panel(help="And at least this many.")]
+
+
+class Engine(StrEnum):
+    """Who computes."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Whether Spark is needed at all."""
+
+    engine: Annotated[
+        Engine,
+        _spark(
+            "--engine",
+            help="spark; local: in this process, by pyarrow; auto: local where there is little to read "
+            "(512 MB of log, 500,000 messages of a cluster, 64 MB of Parquet).",
+        ),
+    ] = Engine.AUTO
+
+    def is_local(self, spark: "SparkOptions", amount: "Callable[[], Amount]") -> bool:
+        """Whether this process does the work; how much it is, is asked only where that decides. Raises ConfigError."""
+        spark.settings()  # a mistake there is one, whoever computes
+        return self.engine is Engine.LOCAL or (self.engine is Engine.AUTO and amount().is_small)
+
+    def said(self, report: "Report", amount: "Amount") -> "Report":
+        """With a note that tells where it was computed."""
+        note = f"computed in this process from {amount}, without Spark; --engine spark computes on Spark"
+        return replace(report, notes=[*report.notes, note])
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def run(
         pipeline = located.pipeline
         addresses = _name_servers(located, namesrv)
         _check_topics(located, addresses)
-        with prepared(located, addresses, spark.master, spark.settings()) as found:
+        with prepared(located, addresses, spark.master, spark.settings(), shows_phases=True) as found:
             runner = Runner(pipeline, found, addresses, once=once, on_batch=_printed(as_json))
             _stop_on_signals(runner.stop)
             typer.echo(f"{pipeline.name} runs: {', '.join(output.sink.name for output in found)}", err=True)

@@ -40,7 +40,8 @@ def job_failures_shown(job: str, verbose: bool) -> Iterator[None]:
 
 
 def _leave(job: str, why: str) -> NoReturn:
-    typer.echo(f"skyrocket pipeline {job}: {why}", err=True)
+    line = " ".join(why.split("\n"))  # what a server said may have several
+    typer.echo(f"skyrocket pipeline {job}: {line}", err=True)
     raise typer.Exit(EXIT_PROBLEMS)
 
 

@@ -1,11 +1,13 @@
 """`skyrocket pipeline trace`: latencies, retries, slow consumers, hot keys and queue skew from message traces."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skyrocket.cli.pipeline.options import (
     AtLeastOption,
+    EngineOptions,
     InputOptions,
     JobClusterOptions,
     QueueSkewOption,
@@ -40,6 +42,7 @@ def trace(
     skew_count: AtLeastOption = 100,
     place: InputOptions,
     cluster: JobClusterOptions,
+    engine: EngineOptions,
     spark: SparkOptions,
 ) -> "Report":
     """Latency from send to consumed, retries, slow consumers, hot keys, queue skew: from the trace topic.
@@ -49,9 +52,17 @@ def trace(
     """
     from skyrocket.pipeline.jobs import trace as job
     from skyrocket.pipeline.jobs.inputs import messages
+    from skyrocket.pipeline.jobs.local import trace as local
+    from skyrocket.pipeline.jobs.local.reading import LocalRead
 
     source, times = place.input(cluster), window.window()
     limits = job.TraceLimits(slow_factor, slow_ms, hot_share, hot_count, skew_factor, skew_count)
+    reads = [LocalRead(source, [trace_topic], job.TRACE_COLUMNS, times)]
+    reads += [LocalRead(source, topic, job.MESSAGE_COLUMNS, times)] if topic else []
+    amount = cache(lambda: reads[0].amount.with_more(each.amount for each in reads[1:]))
+    if engine.is_local(spark, amount):
+        rows = [read.table() for read in reads]
+        return engine.said(local.run(rows[0], rows[1] if topic else None, limits), amount())
     with spark.session("trace") as session:
         traces = messages(session, source, [trace_topic], job.TRACE_COLUMNS, times)
         traced = messages(session, source, topic, job.MESSAGE_COLUMNS, times) if topic else None

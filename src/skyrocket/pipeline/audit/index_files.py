@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from skyrocket.errors import ConfigError
 from skyrocket.format.dtypes import Int64s
 from skyrocket.format.index_layout import ENTRY_DTYPE, entry_position
 from skyrocket.format.store_names import INDEX
@@ -25,11 +26,20 @@ class IndexRange:
 
 
 def find_index_files(store: Path, slots: int) -> list[IndexRange]:
-    """Those that hold anything, in the order of the log; the number of slots is a setting of the broker."""
+    """Those that hold anything, in the order of the log; the number of slots is a setting of the broker.
+
+    Raises ConfigError where it cannot be that number.
+    """
     found = []
     for path in index_paths(store / INDEX):
         header = read_header(path)
         if header.next_number > 1:
+            needed, size = entry_position(slots, header.next_number), path.stat().st_size
+            if needed > size:
+                raise ConfigError(
+                    f"{path} has {size:,} bytes, too few for {slots:,} slots and {header.next_number - 1:,} entries: "
+                    "give the broker's maxHashSlotNum as --index-slots"
+                )
             begin, end = header.begin_physical_offset, header.end_physical_offset
             found.append(IndexRange(str(path), begin, end, header.next_number - 1, entry_position(slots, 1)))
     return sorted(found, key=lambda each: each.begin)

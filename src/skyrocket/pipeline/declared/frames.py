@@ -78,10 +78,12 @@ class _Build:
 
 
 @contextlib.contextmanager
-def prepared(located: Located, namesrv: str, master: str, conf: Mapping[str, str]) -> Iterator[list[Output]]:
+def prepared(
+    located: Located, namesrv: str, master: str, conf: Mapping[str, str], *, shows_phases: bool = False
+) -> Iterator[list[Output]]:
     """What is to be written, in a session that may end with the block; raises PipelineFileError."""
     pipeline = located.pipeline
-    with process_session(pipeline.name, master, {**pipeline.conf, **conf}) as spark:
+    with process_session(pipeline.name, master, {**pipeline.conf, **conf}, shows_phases=shows_phases) as spark:
         fresh = register(spark.newSession())  # tables of one pipeline are none of another's
         for name, value in pipeline.conf.items():
             if fresh.conf.isModifiable(name):

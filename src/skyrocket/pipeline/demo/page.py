@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.pipeline.report.plot import Plot
+from skyrocket.pipeline.report.words import counted
 
 _SHOWN: Final = 60
 _PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>Revenue per minute</title>
+<html lang="en"><head><meta charset="utf-8">{refresh}<title>Revenue per minute</title>
 <style>
 :root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }}
@@ -39,7 +40,8 @@ class Minute:
         return cls(str(told["minute"])[:16], int(str(told["orders"])), float(str(told["revenue"])))
 
 
-def page(minutes: Sequence[Minute], sent: int) -> str:
+def page(minutes: Sequence[Minute], sent: int, *, loads_again: bool = True) -> str:
+    """The whole page; it loads itself again while there may be more."""
     shown = minutes[-_SHOWN:]
     labels = [each.minute[11:] for each in shown]
     plot = Plot("revenue", "line", labels, {"revenue": [each.revenue for each in shown]}, "revenue")
@@ -47,5 +49,7 @@ def page(minutes: Sequence[Minute], sent: int) -> str:
         f"<tr><td>{html.escape(each.minute)}</td><td>{each.orders}</td><td>{each.revenue:.2f}</td></tr>"
         for each in reversed(shown[-10:])
     )
-    sentence = f"{sent} orders sent, {len(minutes)} minutes finished; the watermark keeps the last ones open."
-    return _PAGE.format(sentence=sentence, plot=plot.svg() if shown else "", rows=rows)
+    finished = f"{counted(sent, 'order')} sent, {counted(len(minutes), 'minute')} finished"
+    sentence = f"{finished}; the watermark keeps the last ones open."
+    refresh = '<meta http-equiv="refresh" content="2">' if loads_again else ""
+    return _PAGE.format(refresh=refresh, sentence=sentence, plot=plot.svg() if shown else "", rows=rows)

@@ -6,10 +6,10 @@ The log is compared with queues and index in both directions by tasks over parts
 audited: what was stored in the last minute is not expected in the other files yet.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import functions as fn
@@ -57,41 +57,69 @@ class QueueRange(NamedTuple):
     end: int
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Worker(Protocol):
+    """Who works through the tasks of an audit: Spark, or one process (jobs/local/audit.py)."""
+
+    def tasks(self, items: Sequence[T], task: Callable[[T], R]) -> list[R]:
+        """The results, in order."""
+        ...
+
+    def repeated(self, store: Path, spec: str, most: int) -> list[dict[str, Any]]:
+        """Topics and keys that more than one message has, how many, and the first and last place."""
+        ...
+
+
+class OnSpark:
+    """A Spark task takes one item, or many where there are many: most queue files are small."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+
+    def tasks(self, items: Sequence[T], task: Callable[[T], R]) -> list[R]:
+        return in_tasks(self._spark, items, task, 4 * self._spark.sparkContext.defaultParallelism)
+
+    def repeated(self, store: Path, spec: str, most: int) -> list[dict[str, Any]]:
+        rows = repeated(_messages(self._spark, store, key_columns(spec)), spec).limit(most).collect()
+        return [row.asDict() for row in rows]
+
+
 def run(spark: "SparkSession", store: Path, rules: AuditRules = USUAL, split_bytes: int = SPLIT_BYTES) -> Report:
     """Compare everything with everything; every difference is a finding."""
+    return compared(OnSpark(spark), store, rules, split_bytes)
+
+
+def compared(worker: Worker, store: Path, rules: AuditRules, split_bytes: int) -> Report:
+    """The report of an audit, whoever works."""
+    # First of all: a topic that is made while we look has its queue before a group has an offset there.
+    offsets = _consumer_offsets(store)
     log = find_log_files(str(store))
     findings = Findings()
-    splits = _audit_log(spark, store, log, rules, split_bytes)
-    queues = _audit_queues(spark, store, log)
+    splits = worker.tasks(_log_tasks(store, log, rules, split_bytes), audit_split)
+    queues = worker.tasks(queue_tasks(store, log), audit_queue_file)
     for found in [*(each.findings for each in splits), *(each.findings for each in queues)]:
         findings.merge(found)
     for gap in gaps(log):
         detail = f"{gap.end - gap.begin} bytes of the log are missing: there is no file for them"
         findings.add(Finding("damaged", physical_offset=gap.base_offset + gap.begin, detail=detail))
     _add_all(findings, steps_between(splits))
-    _add_all(findings, compare_offsets(_consumer_offsets(store), queue_ranges(queues)))
+    _add_all(findings, compare_offsets(offsets, queue_ranges(queues)))
     for kind, spec in (("same-id", UNIQUE_ID), ("same-key", rules.business_key)):
         if spec is not None:
-            rows = repeated(_messages(spark, store, spec), spec).limit(MOST_REPEATED).collect()
-            _add_all(findings, (Finding(kind, row["topic"], detail=_repetition(row.asDict())) for row in rows))
+            rows = worker.repeated(store, spec, MOST_REPEATED)
+            _add_all(findings, (Finding(kind, str(row["topic"]), detail=_repetition(row)) for row in rows))
     return _report(store, findings, splits, queues, has_index=(store / "index").is_dir())
 
 
-def _audit_log(
-    spark: "SparkSession", store: Path, log: Sequence[LogFile], rules: AuditRules, split_bytes: int
-) -> list[LogOutcome]:
+def _log_tasks(store: Path, log: Sequence[LogFile], rules: AuditRules, split_bytes: int) -> list[LogTask]:
     rebuild = rules_for(store, rules.rebuild)
     settled_ms = SystemClock().now_ms() - rules.settle_seconds * 1000
     index = find_index_files(store, rebuild.index_slots)
-    tasks = [
-        LogTask(str(store), split, rebuild, index, settled_ms) for split in plan(log, (), Bounds(), split_bytes, None)
-    ]
-    return in_tasks(spark, tasks, audit_split)
-
-
-def _audit_queues(spark: "SparkSession", store: Path, log: Sequence[LogFile]) -> list[QueueOutcome]:
-    # Most queue files are small: a task takes many of them.
-    return in_tasks(spark, queue_tasks(store, log), audit_queue_file, 4 * spark.sparkContext.defaultParallelism)
+    splits = plan(log, (), Bounds(), split_bytes, None)
+    return [LogTask(str(store), split, rebuild, index, settled_ms) for split in splits]
 
 
 def steps_between(splits: Sequence[LogOutcome]) -> Iterable[Finding]:
@@ -153,9 +181,13 @@ def repeated(messages: "DataFrame", spec: str) -> "DataFrame":
     )
 
 
-def _messages(spark: "SparkSession", store: Path, spec: str) -> "DataFrame":
+def key_columns(spec: str) -> list[str]:
+    """What must be read to find messages with the same key."""
+    return list(dict.fromkeys(["topic", "commitLogOffset", "sysFlag", *columns_for(spec)]))
+
+
+def _messages(spark: "SparkSession", store: Path, columns: Sequence[str]) -> "DataFrame":
     """Messages that consumers see for the first time: transactions and retries keep the id through several records."""
-    columns = list(dict.fromkeys(["topic", "commitLogOffset", "sysFlag", *columns_for(spec)]))
     reader = spark.read.format("rocketmq-commitlog").option("onDamage", "report").schema(spark_schema(columns))
     internal = fn.col("topic").rlike("^(?i:rmq_sys_|%RETRY%|SCHEDULE_TOPIC_XXXX$|TRANS_CHECK_MAX_TIME_TOPIC$)")
     return reader.load(str(store)).where((fn.col("sysFlag").bitwiseAND(4) == 0) & ~internal)

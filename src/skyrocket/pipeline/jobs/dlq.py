@@ -26,9 +26,13 @@ MESSAGE_COLUMNS: Final = (
     *("storeTimestamp", "reconsumeTimes", "body", "properties"),
 )
 PLACE: Final = ("topic", "brokerName", "queueId", "queueOffset")  # what `replay --list` reads
-_DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
-_CAUSE: Final = ["group", "originTopic", "cause"]
-_BODY_CHARACTERS: Final = 200
+DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
+CAUSE: Final = ["group", "originTopic", "cause"]
+BODY_CHARACTERS: Final = 200
+CAUSE_CHARACTERS: Final = 120
+MOST_LETTERS: Final = 1_000_000
+FIRST_LINE: Final = r"^\s*([^\r\n]*)"
+IDENTIFIERS: Final = r"\b[0-9a-fA-F]*\d[0-9a-fA-F]{7,}\b"
 _MOST_BARS: Final = 15
 
 
@@ -43,7 +47,7 @@ def letters(rows: "DataFrame") -> "DataFrame":
     error = properties[ERROR]
     return rows.where(fn.col("topic").startswith(DLQ_PREFIX)).select(
         fn.substring("topic", len(DLQ_PREFIX) + 1, 1 << 15).alias("group"),
-        fn.coalesce(properties[RETRY_TOPIC], properties[_DLQ_ORIGIN_TOPIC], fn.lit("(unknown)")).alias("originTopic"),
+        fn.coalesce(properties[RETRY_TOPIC], properties[DLQ_ORIGIN_TOPIC], fn.lit("(unknown)")).alias("originTopic"),
         fn.coalesce(_cause(error, properties[MESSAGE]), _tried(fn.col("reconsumeTimes"))).alias("cause"),
         error.alias("error"),
         properties[MESSAGE].alias("errorMessage"),
@@ -61,22 +65,22 @@ def letters(rows: "DataFrame") -> "DataFrame":
 
 def _cause(error: "Column", message: "Column") -> "Column":
     """Type and first line of the text, in which what differs from letter to letter is left open."""
-    first_line = fn.regexp_extract(fn.coalesce(message, fn.lit("")), r"^\s*([^\r\n]*)", 1)
-    identifiers = fn.regexp_replace(first_line, r"\b[0-9a-fA-F]*\d[0-9a-fA-F]{7,}\b", "#")
-    alike = fn.substring(fn.regexp_replace(identifiers, r"\d+", "#"), 1, 120)
+    first_line = fn.regexp_extract(fn.coalesce(message, fn.lit("")), FIRST_LINE, 1)
+    identifiers = fn.regexp_replace(first_line, IDENTIFIERS, "#")
+    alike = fn.substring(fn.regexp_replace(identifiers, r"\d+", "#"), 1, CAUSE_CHARACTERS)
     return fn.when(error.isNotNull(), fn.concat_ws(": ", error, fn.when(alike != "", alike)))
 
 
 def _tried(times: "Column") -> "Column":
-    return fn.concat(
-        fn.lit("no cause written, tried "), (fn.coalesce(times, fn.lit(0))).cast("string"), fn.lit(" times")
-    )
+    count = fn.coalesce(times, fn.lit(0))
+    word = fn.when(count == 1, " time").otherwise(" times")
+    return fn.concat(fn.lit("no cause written, tried "), count.cast("string"), word)
 
 
 def causes(dead: "DataFrame") -> "DataFrame":
     """Per group, origin and cause: how many, since when, on which hosts; most frequent first."""
     return (
-        dead.groupBy(*_CAUSE)
+        dead.groupBy(*CAUSE)
         .agg(
             fn.count("*").alias("letters"),
             fn.min("died").alias("first"),
@@ -84,23 +88,23 @@ def causes(dead: "DataFrame") -> "DataFrame":
             fn.max("reconsumeTimes").alias("mostRetries"),
             fn.sort_array(fn.collect_set("host")).alias("hosts"),
         )
-        .orderBy(fn.desc("letters"), *_CAUSE)
+        .orderBy(fn.desc("letters"), *CAUSE)
     )
 
 
 def samples(dead: "DataFrame", most: int) -> "DataFrame":
     """The newest letters of each cause, with the beginning of their bodies."""
-    newest = best_of(dead, _CAUSE, fn.desc("died"), fn.desc("queueOffset"), most=most)
+    newest = best_of(dead, CAUSE, fn.desc("died"), fn.desc("queueOffset"), most=most)
     # Bodies may be any bytes: what is not text is shown, not an error.
-    text = fn.substring(fn.try_validate_utf8(fn.col("body").cast("string")), 1, _BODY_CHARACTERS)
-    shown = fn.coalesce(text, fn.substring(fn.hex("body"), 1, _BODY_CHARACTERS))
+    text = fn.substring(fn.try_validate_utf8(fn.col("body").cast("string")), 1, BODY_CHARACTERS)
+    shown = fn.coalesce(text, fn.substring(fn.hex("body"), 1, BODY_CHARACTERS))
     columns = ("messageId", "keys", "died", "errorMessage", "traceback")
-    return newest.select(*_CAUSE, *columns, shown.alias("body")).orderBy(*_CAUSE, fn.desc("died"))
+    return newest.select(*CAUSE, *columns, shown.alias("body")).orderBy(*CAUSE, fn.desc("died"))
 
 
 def replay_list(dead: "DataFrame") -> "DataFrame":
     """Where each letter is, with its cause: the whole or a part of it is what `replay --list` sends again."""
-    return dead.select(*PLACE, "messageId", *_CAUSE, "died").orderBy(*PLACE)
+    return dead.select(*PLACE, "messageId", *CAUSE, "died").orderBy(*PLACE)
 
 
 def by_hour(dead: "DataFrame") -> "DataFrame":
@@ -117,10 +121,15 @@ def run(rows: "DataFrame", sample: int = 3) -> Report:
             "causes": table(causes(dead)),
             "samples": table(samples(dead, sample)),
             "by_hour": table(by_hour(dead)),
-            "letters": table(replay_list(dead), most=1_000_000),
+            "letters": table(replay_list(dead), most=MOST_LETTERS),
         }
     finally:
         dead.unpersist()
+    return report_of(tables)
+
+
+def report_of(tables: dict[str, pa.Table]) -> Report:
+    """The same report, whoever made the tables."""
     count = sum(tables["causes"]["letters"].to_pylist())
     notes = ["nothing was deleted or moved; `skyrocket pipeline replay --dlq GROUP --list letters.parquet` sends again"]
     if tables["letters"].num_rows < count:

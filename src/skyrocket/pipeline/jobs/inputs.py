@@ -108,55 +108,76 @@ def named(topics: Sequence[str] | str) -> "Column":
 def _of_topics(
     spark: "SparkSession", source: Topics, topics: Sequence[str] | str, columns: Sequence[str], window: Window
 ) -> "DataFrame":
-    reader = spark.read.format("rocketmq").options(**source.options).schema(spark_schema(columns))
+    reader = spark.read.format("rocketmq").schema(spark_schema(columns))
+    return reader.options(**topic_options(source, topics, window)).load()
+
+
+def topic_options(source: Topics, topics: Sequence[str] | str, window: Window) -> dict[str, str]:
+    """What format("rocketmq") is told."""
+    options = dict(source.options)
     if isinstance(topics, str):
-        reader = reader.option("subscribePattern", topics)
+        options["subscribePattern"] = topics
     else:
-        reader = reader.option("subscribe", ",".join(topics))
+        options["subscribe"] = ",".join(topics)
     if window.since_ms is not None:
         # A queue without anything that new has nothing to say; the default strategy would be an error.
-        reader = reader.option("startingTimestamp", str(window.since_ms))
-        reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+        options["startingTimestamp"] = str(window.since_ms)
+        options["startingOffsetsByTimestampStrategy"] = "latest"
     if window.until_ms is not None:
-        reader = reader.option("endingTimestamp", str(window.until_ms))
-    return reader.load()
+        options["endingTimestamp"] = str(window.until_ms)
+    return options
 
 
 def _of_store(
     spark: "SparkSession", source: Store, topics: Sequence[str] | str, columns: Sequence[str], window: Window
 ) -> "DataFrame":
+    reader = spark.read.format("rocketmq-commitlog").schema(spark_schema(columns))
+    return reader.options(**store_options(source, topics, window)).load()
+
+
+def store_options(source: Store, topics: Sequence[str] | str, window: Window) -> dict[str, str]:
+    """What format("rocketmq-commitlog") is told; raises ConfigError."""
     if not (source.directory / "commitlog").is_dir():
         raise ConfigError(f"{source.directory} is not a store: it has no folder `commitlog`; give its parent directory")
-    reader = spark.read.format("rocketmq-commitlog").schema(spark_schema(columns)).option("brokerName", source.name)
+    options = {"path": str(source.directory), "brokerName": source.name}
     # Records that nobody asked for are left in the file. The rows are compared once more, by whoever called.
     if not isinstance(topics, str):
-        reader = reader.option("topics", ",".join(topics))
+        options["topics"] = ",".join(topics)
     if window.since_ms is not None:
-        reader = reader.option("startingTimestamp", str(window.since_ms))
+        options["startingTimestamp"] = str(window.since_ms)
     if window.until_ms is not None:
-        reader = reader.option("endingTimestamp", str(window.until_ms))
-    return reader.load(str(source.directory))
+        options["endingTimestamp"] = str(window.until_ms)
+    return options
 
 
 def _of_archive(
     spark: "SparkSession", source: Archive, topics: Sequence[str] | str, columns: Sequence[str], window: Window
 ) -> "DataFrame":
+    held = archive_files(source, topics, window)
+    if held is not None and not held:
+        return spark.createDataFrame([], spark_schema(columns))
+    rows = spark.read.parquet(str(source.directory)) if held is None else spark.read.parquet(*held)
+    refuse_missing(source, columns, rows.columns)
+    return rows.select(*columns)
+
+
+def archive_files(source: Archive, topics: Sequence[str] | str, window: Window) -> list[str] | None:
+    """The files of a lake that can have such rows; None: no lake, but Parquet somewhere below. Raises ConfigError."""
     if not source.directory.is_dir():
         raise ConfigError(f"{source.directory} is not a directory: give that of an archive")
     lake = Lake(source.directory)
     if lake.books.is_dir():
-        held = [str(lake.root / each.path) for each in lake.state().files.values() if _may_hold(each, topics, window)]
-        if not held:
-            return spark.createDataFrame([], spark_schema(columns))
-        rows = spark.read.parquet(*held)
-    elif any(source.directory.rglob("*.parquet")):
-        rows = spark.read.parquet(str(source.directory))
-    else:
+        return [str(lake.root / each.path) for each in lake.state().files.values() if _may_hold(each, topics, window)]
+    if not any(source.directory.rglob("*.parquet")):
         raise ConfigError(f"{source.directory} has no Parquet files: give the directory of an archive")
-    missing = [column for column in columns if column not in rows.columns]
+    return None
+
+
+def refuse_missing(source: Archive, columns: Sequence[str], held: Sequence[str]) -> None:
+    """Raises ConfigError for a column that the files do not have."""
+    missing = [column for column in columns if column not in held]
     if missing:
-        raise ConfigError(f"{source} has no column {', '.join(missing)}; it has {', '.join(rows.columns)}")
-    return rows.select(*columns)
+        raise ConfigError(f"{source} has no column {', '.join(missing)}; it has {', '.join(held)}")
 
 
 def _may_hold(file: LakeFile, topics: Sequence[str] | str, window: Window) -> bool:

@@ -26,13 +26,14 @@ from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.pipeline.jobs.tables import PERCENTILES, floats, percentiles, skewed, table
 from skyrocket.pipeline.jobs.trace_events import CALL_BEGAN, CALL_ENDED, DAMAGED, SENT, events
 from skyrocket.pipeline.report import Plot, Report
+from skyrocket.pipeline.report.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TRACE_COLUMNS: Final = ("body", "bornHost")
 MESSAGE_COLUMNS: Final = ("topic", "brokerName", "queueId", "uniqKey", "storeTimestamp")
-_STAGES: Final = {"send": "sendMs", "wait": "waitMs", "handle": "handleMs", "end to end": "endToEndMs"}
+STAGES: Final = {"send": "sendMs", "wait": "waitMs", "handle": "handleMs", "end to end": "endToEndMs"}
 LATENCY_BY: Final = {
     "latency_by_topic": ("topic",),
     "latency_by_group": ("topic", "group"),
@@ -40,7 +41,7 @@ LATENCY_BY: Final = {
     "latency_over_time": ("minute",),
 }
 _COLUMNS: Final = ("topic", "group", "client", "minute")
-_UNKNOWN: Final = "(not traced)"
+UNKNOWN: Final = "(not traced)"
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def journeys(sent: "DataFrame", called: "DataFrame", stored: "DataFrame | None" 
     final_begin = fn.coalesce("success.beganMs", "last.beganMs")
     return joined.select(
         "messageId",
-        fn.coalesce("topic", fn.lit(_UNKNOWN)).alias("topic"),
+        fn.coalesce("topic", fn.lit(UNKNOWN)).alias("topic"),
         "group",
         fn.coalesce("success.clientHost", "last.clientHost").alias("client"),
         "sentMs",
@@ -149,7 +150,7 @@ def latency(travelled: "DataFrame") -> "DataFrame":
     first = fn.row_number().over(Window.partitionBy("messageId").orderBy("group")) == 1
     minute = fn.timestamp_millis(fn.floor(fn.col("sentMs") / 60_000) * 60_000)
     rows = travelled.withColumn("sendMs", fn.when(first, fn.col("sendMs"))).withColumn("minute", minute)
-    pairs = fn.create_map(*(part for name, column in _STAGES.items() for part in (fn.lit(name), fn.col(column))))
+    pairs = fn.create_map(*(part for name, column in STAGES.items() for part in (fn.lit(name), fn.col(column))))
     long = rows.select(*_COLUMNS, fn.explode(pairs).alias("stage", "ms")).where(fn.col("ms").isNotNull())
     sets = [[fn.col("stage"), *map(fn.col, by)] for by in LATENCY_BY.values()]
     grouped = long.groupingSets(sets, "stage", *_COLUMNS)
@@ -158,13 +159,13 @@ def latency(travelled: "DataFrame") -> "DataFrame":
 
 def latency_table(found: pa.Table, by: Sequence[str]) -> pa.Table:
     """One of the ways of LATENCY_BY out of what `latency` found."""
-    keep = pc.is_in(found["stage"], pa.array(_STAGES if by == ("topic",) else [*_STAGES][1:]))
+    keep = pc.is_in(found["stage"], pa.array(STAGES if by == ("topic",) else [*STAGES][1:]))
     for name in _COLUMNS:
         keep = pc.and_(keep, pc.equal(found[f"no_{name}"], int(name not in by)))
         if name in by:
             keep = pc.and_(keep, pc.is_valid(found[name]))  # nobody was called, or the send was not traced
     rows = found.filter(keep)
-    order = pc.index_in(rows["stage"], pa.array(_STAGES))
+    order = pc.index_in(rows["stage"], pa.array(STAGES))
     ordered = rows.append_column("order", order).sort_by(
         [*((name, "ascending") for name in by), ("order", "ascending")]
     )
@@ -261,10 +262,11 @@ def run(
     finally:
         for cached in (travelled, sent, called, told):
             cached.unpersist()
-    return _report(tables, exact=messages is not None)
+    return report_of(tables, exact=messages is not None)
 
 
-def _report(tables: dict[str, pa.Table], *, exact: bool) -> Report:
+def report_of(tables: dict[str, pa.Table], *, exact: bool) -> Report:
+    """The same report, whoever made the tables; `exact`: the messages were read too."""
     hot = sum(tables["hot_keys"]["isHot"].to_pylist())
     skew = tables["queue_skew"].num_rows if exact else 0
     counts = {
@@ -278,7 +280,7 @@ def _report(tables: dict[str, pa.Table], *, exact: bool) -> Report:
         "store times are the brokers'"
         if exact
         else "store times are the producers' answers: read the topics as well for the brokers' own, and for queue skew",
-        "findings: " + ", ".join(f"{count} {name}" for name, count in counts.items()),
+        "findings: " + ", ".join(counted(count, name.removesuffix("s"), name) for name, count in counts.items()),
     ]
     return Report("Message traces", tables, _plots(tables), sum(counts.values()), notes, {"counts": counts})
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 _MOST_CHARACTERS: Final = 200
 _MOST_ITEMS: Final = 5
+_TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 def cell_text(value: Any) -> str:
@@ -27,7 +28,10 @@ def cell_text(value: Any) -> str:
         return _items([cell_text(each) for each in value])
     if isinstance(value, dict):
         return _items([f"{name}={cell_text(each)}" for name, each in value.items()])
-    return _line(str(value))
+    text = str(value)
+    if text.startswith(_TRACEBACK):
+        return _end(" ".join(text.split()))  # its end has the frame that raised, and what
+    return _line(text)
 
 
 def is_number(value: Any) -> bool:
@@ -51,3 +55,8 @@ def _items(texts: list[str]) -> str:
 def _line(text: str) -> str:
     text = "".join(letter if letter.isprintable() else " " for letter in text)
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+
+
+def _end(text: str) -> str:
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return text if len(text) <= _MOST_CHARACTERS else "…" + text[1 - _MOST_CHARACTERS :]

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from skyrocket.pipeline.report.cells import cell_text, is_number
 from skyrocket.pipeline.report.plot import Plot
+from skyrocket.pipeline.report.words import counted
 
 MOST_ROWS: Final = 500  # a browser is not a database: the Parquet files have all of them
 
-_STYLE: Final = """
+STYLE: Final = """
 :root { color-scheme: light dark; --line: #d0d7de; --soft: #f6f8fa; --dim: #59636e; --good: #1a7f37; --bad: #cf222e; }
 @media (prefers-color-scheme: dark) {
   :root { --line: #3d444d; --soft: #151b23; --dim: #9198a1; --good: #3fb950; --bad: #f85149; }
@@ -25,6 +26,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: .4rem .7rem; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { background: var(--soft); position: sticky; top: 0; white-space: nowrap; } tr:last-child td { border-bottom: 0; }
 td.number, th.number { text-align: right; white-space: nowrap; } td { overflow-wrap: anywhere; }
+td details summary { cursor: pointer; } td pre { margin: .4rem 0 0; font-size: .8rem; white-space: pre-wrap; }
 svg { max-width: 100%; height: auto; } svg text { font-family: system-ui, sans-serif !important; }
 """
 
@@ -33,11 +35,11 @@ def html_page(
     title: str, tables: dict[str, pa.Table], plots: Sequence[Plot], findings: int, notes: Sequence[str], made: str
 ) -> str:
     """The whole page; every text that comes from messages is escaped."""
-    kind, verdict = ("bad", f"{findings:,} findings") if findings else ("good", "no findings")
+    kind, verdict = "bad" if findings else "good", counted(findings, "finding")
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
         f'<h1>{escape(title)}</h1><p><span class="verdict {kind}">{verdict}</span>',
         f' <span class="dim">· {escape(made)}</span></p>',
         "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>" if notes else "",
@@ -57,13 +59,21 @@ def _section(name: str, table: pa.Table) -> str:
     head = "".join(_cell("th", column, is_right=column in numbers) for column in table.column_names)
     body = "\n".join(_row(row, numbers) for row in rows)
     more = table.num_rows - len(rows)
-    rest = f'<p class="dim">{more:,} more rows are in {escape(name)}.parquet</p>' if more else ""
+    are = "row is" if more == 1 else "rows are"
+    rest = f'<p class="dim">{more:,} more {are} in {escape(name)}.parquet</p>' if more else ""
     return f'{heading}<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>{rest}'
 
 
 def _row(row: dict[str, Any], numbers: set[str]) -> str:
-    cells = (_cell("td", cell_text(value), is_right=column in numbers) for column, value in row.items())
-    return f"<tr>{''.join(cells)}</tr>"
+    return f"<tr>{''.join(_value(value, is_right=column in numbers) for column, value in row.items())}</tr>"
+
+
+def _value(value: Any, *, is_right: bool) -> str:
+    """What has several lines, as a traceback, is there as a whole: its last line says what it is, a click shows all."""
+    lines = value.strip().splitlines() if isinstance(value, str) else []
+    if len(lines) < 2:
+        return _cell("td", cell_text(value), is_right=is_right)
+    return f"<td><details><summary>{escape(cell_text(lines[-1]))}</summary><pre>{escape(value)}</pre></details></td>"
 
 
 def _cell(kind: str, text: str, *, is_right: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 _MOST_LABELS: Final = 12
 _MOST_LEVEL_LABELS: Final = 4
+_LEAST_BARS: Final = 6
 _COLOURS: Final = ("#2f81f7", "#e5702a", "#2da44e", "#bf4b8a", "#8250df", "#9a6700", "#1b9aaa", "#cf222e")
 _INKED: Final = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 _INK: Final = "#123456"  # nobody's colour: replaced by the page's own
@@ -34,6 +35,7 @@ class Plot:
         # Here, because a job that writes no page needs neither its second nor its memory.
         from matplotlib import rc_context
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
         # Letters stay letters: smaller, searchable, in the page's own font. The salt keeps ids the same in each run.
         style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": self.title, "font.family": "sans-serif"}
@@ -46,6 +48,9 @@ class Plot:
                 self._draw_bars(axes)
             axes.set_ylabel(self.y_label)
             axes.set_ylim(bottom=0)
+            if self._are_whole():
+                axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+                axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             axes.grid(visible=True, axis="y", alpha=0.25)
             axes.spines[["top", "right"]].set_visible(False)
             if len(self.series) > 1:
@@ -54,6 +59,11 @@ class Plot:
             figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         svg = text.getvalue()
         return svg[svg.index("<svg") :].replace(_INK, "currentColor")
+
+    def _are_whole(self) -> bool:
+        """Whether all values are whole numbers: nobody has a fifth of a letter."""
+        values = [value for series in self.series.values() for value in series if value == value]
+        return all(value == round(value) for value in values if abs(value) != float("inf"))
 
     def _draw_lines(self, axes: Any) -> None:
         for number, (name, values) in enumerate(self.series.items()):
@@ -68,6 +78,7 @@ class Plot:
         for number, (name, values) in enumerate(self.series.items()):
             places = [place + number * width for place in range(len(self.x))]
             axes.bar(places, values, width, label=_label(name), color=_COLOURS[number % len(_COLOURS)])
+        axes.set_xlim(-0.6, max(len(self.x), _LEAST_BARS) - 0.2)  # one bar alone does not fill the picture
         middle = 0.4 - width / 2
         turned = {"rotation": 30, "ha": "right"} if len(self.x) > _MOST_LEVEL_LABELS else {}
         axes.set_xticks([place + middle for place in range(len(self.x))], [_label(each) for each in self.x], **turned)

@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from skyrocket.pipeline.report.words import counted
+
 _PERIOD_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
 
@@ -76,7 +78,7 @@ class StageWatcher:
             self._bar.update(self._task, description=self._label, total=None, completed=0)
             return
         failed = sum(stage.failed for stage in stages)
-        text = f"{self._label}: {stages[0].name}" + (f" ({failed} tasks failed)" if failed else "")
+        text = f"{self._label}: {stages[0].name}" + (f" ({counted(failed, 'task')} failed)" if failed else "")
         total, done = sum(stage.tasks for stage in stages), sum(stage.done for stage in stages)
         self._bar.update(self._task, description=text, total=total, completed=done)
 

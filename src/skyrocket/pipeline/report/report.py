@@ -19,7 +19,9 @@ from skyrocket.errors import ConfigError
 from skyrocket.pipeline.durable_files import replace_file, replaced_file
 from skyrocket.pipeline.report.cells import cell_text, is_number
 from skyrocket.pipeline.report.page import html_page
+from skyrocket.pipeline.report.past_runs import remember
 from skyrocket.pipeline.report.plot import Plot
+from skyrocket.pipeline.report.words import counted
 
 _ROWS_ON_SCREEN: Final = 20
 _WIDTH_WITHOUT_TERMINAL: Final = 180
@@ -52,11 +54,14 @@ class Report:
         console.print()
         for note in self.notes:
             console.print(Text(f"· {note}", style="dim"))
-        verdict = (f"{self.findings:,} findings", "bold red") if self.findings else ("no findings", "bold green")
-        console.print(Text.assemble(verdict))
+        style = "bold red" if self.findings else "bold green"
+        console.print(Text(counted(self.findings, "finding"), style=style))
 
     def write(self, directory: Path) -> None:
-        """Every table as Parquet, `report.html` and, last, `report.json`; files of an earlier run are replaced."""
+        """Every table as Parquet, `report.html` and, last, `report.json`; files of an earlier run are replaced.
+
+        Pages of earlier runs stay in `runs`, and `runs.html` lists them.
+        """
         made = datetime.fromtimestamp(SystemClock().now_ms() / 1000).astimezone()
         try:
             for name, table in self.tables.items():
@@ -66,6 +71,7 @@ class Report:
                 self.title, self.tables, self.plots, self.findings, self.notes, made.isoformat(" ", "seconds")
             )
             replace_file(directory / "report.html", page.encode())
+            remember(directory, page, self.title, self.findings, made)
             text = json.dumps(self._summary(made), ensure_ascii=False, indent=1, default=_plain)
             replace_file(directory / "report.json", f"{text}\n".encode())
         except OSError as error:
@@ -105,7 +111,8 @@ def _print_table(console: Console, name: str, table: pa.Table) -> None:
         shown.add_row(*(Text(cell_text(row[column])) for column in table.column_names))
     console.print(shown)
     if table.num_rows > len(rows):
-        console.print(Text(f"  … {table.num_rows - len(rows):,} more rows: write them with --out", style="dim"))
+        more = counted(table.num_rows - len(rows), "more row")
+        console.print(Text(f"  … {more}: --out writes all", style="dim"))
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ from skyrocket.pipeline.jobs.lag.samples import Committed
 from skyrocket.pipeline.jobs.lag.sizing import Handling, size
 from skyrocket.pipeline.jobs.tables import skewed, table
 from skyrocket.pipeline.report import Plot, Report
+from skyrocket.pipeline.report.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,8 +67,9 @@ def with_waiting(samples: "DataFrame", messages: "DataFrame") -> "DataFrame":
     stands = samples.join(least, _QUEUE).withColumn("queueOffset", fn.greatest("consumerOffset", "leastOffset"))
     firsts = stands.join(stored, [*_QUEUE, "queueOffset"]).select("sampledMs", "group", *_QUEUE, "firstMs")
     lag = fn.col("brokerOffset") - fn.col("consumerOffset")
-    # A clock that is behind the broker's has waited no negative time.
-    waited = fn.greatest(fn.col("sampledMs") - fn.col("firstMs"), fn.lit(0))
+    # A clock that is behind the broker's has waited no negative time. `greatest` alone would take null for nothing.
+    since = fn.col("sampledMs") - fn.col("firstMs")
+    waited = fn.when(since.isNotNull(), fn.greatest(since, fn.lit(0)))
     return (
         samples.join(firsts, ["sampledMs", "group", *_QUEUE], "left")
         .withColumn("lag", fn.greatest(lag, fn.lit(0)))
@@ -224,15 +226,18 @@ def run(
         waiting.unpersist()
     if plan is not None:
         tables["sizing"] = sizing_table(tables["groups"], plan, ordered)
-    return _report(tables)
+    return report_of(tables)
 
 
-def _report(tables: Mapping[str, pa.Table]) -> Report:
-    names = {"over_limits": "groups over the limits", "stuck_queues": "stuck queues", "skewed_queues": "skewed queues"}
-    counts = {words: tables[name].num_rows for name, words in names.items()}
+def report_of(tables: Mapping[str, pa.Table]) -> Report:
+    """The same report, whoever made the tables."""
+    words = {"groups over the limits": "group over the limits", "stuck queues": "stuck queue"}
+    words["skewed queues"] = "skewed queue"
+    names = ("over_limits", "stuck_queues", "skewed_queues")
+    counts = {many: tables[name].num_rows for name, many in zip(names, words, strict=True)}
     notes = [
         "seconds: how long the first waiting message has waited; rates are messages per second between the samples",
-        "findings: " + ", ".join(f"{count} {name}" for name, count in counts.items()),
+        "findings: " + ", ".join(counted(count, words[many], many) for many, count in counts.items()),
     ]
     if "sizing" in tables:
         notes.append("sizing is the ideal: begin with fewer threads, measure, then raise them")
