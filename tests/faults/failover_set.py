@@ -124,7 +124,7 @@ class FailoverSet:
                     break
                 await asyncio.sleep(0.02)
         seconds = time.monotonic() - began
-        self.start(master)
+        await asyncio.to_thread(self.start, master)  # senders go on meanwhile
         return seconds
 
 

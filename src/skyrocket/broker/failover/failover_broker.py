@@ -69,6 +69,7 @@ class FailoverBroker:
         self._root = str(root)
         self.book = RoleBook()
         self._life: Broker | None = None
+        self._address = ""
         self._cut: CutDemand | None = None
         self._changed = asyncio.Event()
         self._services = Services()
@@ -113,8 +114,8 @@ class FailoverBroker:
 
     @property
     def address(self) -> str:
-        """As others reach it; known from the first life on."""
-        return str(self.life.identity.address)
+        """As others reach it, the same in all lives; empty before the first."""
+        return self._address
 
     @property
     def metrics_port(self) -> int:
@@ -242,7 +243,7 @@ class FailoverBroker:
             disk=self._disk,
             switching=switching,
         )
-        await life.start(cut_at=cut_at)
+        self._address = str(await life.start(cut_at=cut_at))
         self._life = life
         self._watch = asyncio.ensure_future(self._watch_life(life))
         if self.master is not None:

@@ -24,6 +24,7 @@ from skyrocket.remoting.serving import RawHandler
 _logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 1.0
+_SEARCH_SECONDS: Final = 0.2  # a master that was just chosen begins its life
 
 
 class SwitchSlave(Slave):
@@ -96,7 +97,7 @@ class SwitchSlave(Slave):
         """Ask the master that was named where its log is, until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS):
+                async with asyncio.timeout(_LOOK_SECONDS if self._wanted is None else _SEARCH_SECONDS):
                     await self._asked.wait()
             self._asked.clear()
             if self._wanted is not None and self.client.stream is None:

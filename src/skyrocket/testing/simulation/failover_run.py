@@ -162,7 +162,7 @@ class FailoverSimulation:
             replica.stop(power=self.sync_flush and self.world.random.random() < 0.5)
             self.world.after(self.world.random.uniform(0.1, most_seconds), lambda: self._start(replica))
 
-    def _start(self, machine: SimulatedReplica | SimulatedController) -> None:
+    def _start(self, machine: Machine) -> None:
         if not machine.is_up:
             machine.start()
 

@@ -47,6 +47,10 @@ class Machine:
 
         self.world.after(seconds, act)
 
+    def start(self) -> None:
+        """Begin to live, again if need be."""
+        self.is_up = True
+
     def received(self, connection: object, data: bytes) -> None: ...
 
     def closed(self, connection: object) -> None: ...

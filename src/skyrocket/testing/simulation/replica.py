@@ -96,6 +96,7 @@ class SimulatedReplica(Machine):
         self._connection: Connection | None = None
         self._stream: SwitchSlaveStream | None = None
         self._changing = False
+        self._asked = 0  # the controller that is asked until it fails or does not lead
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -373,15 +374,26 @@ class SimulatedReplica(Machine):
                 Tell(self._network, self, controller, partial(controller.hear, heartbeat, self))
 
     def _call(
-        self, controller: SimulatedController, serve: Callable[[], object], answered: Callable[[object], None]
+        self, controller: SimulatedController, serve: Callable[[], Outcome], answered: Callable[[Outcome | None], None]
     ) -> None:
+        def judge(answer: Outcome | None) -> None:
+            if answer is None or answer.code == ResponseCode.CONTROLLER_NOT_LEADER:
+                self._asked += 1
+            answered(answer)
+
         if controller.is_up:
-            Call(self._network, self, controller, serve, answered)
+            Call(self._network, self, controller, serve, judge)
+        else:
+            self._asked += 1
+
+    @property
+    def _controller(self) -> SimulatedController:
+        return self._controllers[self._asked % len(self._controllers)]
 
     def _look(self) -> None:
         """Ask one of the controllers who is master: the one that leads, or not."""
         self.later(self.world.random.uniform(0.5, 2.0), self._look)
-        controller = self.world.random.choice(self._controllers)
+        controller = self._controller
         was_asking = self.sync_set is not None and self.sync_set.is_asking
         self._call(
             controller,
@@ -389,8 +401,8 @@ class SimulatedReplica(Machine):
             lambda answer: self._informed(controller, answer, self.sync_set if not was_asking else None),
         )
 
-    def _informed(self, controller: SimulatedController, answer: object, sync_set: SyncSet | None) -> None:
-        if not isinstance(answer, Outcome) or answer.code != ResponseCode.SUCCESS:
+    def _informed(self, controller: SimulatedController, answer: Outcome | None, sync_set: SyncSet | None) -> None:
+        if answer is None or answer.code != ResponseCode.SUCCESS:
             return
         header, body = answer.header, answer.body
         assert isinstance(header, GetReplicaInfoAnswer)
@@ -402,8 +414,8 @@ class SimulatedReplica(Machine):
             request = ElectMaster(cluster_name=CLUSTER, broker_name=SET, broker_id=self.broker_id)
             self._call(controller, lambda: controller.ask(request), self._elected)
 
-    def _elected(self, answer: object) -> None:
-        if isinstance(answer, Outcome) and answer.code == ResponseCode.SUCCESS:
+    def _elected(self, answer: Outcome | None) -> None:
+        if answer is not None and answer.code == ResponseCode.SUCCESS:
             header, body = answer.header, answer.body
             assert isinstance(header, ElectMasterAnswer)
             assert isinstance(body, ElectedMaster)
@@ -422,13 +434,14 @@ class SimulatedReplica(Machine):
             return
         request = AlterSyncStateSet(broker_name=SET, master_broker_id=self.broker_id, master_epoch=role.master_epoch)
         body = SyncStateSet(tuple(sorted(wanted)), sync_set.members_epoch)
-        controller = self.world.random.choice(self._controllers)
+        controller = self._controller
         if not controller.is_up:
+            self._asked += 1
             sync_set.refused()
             return
 
-        def answered(answer: object) -> None:
-            if not isinstance(answer, Outcome):
+        def answered(answer: Outcome | None) -> None:
+            if answer is None:
                 sync_set.unanswered()
             elif answer.code != ResponseCode.SUCCESS:
                 sync_set.refused()
