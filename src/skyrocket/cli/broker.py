@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skyrocket.cli.fleet.plan import BrokerPlan, plan_brokers
+from skyrocket.cli.fleet.plan import BrokerPlan, Places, plan_brokers
 from skyrocket.cli.fleet.supervisor import serve_brokers
 from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, stop_with_parent, until_stopped
 from skyrocket.cli.program.options import (
@@ -166,7 +166,7 @@ async def _serve_several(plans: Sequence[BrokerPlan], sections: Sections, *, is_
     config = sections[BrokerConfig]
     stopping = _stop_on_signals_or_with_parent(config, is_child=is_child)
     tls = client_tls(sections[TlsConfig])
-    async with serve_brokers(plans, config.name_servers, config.bind_address, stopping, tls) as serving:
+    async with serve_brokers(plans, Places(config.name_servers), config.bind_address, stopping, tls) as serving:
         if serving is not None:
             names = f" namesrv={config.name_servers}" if config.name_servers else ""
             typer.echo(f"Skyrocket is ready.{names} broker={','.join(serving.addresses)}")

@@ -10,7 +10,8 @@ from typing import Annotated, Final
 import typer
 
 from skyrocket.cli.broker import broker_sections, build_broker, warn_of_address
-from skyrocket.cli.fleet.plan import BrokerPlan, plan_brokers
+from skyrocket.cli.controller import build_controller
+from skyrocket.cli.fleet.plan import BrokerPlan, Places, plan_brokers
 from skyrocket.cli.fleet.readiness import await_brokers
 from skyrocket.cli.fleet.supervisor import Serving, serve_brokers
 from skyrocket.cli.namesrv import name_server
@@ -26,13 +27,16 @@ from skyrocket.cli.program.options import (
     broker_options,
 )
 from skyrocket.cli.program.settings import Sections
-from skyrocket.config.sections import BrokerConfig, MetricsExporter, NameServerConfig, TlsConfig
+from skyrocket.config.sections import BrokerConfig, ControllerConfig, MetricsExporter, NameServerConfig, TlsConfig
+from skyrocket.controller.controller import Controller
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.event_loop import run
 from skyrocket.remoting.guard import raise_descriptor_limit
 from skyrocket.remoting.tls import client_tls
 
 _DEFAULTS: Final = {"metricsExporterType": "PROM"}
+_CONTROLLER_DISTANCE: Final = 2  # 9876 and 9878 are RocketMQ's ports
+_SCAN_MS: Final = 500
 
 
 def standalone(
@@ -49,6 +53,13 @@ def standalone(
     replicas: Annotated[
         int, typer.Option(min=1, max=4, help="Broker processes with the same log: 2 is a master with a slave.")
     ] = 1,
+    failover: Annotated[
+        bool,
+        typer.Option(
+            "--failover",
+            help="With --replicas 3: when a master dies a controller, which runs here too, chooses another.",
+        ),
+    ] = False,
     settings: SetOption = None,
     verbose: VerboseOption = False,
 ) -> None:
@@ -65,7 +76,9 @@ def standalone(
         defaults = _DEFAULTS if listen_port != 0 else {**_DEFAULTS, "metricsPromExporterPort": "0"}
         sections = broker_sections("standalone", conf, options, settings or [], defaults)
         config = sections[BrokerConfig]
-        plans = plan_brokers(config, brokers, conf, settings or [], replicas=replicas, verbose=verbose)
+        plans = plan_brokers(
+            config, brokers, conf, settings or [], replicas=replicas, failover=failover, verbose=verbose
+        )
         names = _name_server_config(config, namesrv_port, namesrv_bind or config.bind_address)
         run(_serve(names, sections, plans))
 
@@ -81,23 +94,60 @@ def _name_server_config(config: BrokerConfig, port: int, bind_address: str) -> N
     )
 
 
+def _controller(config: BrokerConfig, names: NameServerConfig, tls: TlsConfig) -> Controller:
+    """Its decisions lie with the stores that they are about, in one file."""
+    folder = Path(config.store_root).expanduser() / "config" / "controller"
+    port = names.listen_port and names.listen_port + _CONTROLLER_DISTANCE
+    # Its brokers are here, and go where it says that it is: not to an address that may lead out of a container.
+    own = Address(_local_host(names.bind_address), port)
+    return build_controller(
+        ControllerConfig(
+            bind_address=names.bind_address,
+            peers=f"n0-{own}",
+            self_id="n0",
+            store=f"file:{folder / 'replica-sets'}",
+            scan_interval_ms=_SCAN_MS,
+            master_scan_interval_ms=_SCAN_MS,
+            config_store_path=str(folder / "controller.properties"),
+        ),
+        tls,
+    )
+
+
+def _local_host(host: str) -> str:
+    return "127.0.0.1" if host == "0.0.0.0" else host
+
+
+def _places(controller: Controller, plans: Sequence[BrokerPlan], addresses: Sequence[str]) -> str:
+    """What is where."""
+    lines = [f"controller  {controller.address}, decisions are kept in {controller.keeps_in}"]
+    lines += [f"{plan.label}  {address}, store {plan.store}" for plan, address in zip(plans, addresses, strict=True)]
+    return "\n".join(lines)
+
+
 async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[BrokerPlan]) -> None:
     config = sections[BrokerConfig]
     stopping = stop_on_signals()
     warn_of_address("standalone", config)
-    async with name_server(names, sections[TlsConfig]) as server:
+    controller = _controller(config, names, sections[TlsConfig]) if plans[0].has_failover else None
+    async with name_server(names, sections[TlsConfig], controller) as server:
         address = await server.start("--namesrv-port")
-        local = str(Address("127.0.0.1" if address.host == "0.0.0.0" else address.host, address.port))
+        local = str(Address(_local_host(address.host), address.port))
         if len(plans) > 1:
             tls = client_tls(sections[TlsConfig])
-            brokers = serve_brokers(plans, local, config.bind_address, stopping, tls)
+            places = Places(local, "" if controller is None else str(controller.address))
+            brokers = serve_brokers(plans, places, config.bind_address, stopping, tls)
         else:
             brokers = _one_broker(_observed_if_free(sections.changed(BrokerConfig, name_servers=local)), stopping)
         async with brokers as serving:
             if serving is not None:
                 typer.echo(f"Skyrocket is ready. namesrv={address} broker={','.join(serving.addresses)}")
                 typer.echo(_next_step(address.port, serving.addresses))
-                await until_stopped(stopping, server.failed(), serving.failed())
+                if controller is not None:
+                    typer.echo(_places(controller, plans, serving.addresses))
+                failures = [server.failed(), serving.failed()]
+                failures += [] if controller is None else [controller.failed()]
+                await until_stopped(stopping, *failures)
     typer.echo("Skyrocket has stopped.")
 
 

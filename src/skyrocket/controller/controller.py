@@ -112,11 +112,16 @@ class Controller:
                 await self._http.listen(config.bind_address, config.metrics_port)
         except OSError as error:
             raise CannotListen(_next_step(config, self._own.port, error)) from error
-        address = self._own._replace(port=listening.port)
-        await self._engine.join(Member(config.self_id, str(address)), self._told)
+        self._own = self._own._replace(port=listening.port)
+        await self._engine.join(Member(config.self_id, str(self._own)), self._told)
         self._services.start(self._scan_brokers)
         self._services.start(self._scan_masters)
-        return address
+        return self._own
+
+    @property
+    def address(self) -> Address:
+        """What brokers are told; when port 0 was asked for, right from the start on."""
+        return self._own
 
     @property
     def keeps_in(self) -> str:

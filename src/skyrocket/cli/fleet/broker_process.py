@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from skyrocket.cli.fleet.plan import BrokerPlan
+from skyrocket.cli.fleet.plan import BrokerPlan, Places
 from skyrocket.errors import SkyrocketError
 
 STOP_SECONDS: Final = 30.0  # then it is killed; recovery takes care of the rest
@@ -31,11 +31,10 @@ class BrokerProcess:
         self._output = asyncio.create_task(self._forward(), name=f"output of {plan.label}")
 
     @classmethod
-    async def start(cls, plan: BrokerPlan, name_servers: str, show: Callable[[str], None]) -> "BrokerProcess":
+    async def start(cls, plan: BrokerPlan, places: Places, show: Callable[[str], None]) -> "BrokerProcess":
         """Start the program; `ready` waits until it works."""
-        names = ("--namesrv-addr", name_servers) if name_servers else ()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "skyrocket", "broker", *plan.arguments, *names, "--stop-with-stdin"),
+            *(sys.executable, "-m", "skyrocket", "broker", *plan.arguments, *places.arguments, "--stop-with-stdin"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

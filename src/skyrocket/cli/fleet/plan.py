@@ -1,7 +1,7 @@
 """Who the broker processes of `--brokers N` and `--replicas N` are: names, ports, stores, the command line of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +10,31 @@ from skyrocket.errors import ConfigError
 
 PORT_DISTANCE: Final = 10  # each broker also takes listenPort - 2 (VIP) and listenPort + 1 (replication)
 _FOLDER: Final = "broker-"
+_SMALLEST_SAFE_SET: Final = 3  # one may die, and a message is still on two
 # The user's own settings count more: they come behind these.
-_MASTER_SETTINGS: Final = ("--set", "brokerRole=SYNC_MASTER", "--set", "slaveReadEnable=true")
+_MASTER_SETTINGS: Final = ("brokerRole=SYNC_MASTER", "slaveReadEnable=true")
+_FAILOVER_SETTINGS: Final = (
+    "enableControllerMode=true",
+    "allAckInSyncStateSet=true",
+    "slaveReadEnable=true",
+    # On one machine nothing but the broker itself is slow: who is silent for so long is gone.
+    "brokerHeartbeatInterval=500",
+    "controllerHeartBeatTimeoutMills=3000",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the broker processes find the others."""
+
+    name_servers: str
+    controllers: str = ""  # that choose the masters, if any do
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """For `skyrocket broker`."""
+        names = ("--namesrv-addr", self.name_servers) if self.name_servers else ()
+        return names + (("--set", f"controllerAddr={self.controllers}") if self.controllers else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +45,14 @@ class BrokerPlan:
     listen_port: int  # 0: a free one
     store: Path
     arguments: tuple[str, ...]  # of `skyrocket broker`
-    broker_id: int = 0  # others than 0 are slaves of the broker with that name
+    broker_id: int = 0  # others than 0 are slaves of the broker with that name; with fail-over only a number
+    has_failover: bool = False
 
     @property
     def label(self) -> str:
         """How its lines are marked."""
+        if self.has_failover:
+            return f"{self.name} replica {self.broker_id + 1}"
         return f"{self.name} slave {self.broker_id}" if self.broker_id else self.name
 
 
@@ -37,12 +63,16 @@ def plan_brokers(
     single: Sequence[str],
     *,
     replicas: int = 1,
+    failover: bool = False,
     verbose: bool = False,
 ) -> list[BrokerPlan]:
     """As many brokers as asked for, masters first, each with its slaves when there are several replicas of a log.
 
-    Raises ConfigError when the store directory was used for another number of them.
+    With `failover` a controller says which replica is master. Raises ConfigError when the store directory was used for
+    another number of them.
     """
+    if failover and replicas == 1:
+        raise ConfigError("--failover needs replicas that can take over: add --replicas 3")
     root = Path(config.store_root).expanduser()
     processes = count * replicas
     _check_layout(root, count, replicas)
@@ -54,16 +84,22 @@ def plan_brokers(
             f"{processes} broker processes: the last one would need port {last_port}; choose a lower --listen-port"
         )
     shared = [*(("-c", str(conf)) if conf is not None else ()), *(("-v",) if verbose else ())]
-    shared += _MASTER_SETTINGS if replicas > 1 else ()
-    for text in single:
+    for text in (*_settings_of_all(replicas, failover=failover), *single):
         shared += ["--set", text]
     if config.broker_ip:
         shared += ["--broker-ip", config.broker_ip]
-    return [
+    plans = [
         _plan(config, number, broker_id, PORT_DISTANCE * (broker_id * count + number), shared)
         for broker_id in range(replicas)
         for number in range(count)
     ]
+    return [replace(plan, has_failover=True) for plan in plans] if failover else plans
+
+
+def _settings_of_all(replicas: int, *, failover: bool) -> tuple[str, ...]:
+    if not failover:
+        return _MASTER_SETTINGS if replicas > 1 else ()
+    return (*_FAILOVER_SETTINGS, f"minInSyncReplicas={2 if replicas >= _SMALLEST_SAFE_SET else 1}")
 
 
 def _plan(config: BrokerConfig, number: int, broker_id: int, distance: int, shared: Sequence[str]) -> BrokerPlan:

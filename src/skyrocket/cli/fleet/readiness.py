@@ -3,15 +3,17 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import typer
 
+from skyrocket.protocol.bodies.controller import BROKER_NAMES, BrokerReplicasInfo, ReplicasInfo
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerHaStatus
+from skyrocket.protocol.requests.controller import GetSyncStateData
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.addresses import Address, AddressList
 from skyrocket.remoting.client import RemotingClient
@@ -59,6 +61,30 @@ async def await_slaves(masters: Sequence[str], count: int, tls: ssl.SSLContext |
         for master in masters:
             while await _slaves_in_sync(client, master) < count:
                 await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def await_sync_sets(controller: str, names: Sequence[str], count: int, tls: ssl.SSLContext | None = None) -> None:
+    """Wait until each set has a master that so many replicas are in sync with, itself among them."""
+    async with RemotingClient(tls=tls) as client:
+        while not _are_complete(await replica_sets(client, controller, names), names, count):
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def _are_complete(sets: Mapping[str, ReplicasInfo], names: Sequence[str], count: int) -> bool:
+    return all(
+        name in sets and sets[name].master_address and len(sets[name].in_sync_replicas) >= count for name in names
+    )
+
+
+async def replica_sets(client: RemotingClient, controller: str, names: Sequence[str]) -> Mapping[str, ReplicasInfo]:
+    """What the controller knows of these sets; nothing while it does not answer."""
+    try:
+        reply = await client.call(
+            controller, GetSyncStateData(), BROKER_NAMES.encode(tuple(names)), timeout_seconds=_ASK_SECONDS
+        )
+    except (RemotingError, RequestError):
+        return {}  # asked again
+    return BrokerReplicasInfo.decode(reply.body).replicas
 
 
 async def _slaves_in_sync(client: RemotingClient, master: str) -> int:

@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 import typer
 
 from skyrocket.cli.fleet.broker_process import BrokerProcess
-from skyrocket.cli.fleet.plan import BrokerPlan
-from skyrocket.cli.fleet.readiness import await_brokers, await_slaves
+from skyrocket.cli.fleet.masters import set_names, tell_masters
+from skyrocket.cli.fleet.plan import BrokerPlan, Places
+from skyrocket.cli.fleet.readiness import await_brokers, await_slaves, await_sync_sets
 from skyrocket.cli.fleet.restarts import PER_MINUTE, Restarts
 from skyrocket.cli.program.lifetime import unless_stopped
 from skyrocket.remoting.services import Services
@@ -33,21 +34,25 @@ class Serving:
 @contextlib.asynccontextmanager
 async def serve_brokers(
     plans: Sequence[BrokerPlan],
-    name_servers: str,
+    places: Places,
     bind_address: str,
     stopping: asyncio.Event,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Serving | None]:
     """Run the brokers while the block runs; None when the signal to stop came before they were ready."""
-    keepers = [_Keeper(plan, name_servers) for plan in plans]
+    keepers = [_Keeper(plan, places) for plan in plans]
     services = Services()
     try:
-        addresses = await unless_stopped(_all_ready(keepers, name_servers, bind_address, tls), stopping)
+        addresses = await unless_stopped(_all_ready(keepers, places, bind_address, tls), stopping)
         if addresses is None:
             yield None
             return
         for keeper in keepers:
             services.start(keeper.keep, name=f"keeper of {keeper.plan.label}")
+        if places.controllers:
+            services.start(
+                partial(tell_masters, places.controllers, set_names(plans), _show, tls), name="news of masters"
+            )
         yield Serving(addresses, services.failed)
     finally:
         await services.end()
@@ -55,7 +60,7 @@ async def serve_brokers(
 
 
 async def _all_ready(
-    keepers: Sequence["_Keeper"], name_servers: str, bind_address: str, tls: ssl.SSLContext | None
+    keepers: Sequence["_Keeper"], places: Places, bind_address: str, tls: ssl.SSLContext | None
 ) -> list[str]:
     starts = [asyncio.create_task(keeper.start()) for keeper in keepers]
     try:
@@ -66,9 +71,11 @@ async def _all_ready(
         await asyncio.gather(*starts, return_exceptions=True)
     plans = [keeper.plan for keeper in keepers]
     named = [(plan.name, address) for plan, address in zip(plans, addresses, strict=True)]
-    await await_brokers(name_servers, named, bind_address, tls)
+    await await_brokers(places.name_servers, named, bind_address, tls)
     slaves = max(plan.broker_id for plan in plans)
-    if slaves:
+    if places.controllers:
+        await await_sync_sets(places.controllers, set_names(plans), slaves + 1, tls)
+    elif slaves:
         masters = [address for plan, address in zip(plans, addresses, strict=True) if not plan.broker_id]
         await await_slaves(masters, slaves, tls)
     return addresses
@@ -77,9 +84,9 @@ async def _all_ready(
 class _Keeper:
     """Sees to it that one planned broker runs."""
 
-    def __init__(self, plan: BrokerPlan, name_servers: str) -> None:
+    def __init__(self, plan: BrokerPlan, places: Places) -> None:
         self.plan = plan
-        self._name_servers = name_servers
+        self._places = places
         self._restarts = Restarts()
         self._process: BrokerProcess | None = None
         self._started_at = 0.0
@@ -91,7 +98,7 @@ class _Keeper:
 
     async def _spawn(self) -> BrokerProcess:
         self._started_at = asyncio.get_running_loop().time()
-        self._process = await BrokerProcess.start(self.plan, self._name_servers, self._show)
+        self._process = await BrokerProcess.start(self.plan, self._places, self._show)
         return self._process
 
     async def keep(self) -> None:
