@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-failover faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-pipeline docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-failover bench-pipeline docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this m
 
 bench-replication: $(STAMP) ## what a slave costs its master, how fast it follows and catches up
 	$(BIN)/python -m bench.replication $(ARGS)
+
+bench-failover: $(STAMP) ## time without a writable master after kill -9, beside Apache's (ARGS="--runs 50"; needs Java, Maven)
+	$(BIN)/python -m bench.failover $(ARGS)
 
 bench-pipeline: $(STAMP) ## decoder, commit-log source, archive, rebuild, stream source and sink beside their floor
 	$(BIN)/python -m bench.pipeline $(ARGS)

@@ -5,10 +5,9 @@ import re
 from typing import Any
 
 import pytest
-import typer
 
-from skyrocket.cli import app
 from skyrocket.cli.broker import BROKER_SECTIONS
+from skyrocket.cli.commands import load
 from skyrocket.cli.namesrv import NAME_SERVER_SECTIONS
 from skyrocket.config.sections import BrokerConfig, NameServerConfig
 from skyrocket.config.sources import environment_name, keys_of
@@ -44,8 +43,7 @@ def of_kind(kind: str) -> list[str]:
 
 def parse_command(arguments: list[str]) -> Any:
     """The context of a command, parsed as the program does; raises a usage error for what it does not know."""
-    group: Any = typer.main.get_command(app)
-    return group.commands[arguments[0]].make_context(arguments[0], arguments[1:])
+    return load(arguments[0]).make_context(arguments[0], arguments[1:])
 
 
 def test_this_test_notices_what_the_program_does_not_have() -> None:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -35,6 +36,7 @@ from skyrocket.store.config_file import ConfigFile
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
 from skyrocket.testing.broker_host import BrokerHost, configs
+from skyrocket.testing.broker_sets import BrokerSets, controller_in, settings_of
 from skyrocket.testing.movable_clock import MovableClock
 from skyrocket.testing.time_travel import REACTION_SECONDS, TimeTravel
 
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 _ROUTE_SECONDS: Final = 5.0
 _FOLLOW_SECONDS: Final = 30.0
 _PAGE: Final = 1000
-_REPLICATED: Final = {"brokerRole": "SYNC_MASTER", "slaveReadEnable": "true"}
 COMMIT_SECONDS: Final = 0.05  # of consumers that the cluster makes: tests see at once what was consumed
 
 T = TypeVar("T")
@@ -60,19 +61,25 @@ class AsyncLocalCluster:
         *,
         brokers: int = 1,
         replicas: int = 1,
+        failover: bool = False,
         settings: Mapping[str, object] | None = None,
         reaction_seconds: float = REACTION_SECONDS,
     ) -> None:
-        """`replicas` counts each master: with 2 it has one slave, which has a message before its sender hears of it."""
+        """`replicas` counts each master: with 2 it has one slave, which has a message before its sender hears of it.
+
+        With `failover` a controller makes one of them master, and another one when that one is gone.
+        """
         if brokers < 1 or replicas < 1:
             raise ValueError(f"a cluster has at least one broker, and it is one replica; not {brokers} and {replicas}")
-        self._broker, self._store = configs({**(_REPLICATED if replicas > 1 else {}), **(settings or {})})
+        if failover and replicas == 1:
+            raise ValueError("failover=True needs replicas that can take over: give replicas=3")
+        self._broker, self._store = configs({**settings_of(replicas, failover=failover), **(settings or {})})
+        self._has_failover = failover
         self._replicas = replicas
         self._names = [f"broker-{_letters(number)}" for number in range(brokers)]
         self.clock = MovableClock()
+        self._sets = BrokerSets()
         self._travel = TimeTravel(self.clock, self._masters, reaction_seconds)
-        self._hosts: dict[str, BrokerHost] = {}  # masters
-        self._slaves: dict[str, list[BrokerHost]] = {}
         self._name_server: NameServer | None = None
         self._stack = AsyncExitStack()
         self._moving = asyncio.Lock()
@@ -108,29 +115,33 @@ class AsyncLocalCluster:
         self._name_server = server = _name_server(self.directory)
         self._stack.push_async_callback(server.stop)
         self.name_server_address = str(await server.start())
+        if self._has_failover:
+            controller = controller_in(self.directory)
+            self._stack.push_async_callback(controller.stop)
+            address = str(await controller.start())
+            self._broker = replace(self._broker, controller_mode=True, controller_addresses=address)
         for name in self._names:
-            self._hosts[name] = await self._start_host(name, 0)
-            self._slaves[name] = [await self._start_host(name, number) for number in range(1, self._replicas)]
+            for number in range(self._replicas):
+                await self._start_host(name, number)
         await self._until(lambda: set(server.table.brokers) >= set(self._names), "a broker did not register")
         for name in self._names:
             await self._followed(name)
 
-    async def _start_host(self, name: str, broker_id: int) -> BrokerHost:
-        directory = self.directory / (f"{name}-s{broker_id}" if broker_id else name)
+    async def _start_host(self, name: str, number: int) -> None:
+        directory = self.directory / (f"{name}-s{number}" if number else name)
+        broker_id = 0 if self._has_failover else number
         host = BrokerHost(
             name, directory, self.name_server_address, self._broker, self._store, self.clock, broker_id=broker_id
         )
+        self._sets.add(host)
         self._stack.push_async_callback(host.stop)
         await host.start()
-        return host
 
     async def _followed(self, name: str) -> None:
-        """Wait until the slaves of a master copy from it."""
-        running = sum(host.is_running for host in self._slaves[name])
-        side = self._hosts[name].broker.feature(ReplicationFeature).master
-        assert side is not None
-        seconds = _FOLLOW_SECONDS
-        await self._until(lambda: side.replicas.connected >= running, f"a slave of {name} did not follow", seconds)
+        """Wait until a master has registered, and its slaves copy from it."""
+        known = self._serving().table.brokers
+        await self._until(lambda: 0 in known[name].addresses, f"{name} has no master that registered", _FOLLOW_SECONDS)
+        await self._until(lambda: self._sets.is_followed(name), f"a slave of {name} did not follow", _FOLLOW_SECONDS)
 
     async def stop(self) -> None:
         """Stop all and remove the directory; may be called again."""
@@ -144,8 +155,8 @@ class AsyncLocalCluster:
 
     @property
     def broker_addresses(self) -> dict[str, str]:
-        """By name, also of brokers that do not run now."""
-        return {name: host.address for name, host in self._hosts.items()}
+        """By name, also of brokers that do not run now; of a set that of its master."""
+        return {name: self._sets.master(name).address for name in self._names}
 
     @property
     def now_ms(self) -> int:
@@ -263,18 +274,35 @@ class AsyncLocalCluster:
         await self._host(name).kill()
 
     async def kill_master(self, name: str | None = None) -> None:
-        """The same of a broker that has a slave: consumers go on there as soon as they see that the master is gone."""
+        """The same of a broker that has a slave: consumers go on there as soon as they see that the master is gone.
+
+        With fail-over it returns when another one is master, and clients find it.
+        """
         host = self._host(name)
-        if not any(slave.is_running for slave in self._slaves[host.name]):
+        if len(self._sets.running(host.name)) < 2:
             raise ValueError(f"broker {host.name} has no slave: make the cluster with replicas=2")
         await host.kill()
         members = self._serving().table.brokers
-        await self._until(lambda: 0 not in members[host.name].addresses, "the master is still known")
+        gone = host.address
+        await self._until(lambda: members[host.name].addresses.get(0) != gone, "the master is still known")
+        if self._has_failover:
+            await self.await_master(host.name)
+
+    async def await_master(self, name: str | None = None) -> str:
+        """With fail-over: wait until a set has a master whose slaves are in sync with it; its address."""
+        chosen = self._host(name).name
+        await self._until(lambda: self._sets.has_master(chosen), f"{chosen} has no master", _FOLLOW_SECONDS)
+        await self._followed(chosen)
+        return self._sets.master(chosen).address
 
     async def start_broker(self, name: str | None = None) -> None:
-        """Start a broker again, on the same port and store."""
+        """Start a broker again, on the same port and store; of a set with fail-over all that are down."""
         host = self._host(name)
-        await host.start()
+        down = (
+            [host] if not self._has_failover else [each for each in self._sets.hosts[host.name] if not each.is_running]
+        )
+        for each in down or [host]:
+            await each.start()
         known = self._serving().table.brokers
         await self._until(lambda: host.name in known and 0 in known[host.name].addresses, "the broker did not register")
         await self._followed(host.name)
@@ -308,28 +336,25 @@ class AsyncLocalCluster:
     def _host(self, name: str | None) -> BrokerHost:
         self._serving()
         chosen = self._names[0] if name is None else name
-        if chosen not in self._hosts:
+        if chosen not in self._sets.hosts:
             raise ValueError(f"there is no broker {chosen!r}; this cluster has {', '.join(self._names)}")
-        return self._hosts[chosen]
+        return self._sets.master(chosen)
 
     def _masters(self) -> list[Broker]:
         self._serving()
-        return [host.broker for host in self._hosts.values() if host.is_running]
+        return self._sets.masters()
 
     def _running(self) -> list[Broker]:
         """One broker of each name: the master, or the slave that stands in for it."""
         self._serving()
-        sets = ([self._hosts[name], *self._slaves[name]] for name in self._names)
-        running = ([host.broker for host in hosts if host.is_running] for hosts in sets)
-        return [brokers[0] for brokers in running if brokers]
+        return self._sets.speakers()
 
     async def _told_slaves(self) -> None:
         """Slaves take over their master's tables from time to time; tests see what they changed at once."""
-        for host in itertools.chain.from_iterable(self._slaves.values()):
-            if host.is_running:
-                side = host.broker.feature(ReplicationFeature).slave
-                assert side is not None
-                await side.sync.sync()
+        for broker in list(self._sets.followers()):
+            side = broker.feature(ReplicationFeature).slave
+            assert side is not None
+            await side.sync.sync()
 
     async def _routed(self, topic: str) -> None:
         names = {broker.identity.broker_name for broker in self._running()}

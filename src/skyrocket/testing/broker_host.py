@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from skyrocket.broker.broker import Broker, CannotStart
+from skyrocket.broker.failover.failover_broker import FailoverBroker
 from skyrocket.broker.replication.master import HaPortTaken
 from skyrocket.clock import SystemClock
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
@@ -50,6 +51,8 @@ _OURS: Final = (
     "brokerId",
     "haListenPort",
     "haMasterAddress",
+    "enableControllerMode",
+    "controllerAddr",
 )
 
 
@@ -101,17 +104,30 @@ class BrokerHost:
         self._store = store
         self._clock = clock
         self._port = 0
-        self._broker: Broker | None = None
+        self._broker: Broker | FailoverBroker | None = None
 
     @property
     def is_running(self) -> bool:
         return self._broker is not None
 
     @property
+    def is_master(self) -> bool:
+        """Whether it runs, and takes messages."""
+        if isinstance(self._broker, FailoverBroker):
+            return self._broker.master is not None
+        return self._broker is not None and not self._config.broker_id
+
+    @property
+    def failover(self) -> FailoverBroker | None:
+        """Where a controller decides: the broker with its lives."""
+        return self._broker if isinstance(self._broker, FailoverBroker) else None
+
+    @property
     def broker(self) -> Broker:
+        """What it is now; raises BrokerDown."""
         if self._broker is None:
             raise BrokerDown(f"broker {self.name} does not run: start it with start_broker({self.name!r})")
-        return self._broker
+        return self._broker.life if isinstance(self._broker, FailoverBroker) else self._broker
 
     @property
     def address(self) -> str:
@@ -136,8 +152,9 @@ class BrokerHost:
                 self._port = port
                 return
 
-    async def _started(self, port: int) -> Broker:
-        broker = Broker(
+    async def _started(self, port: int) -> Broker | FailoverBroker:
+        kind = FailoverBroker if self._config.controller_mode else Broker
+        broker = kind(
             replace(self._config, listen_port=port),
             self._store,
             self._clock,
@@ -155,7 +172,9 @@ class BrokerHost:
 
     async def kill(self) -> None:
         """As `kill -9` does: connections break, and the store is left as it is at that moment."""
-        broker, self._broker = self.broker, None
+        broker, self._broker = self._broker, None
+        if broker is None:
+            raise BrokerDown(f"broker {self.name} does not run: start it with start_broker({self.name!r})")
         remains = self.directory.with_name(self.directory.name + ".remains")
         try:
             await broker.break_off()

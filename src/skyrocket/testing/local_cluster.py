@@ -35,12 +35,21 @@ class LocalCluster:
         *,
         brokers: int = 1,
         replicas: int = 1,
+        failover: bool = False,
         settings: Mapping[str, object] | None = None,
         reaction_seconds: float = REACTION_SECONDS,
     ) -> None:
-        """`replicas` counts each master: with 2 it has one slave, which has a message before its sender hears of it."""
+        """`replicas` counts each master: with 2 it has one slave, which has a message before its sender hears of it.
+
+        With `failover` a controller makes one of them master, and another one when that one is gone.
+        """
         self._make = functools.partial(
-            AsyncLocalCluster, brokers=brokers, replicas=replicas, settings=settings, reaction_seconds=reaction_seconds
+            AsyncLocalCluster,
+            brokers=brokers,
+            replicas=replicas,
+            failover=failover,
+            settings=settings,
+            reaction_seconds=reaction_seconds,
         )
         self._thread: LoopThread | None = None
         self._inner: AsyncLocalCluster | None = None
@@ -167,6 +176,7 @@ class LocalCluster:
     stop_broker = waits(AsyncLocalCluster.stop_broker)
     kill_broker = waits(AsyncLocalCluster.kill_broker)
     kill_master = waits(AsyncLocalCluster.kill_master)
+    await_master = waits(AsyncLocalCluster.await_master)
     start_broker = waits(AsyncLocalCluster.start_broker)
     restart_broker = waits(AsyncLocalCluster.restart_broker)
     advance = waits(AsyncLocalCluster.advance)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "rocketmq(brokers=1, replicas=1, settings=None): how the cluster of the fixture `rocketmq` is built"
+        "markers",
+        "rocketmq(brokers=1, replicas=1, failover=False, settings=None): how the cluster of `rocketmq` is built",
     )
 
 

@@ -1,0 +1,70 @@
+"""One table: the distribution of each set, what is wanted of it, and whether it is met."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.failover.settings import DEFAULT, TUNED
+
+OURS = "Skyrocket"
+LONGEST_TUNED_SECONDS = 3.0
+_HEAD = ["set of three", "settings", "runs", "fastest", "median", "90 %", "slowest", "wanted", "met"]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Seconds without a writable master, one for each run."""
+
+    maker: str
+    setting: str
+    seconds: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def share(self, part: float) -> float:
+        """The time that this part of the runs did not exceed."""
+        return sorted(self.seconds)[math.ceil(part * len(self.seconds)) - 1]
+
+
+def _wanted(found: Distribution, all_found: Sequence[Distribution]) -> tuple[str, bool | None]:
+    """Of ours: at default settings not longer than Apache's, tuned never longer than 3 s."""
+    if found.maker != OURS:
+        return "", None
+    if found.setting == TUNED.name:
+        return f"slowest ≤ {LONGEST_TUNED_SECONDS:g} s", max(found.seconds) <= LONGEST_TUNED_SECONDS
+    theirs = [each for each in all_found if each.maker != OURS and each.setting == DEFAULT.name]
+    if not theirs:
+        return "", None
+    return f"median ≤ {theirs[0].median:.2f} s", found.median <= theirs[0].median
+
+
+def rows(results: Sequence[Distribution]) -> list[list[str]]:
+    """The cells of the table."""
+    found = []
+    for each in results:
+        wanted, met = _wanted(each, results)
+        figures = (min(each.seconds), each.median, each.share(0.9), max(each.seconds))
+        seconds = [f"{figure:.2f} s" for figure in figures]
+        verdict = {None: "", True: "yes", False: "no"}[met]
+        found.append([each.maker, each.setting, str(len(each.seconds)), *seconds, wanted, verdict])
+    return found
+
+
+def print_table(console: Console, results: Sequence[Distribution]) -> None:
+    table = Table(title="Time without a writable master after kill -9")
+    for title in _HEAD:
+        table.add_column(title, justify="right" if title in _HEAD[2:7] else "left")
+    for cells in rows(results):
+        table.add_row(*cells)
+    console.print(table)
+
+
+def markdown(results: Sequence[Distribution]) -> str:
+    lines = [_HEAD, ["---"] * len(_HEAD), *rows(results)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

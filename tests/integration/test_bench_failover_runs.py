@@ -1,0 +1,57 @@
+"""The benchmark of fail-overs runs to its end, and measures the settings that the guide names."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bench.failover.report import Distribution, rows
+from bench.failover.settings import TUNED_BROKER, TUNED_CONTROLLER
+
+from skyrocket.config.sections import BrokerConfig, ControllerConfig, StoreConfig
+from skyrocket.config.sections.setting import section_from
+from tests import ROOT
+
+PAGE = ROOT / "docs" / "guides" / "failover.md"
+
+
+def test_the_guide_tunes_what_is_measured() -> None:
+    told = re.findall(r"^\| `(\w+)` \| (brokers|controllers) \| \d+ \| (\d+) \|", PAGE.read_text(), re.MULTILINE)
+    assert {key: int(value) for key, of, value in told if of == "brokers"} == TUNED_BROKER
+    assert {key: int(value) for key, of, value in told if of == "controllers"} == TUNED_CONTROLLER
+
+
+def test_the_guide_knows_the_defaults() -> None:
+    defaults = re.findall(r"^\| `(\w+)` \| (brokers|controllers) \| (\d+) \|", PAGE.read_text(), re.MULTILINE)
+    given = {key: value for key, of, value in defaults if of == "brokers"}
+    assert section_from(BrokerConfig, given, allow_unknown=True) == BrokerConfig()
+    assert section_from(StoreConfig, given, allow_unknown=True) == StoreConfig()
+    given = {key: value for key, of, value in defaults if of == "controllers"}
+    assert section_from(ControllerConfig, given, allow_unknown=True) == ControllerConfig()
+
+
+def test_the_table_judges_ours_by_apaches_and_by_three_seconds() -> None:
+    found = rows(
+        [
+            Distribution("Skyrocket", "default", [2.0, 1.0, 4.0]),
+            Distribution("Skyrocket", "tuned", [1.0, 3.5]),
+            Distribution("Apache 5.4.0", "default", [5.0]),
+        ]
+    )
+    assert [row[3:] for row in found] == [
+        ["1.00 s", "2.00 s", "4.00 s", "4.00 s", "median ≤ 5.00 s", "yes"],
+        ["1.00 s", "2.25 s", "3.50 s", "3.50 s", "slowest ≤ 3 s", "no"],
+        ["5.00 s", "5.00 s", "5.00 s", "5.00 s", "", ""],
+    ]
+
+
+@pytest.mark.slow
+def test_a_quick_run_prints_a_row_for_each_set(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bench.failover", "--quick", "--markdown", "--work", str(tmp_path)]
+    command += ["--only", "ours", "ours-tuned"]  # Apache's needs Java and minutes
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    table = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| Skyrocket")]
+    assert [row[1:3] for row in table] == [["default", "2"], ["tuned", "2"]]
+    assert not list(tmp_path.iterdir()), "the stores of a run are removed"
