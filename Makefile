@@ -74,7 +74,7 @@ faults-lives: ## part: random lives of a store against a model
 faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
 faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes; acting masters
-faults-failover: ## part: controllers whose ZooKeepers and etcds are killed and paused (needs Java, zookeeper, etcd-server)
+faults-failover: ## part: simulated sets under controllers; masters of both makers killed under load; engines killed and paused (needs Java, Maven, zookeeper, etcd-server)
 faults-formats: ## part: many more random examples for bytes, headers and JSON
 interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs Java, Maven, Go, Node)
 interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)

@@ -94,12 +94,17 @@ SUITES = (
     ),
     Suite(
         "faults-failover",
-        "controllers whose ZooKeepers and etcds are killed and paused; Apache's brokers under our controller",
+        "simulated sets under controllers; masters of sets of both makers killed under load; engines killed and paused",
         (
             "tests/unit/controller",
+            "tests/unit/testing/test_failover_simulation.py",
             "tests/cluster/controller",
+            "tests/cluster/failover",
             "tests/integration/controller",
-            *_faults("controllers"),
+            "tests/integration/test_standalone_failover.py",
+            "tests/integration/test_bench_failover_runs.py",
+            *_faults("controllers", "failover"),
+            "tests/interop/failover",
             "tests/interop/test_controller_answers.py",
             "tests/interop/test_apache_brokers_under_our_controller.py",
         ),
@@ -116,7 +121,7 @@ SUITES = (
         "RocketMQ's clients, tools, brokers and stores with ours",
         ("tests/interop",),
         # A file's tests share one server of Java's.
-        ("-n", JOBS, "--dist", "loadfile", "--ignore", "tests/interop/pairs"),
+        ("-n", JOBS, "--dist", "loadfile", "--ignore", "tests/interop/pairs", "--ignore", "tests/interop/failover"),
         report="tests.interop.matrix",
     ),
     Suite(
