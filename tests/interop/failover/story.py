@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from tests.interop.failover.loads import Load
@@ -30,9 +31,9 @@ def fail_over(replicas: FailoverSet, loads: Sequence[Load], times: int) -> None:
 
 def _await_more(loads: Sequence[Load]) -> None:
     for load in loads:
-        before = load.count()
-        wait_until(
-            lambda load=load, before=before: load.count() >= before + _BETWEEN,
-            f"messages of {load.topic} are acknowledged",
-            seconds=SECONDS,
-        )
+        wanted = load.count() + _BETWEEN
+        wait_until(partial(_has, load, wanted), f"messages of {load.topic} are acknowledged", seconds=SECONDS)
+
+
+def _has(load: Load, wanted: int) -> bool:
+    return load.count() >= wanted
