@@ -66,5 +66,5 @@ def print_table(console: Console, results: Sequence[Distribution]) -> None:
 
 
 def markdown(results: Sequence[Distribution]) -> str:
-    lines = [_HEAD, ["---"] * len(_HEAD), *rows(results)]
+    lines = [_HEAD, ["--:" if title in _HEAD[2:7] else "---" for title in _HEAD], *rows(results)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
