@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.cli.fleet.plan import broker_name, plan_brokers
+from skyrocket.cli.fleet.plan import Places, broker_name, plan_brokers
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
 
@@ -87,3 +87,32 @@ def test_a_broker_with_slaves_is_not_started_as_one_without(tmp_path: Path) -> N
     (tmp_path / "commitlog").mkdir()
     with pytest.raises(ConfigError, match="with --replicas 2 its messages would not be served"):
         plan_brokers(config(tmp_path), 1, None, [], replicas=2)
+
+
+@pytest.mark.parametrize(("replicas", "least"), [(2, 1), (3, 2)])
+def test_with_failover_nobody_has_a_role_and_the_loss_of_one_stops_no_writes(
+    tmp_path: Path, replicas: int, least: int
+) -> None:
+    plans = plan_brokers(config(tmp_path), 1, None, ["brokerHeartbeatInterval=200"], replicas=replicas, failover=True)
+    assert [plan.label for plan in plans] == [f"broker-a replica {number + 1}" for number in range(replicas)]
+    for plan in plans:
+        settings = dict(text.split("=", 1) for text in plan.arguments if "=" in text)  # the last word counts
+        assert settings["enableControllerMode"] == settings["allAckInSyncStateSet"] == "true"
+        assert settings["minInSyncReplicas"] == str(least)
+        assert settings["brokerHeartbeatInterval"] == "200"
+        assert not {"brokerId", "brokerRole"} & settings.keys()
+
+
+def test_a_set_of_a_controller_is_not_started_without_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="add --replicas 3"):
+        plan_brokers(config(tmp_path), 1, None, [], failover=True)
+    (tmp_path / "broker-0-s1").mkdir()
+    (tmp_path / "broker-0-s1" / "brokerIdentity").touch()
+    with pytest.raises(ConfigError, match="Start with --replicas 3 --failover"):
+        plan_brokers(config(tmp_path), 1, None, [], replicas=3)
+    assert len(plan_brokers(config(tmp_path), 1, None, [], replicas=3, failover=True)) == 3
+
+
+def test_brokers_are_told_where_the_others_are() -> None:
+    assert Places("").arguments == ()
+    assert Places("h:9876", "h:9878").arguments == ("--namesrv-addr", "h:9876", "--set", "controllerAddr=h:9878")

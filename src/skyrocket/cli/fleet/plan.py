@@ -1,12 +1,13 @@
 """Who the broker processes of `--brokers N` and `--replicas N` are: names, ports, stores, the command line of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
+from skyrocket.format import store_names as names
 
 PORT_DISTANCE: Final = 10  # each broker also takes listenPort - 2 (VIP) and listenPort + 1 (replication)
 _FOLDER: Final = "broker-"
@@ -33,8 +34,8 @@ class Places:
     @property
     def arguments(self) -> tuple[str, ...]:
         """For `skyrocket broker`."""
-        names = ("--namesrv-addr", self.name_servers) if self.name_servers else ()
-        return names + (("--set", f"controllerAddr={self.controllers}") if self.controllers else ())
+        known = ("--namesrv-addr", self.name_servers) if self.name_servers else ()
+        return known + (("--set", f"controllerAddr={self.controllers}") if self.controllers else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ def plan_brokers(
     root = Path(config.store_root).expanduser()
     processes = count * replicas
     _check_layout(root, count, replicas)
+    if not failover:
+        _check_without_controller(root, replicas)
     if processes == 1:
         return [BrokerPlan(config.broker_name, config.listen_port, root, ())]
     last_port = config.listen_port and config.listen_port + PORT_DISTANCE * (processes - 1)
@@ -88,12 +91,11 @@ def plan_brokers(
         shared += ["--set", text]
     if config.broker_ip:
         shared += ["--broker-ip", config.broker_ip]
-    plans = [
-        _plan(config, number, broker_id, PORT_DISTANCE * (broker_id * count + number), shared)
+    return [
+        _plan(config, number, broker_id, PORT_DISTANCE * (broker_id * count + number), shared, failover=failover)
         for broker_id in range(replicas)
         for number in range(count)
     ]
-    return [replace(plan, has_failover=True) for plan in plans] if failover else plans
 
 
 def _settings_of_all(replicas: int, *, failover: bool) -> tuple[str, ...]:
@@ -102,18 +104,20 @@ def _settings_of_all(replicas: int, *, failover: bool) -> tuple[str, ...]:
     return (*_FAILOVER_SETTINGS, f"minInSyncReplicas={2 if replicas >= _SMALLEST_SAFE_SET else 1}")
 
 
-def _plan(config: BrokerConfig, number: int, broker_id: int, distance: int, shared: Sequence[str]) -> BrokerPlan:
+def _plan(
+    config: BrokerConfig, number: int, broker_id: int, distance: int, shared: Sequence[str], *, failover: bool
+) -> BrokerPlan:
     folder = f"{_FOLDER}{number}-s{broker_id}" if broker_id else f"{_FOLDER}{number}"
     store = Path(config.store_root).expanduser() / folder
     name = broker_name(config.broker_name, number)
     port = config.listen_port and config.listen_port + distance
     own = ["--set", f"brokerName={name}", "--listen-port", str(port), "--store", str(store)]
-    if broker_id:
+    if broker_id and not failover:
         own += ["--set", f"brokerId={broker_id}", "--set", "brokerRole=SLAVE"]
     # The .conf file is everyone's: what is changed in one broker at run time is kept beside its store.
     own += ["--set", f"brokerConfigPath={store / 'config' / 'broker.properties'}"]
     own += ["--set", f"metricsPromExporterPort={config.metrics_port and config.metrics_port + distance}"]
-    return BrokerPlan(name, port, store, (*shared, *own), broker_id)
+    return BrokerPlan(name, port, store, (*shared, *own), broker_id, failover)
 
 
 def broker_name(first: str, number: int) -> str:
@@ -142,4 +146,13 @@ def _check_layout(root: Path, count: int, replicas: int) -> None:
         raise ConfigError(
             f"{root} holds the stores of {found[-1] + 1} brokers; with --brokers {count} not all would be served. "
             f"Start with --brokers {found[-1] + 1}, or choose another --store"
+        )
+
+
+def _check_without_controller(root: Path, replicas: int) -> None:
+    """Under a controller anybody may have been the last master: the first one may lack what was acknowledged."""
+    if any(root.glob(f"{_FOLDER}*/{names.IDENTITY}")):
+        raise ConfigError(
+            f"{root} holds sets whose masters a controller chose. Start with --replicas {max(replicas, 2)} --failover, "
+            "or choose another --store"
         )
