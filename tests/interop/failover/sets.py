@@ -42,12 +42,8 @@ class Makers:
     controller: str
 
     def __str__(self) -> str:
-        counts = Counter(self.brokers)
-        return f"{counts[OURS]} ours, {len(self.brokers) - counts[OURS]} Apache, controller {self.controller}"
-
-    @property
-    def need_java(self) -> bool:
-        return {*self.brokers, self.controller} != {OURS}
+        """As `ours+ours+5.4.0-under-ours`."""
+        return f"{'+'.join(self.brokers)}-under-{self.controller}"
 
 
 @contextlib.contextmanager
