@@ -14,7 +14,7 @@ from skyrocket.pipeline.topic_sink.input_columns import InputColumns
 from skyrocket.pipeline.topic_sink.report import TaskReport
 from skyrocket.pipeline.topic_sink.settings import SinkSettings, sink_settings
 from skyrocket.pipeline.topic_sink.task import Attempt, Origin, Task
-from skyrocket.pipeline.topic_sink.writers import commit_batch
+from skyrocket.pipeline.topic_sink.writers import commit_batch, task_for
 from skyrocket.testing import LocalCluster
 
 QUERY = "query"
@@ -60,11 +60,12 @@ class Sink:
         before_row: Callable[[int], None] = lambda _: None,
     ) -> TaskReport:
         """Send rows (texts, or dicts of columns); raises Died after so many, confirmed by the broker."""
-        records = BatchRecords(self.location, QUERY) if self.settings.is_idempotent else None
+        keeps = self.settings.is_idempotent or self.settings.is_exactly_once
+        records = BatchRecords(self.location, QUERY) if keeps else None
         origin = Origin(self.run, QUERY, str(batch), 0)
         columns = {"body"} | {name for row in rows if isinstance(row, dict) for name in row}
         names = InputColumns({name: name for name in columns})
-        work = Task(self.connection, self.settings, names, origin, Attempt(partition, attempt), records)
+        work = task_for(self.connection, self.settings, names, origin, Attempt(partition, attempt), records)
 
         def batches() -> Iterator[pa.RecordBatch]:
             given = [row if isinstance(row, dict) else {"body": row} for row in rows]
@@ -73,7 +74,7 @@ class Sink:
                 before_row(at)
                 yield pa.RecordBatch.from_pylist(given[at : min(at + rows_per_batch, most)], _schema(columns))
             if dies_after is not None:
-                for topic in work.topics:
+                for topic in work.topics if isinstance(work, Task) else ():
                     self.connection.run(topic.senders.drained())
                 raise Died
 

@@ -288,8 +288,9 @@ GIVEN = {"namesrvAddr": "127.0.0.1:9876", "topic": "Orders"}
         (
             {"deliveryGuarantee": "exactly-once"},
             False,
-            'which this sink does not have; "idempotent" stores each row once',
+            'df.write needs the options "jobId" and "checkpointLocation"',
         ),
+        ({"deliveryGuarantee": "exactly-once"}, True, "is missing: exactly-once writing keeps its records there"),
         ({}, True, '"checkpointLocation" of format "rocketmq" is missing'),
         ({"jobId": "x"}, False, '"checkpointLocation" belong together'),
         ({"jobId": "x", "checkpointLocation": "/tmp/x"}, True, "is for df.write"),

@@ -6,6 +6,7 @@ identity, stored_ids        which row a message is, and what is there already
 queue_senders, timed_rows   sending
 batch_records, settlement   what survives a crash; equal rows
 task, writers               one partition; the whole write
+outbox, publishing          exactly-once: tasks put rows aside, the driver sends them when it has decided
 """
 
 from typing import TYPE_CHECKING, Final

@@ -3,6 +3,7 @@
     <location>/rocketmq-sink/<query>/
         <batch>.committed                            all is stored: send nothing of it again
         <batch>.<topic>.<run>.<partition>.fence      where the queues ended before a task's first send
+        <batch>.decided, ….staged                    of exactly-once (outbox.py, publishing.py)
 
 A fence is written before anything is sent, so whoever comes to the same batch again reads the topic from the lowest
 fence on. Every task writes its own: no two write the same file, and any file system will do.
@@ -10,18 +11,24 @@ fence on. Every task writes its own: no two write the same file, and any file sy
 
 import json
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyarrow import fs
 
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.pipeline.durable_files import flush_directory, flush_file
 
 FOLDER: Final = "rocketmq-sink"
 _COMMITTED: Final = ".committed"
 _FENCE: Final = ".fence"
+_STAGED: Final = ".staged"
+_DECIDED: Final = ".decided"
 _KEPT: Final = 100  # records of committed batches; Spark itself keeps as many
 
 
@@ -36,6 +43,16 @@ class Fence:
     run: str
     partition: int
     ends: Mapping[MessageQueue, int]
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a batch of exactly-once consists of, and where queues ended before the first of it was sent."""
+
+    files: list[str]
+    messages: int
+    ends: dict[MessageQueue, int]
+    bytes: int = 0
 
 
 class BatchRecords:
@@ -74,11 +91,43 @@ class BatchRecords:
         ends = [[queue.broker_name, queue.queue_id, end] for queue, end in sorted(fence.ends.items())]
         self._write(f"{batch}.{topic}.{fence.run}.{fence.partition}{_FENCE}", {"ends": ends})
 
+    def decision(self, batch: str) -> Decision | None:
+        """What a run has decided, whichever it was; None: nothing of the batch is in a topic."""
+        if self._fs.get_file_info(f"{self._folder}/{batch}{_DECIDED}").type != fs.FileType.File:
+            return None
+        told = json.loads(self._read(batch + _DECIDED))
+        ends = {MessageQueue(topic, broker, number): end for topic, broker, number, end in told["ends"]}
+        return Decision(told["files"], told["messages"], ends, told["bytes"])
+
+    def decide(self, batch: str, decision: Decision) -> None:
+        """The batch is what these files hold; from now on it is sent, whatever happens."""
+        ends = [[*queue, end] for queue, end in sorted(decision.ends.items())]
+        told = {"files": decision.files, "messages": decision.messages, "bytes": decision.bytes, "ends": ends}
+        self._write(batch + _DECIDED, told)
+
+    @contextmanager
+    def written(self, name: str) -> "Iterator[pa.NativeFile]":
+        """A file to be written, by one task; it counts only when a decision names it."""
+        with self._fs.open_output_stream(f"{self._folder}/{name}") as stream:
+            yield stream
+        self._flush(name)
+
+    def opened(self, name: str) -> "pa.NativeFile":
+        """A file that a task has written; raises RecordsError where it is gone."""
+        try:
+            return self._fs.open_input_stream(f"{self._folder}/{name}")
+        except FileNotFoundError as error:
+            raise RecordsError(
+                f"{self._folder}/{name} is gone, and its rows with it: it must stay until its batch is committed"
+            ) from error
+
     def commit(self, batch: str, summary: Mapping[str, Any]) -> None:
-        """All is stored; fences are needed no more."""
+        """All is stored; fences and what was put aside are needed no more."""
         self._write(batch + _COMMITTED, summary)
         names = self._names()
-        self._delete(name for name in names if name.endswith(_FENCE) and name.startswith(f"{batch}."))
+        # <batch>.<…>.<…>.<…>.<kind>: a batch's name may have dots, what follows has none.
+        self._delete(name for name in names if name.endswith((_FENCE, _STAGED)) and name.rsplit(".", 4)[0] == batch)
+        self._delete(name for name in names if name == batch + _DECIDED)
         numbers = [int(name[: -len(_COMMITTED)]) for name in names if name[: -len(_COMMITTED)].isdigit()]
         self._delete(f"{number}{_COMMITTED}" for number in sorted(numbers)[:-_KEPT])
 
@@ -94,6 +143,14 @@ class BatchRecords:
         with self._fs.open_output_stream(aside) as stream:
             stream.write(json.dumps(value, indent=1).encode())
         self._fs.move(aside, f"{self._folder}/{name}")  # whole or not at all
+        self._flush(name)
+
+    def _flush(self, name: str) -> None:
+        """An object store has what it has confirmed; files of this machine must come to the disk."""
+        if isinstance(self._fs, fs.LocalFileSystem):
+            path = Path(self._folder) / name
+            flush_file(path)
+            flush_directory(path.parent)
 
     def _delete(self, names: Iterable[str]) -> None:
         for name in list(names):

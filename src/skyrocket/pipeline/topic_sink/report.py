@@ -22,6 +22,16 @@ class TopicReport:
         return [self.claimed[at : at + ID_SIZE] for at in range(0, len(self.claimed), ID_SIZE)]
 
 
+@dataclass(frozen=True)
+class StagedFile:
+    """What one task has put aside (outbox.py)."""
+
+    name: str
+    messages: int
+    bytes: int
+    topics: list[str]
+
+
 @dataclass
 class TaskReport(WriterCommitMessage):
     """What one task has sent; Spark carries it to the driver."""
@@ -32,6 +42,7 @@ class TaskReport(WriterCommitMessage):
     bytes: int = 0
     delayed: int = 0  # of the messages: these have no offset yet
     topics: dict[str, TopicReport] = field(default_factory=dict)
+    staged: list[StagedFile] = field(default_factory=list)
 
 
 def joined(reports: Iterable[TaskReport]) -> dict[str, TopicReport]:

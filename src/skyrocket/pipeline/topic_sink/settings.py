@@ -43,6 +43,10 @@ class SinkSettings:
     def is_idempotent(self) -> bool:
         return self.guarantee == IDEMPOTENT
 
+    @property
+    def is_exactly_once(self) -> bool:
+        return self.guarantee == EXACTLY_ONCE
+
     def producer(self) -> ProducerSettings:
         """One attempt per call: what failed is looked at before it is sent again."""
         return ProducerSettings(retries=0, max_message_size=self.max_message_size)
@@ -52,21 +56,21 @@ def sink_settings(given: Mapping[str, str], *, is_stream: bool) -> SinkSettings:
     """Typed and checked; raises OptionError."""
     options = Options(given, OPTION_NAMES, "rocketmq")
     guarantee = options.choice("deliveryGuarantee", GUARANTEES, IDEMPOTENT)
-    if guarantee == EXACTLY_ONCE:
-        raise options.error(
-            "deliveryGuarantee",
-            'is "exactly-once", which this sink does not have; "idempotent" stores each row once after retried tasks '
-            "and restarted batches, but shows messages before the whole batch is committed",
-        )
     location = options.text("checkpointLocation", "")
     job_id = options.text("jobId", "")
     if is_stream and job_id:
         raise options.error("jobId", "is for df.write; a stream's batches have numbers of their own")
-    if is_stream and guarantee == IDEMPOTENT and not location:
+    if is_stream and guarantee != AT_LEAST_ONCE and not location:
         raise options.error(
             "checkpointLocation",
-            "is missing: idempotent writing keeps its records there. Give it as an option of this writeStream (the "
+            f"is missing: {guarantee} writing keeps its records there. Give it as an option of this writeStream (the "
             'session\'s default does not reach the sink), or write with "at-least-once"',
+        )
+    if not is_stream and guarantee == EXACTLY_ONCE and not (job_id and location):
+        raise options.error(
+            "deliveryGuarantee",
+            'is "exactly-once", for which df.write needs the options "jobId" and "checkpointLocation": a job that dies '
+            "in the middle is finished when it is run again under the same name",
         )
     if not is_stream and bool(job_id) != bool(location):
         raise options.error(

@@ -125,7 +125,7 @@ class Task:
 
     async def _opened(self, name: str) -> "TopicOfTask":
         producer, settings = self._connection.producer, self._settings
-        queues = await _queues_of(producer, name)
+        queues = await queues_of(producer, name)
         # Without a scope ids may be any, and nothing is ever compared.
         scope = Scope(self._origin.query, self._origin.batch, name) if settings.is_idempotent else None
         ends = dict.fromkeys(queues, 0)
@@ -248,7 +248,8 @@ def hash_of(content: bytes) -> int:
     return zlib.crc32(content)
 
 
-async def _queues_of(producer: ReadBackProducer, topic: str) -> list[MessageQueue]:
+async def queues_of(producer: ReadBackProducer, topic: str) -> list[MessageQueue]:
+    """The writable queues of a topic that exists; raises InputError."""
     try:
         return await producer.existing_queues(topic)
     except NotWritable as error:
@@ -267,4 +268,4 @@ async def ends_of(producer: ReadBackProducer, queues: list[MessageQueue]) -> dic
 
 async def existing_ends(producer: ReadBackProducer, topic: str) -> dict[MessageQueue, int]:
     """Where the queues of a topic end now; raises InputError for a topic that does not exist."""
-    return await ends_of(producer, await _queues_of(producer, topic))
+    return await ends_of(producer, await queues_of(producer, topic))

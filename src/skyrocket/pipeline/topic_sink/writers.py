@@ -1,13 +1,14 @@
 """The two classes that Spark calls: for df.write and for df.writeStream. They travel, so they hold values only.
 
-`commit` runs once on the driver when all tasks have ended: it settles claims (settlement.py) and writes the record.
-`abort` does nothing: it may run while tasks are still sending, and what was sent cannot be taken back.
+`commit` runs once on the driver when all tasks have ended: it settles claims (settlement.py), or with exactly-once
+sends what tasks have put aside (publishing.py), and writes the record. `abort` does nothing: it may run while tasks are
+still sending, and what was sent cannot be taken back.
 """
 
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -15,9 +16,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from skyrocket.clock import SystemClock
 from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline.topic_sink.batch_records import BatchRecords
-from skyrocket.pipeline.topic_sink.connection import connection
+from skyrocket.pipeline.topic_sink.connection import SinkClient, connection
 from skyrocket.pipeline.topic_sink.identity import Scope
 from skyrocket.pipeline.topic_sink.input_columns import InputColumns
+from skyrocket.pipeline.topic_sink.outbox import StagingTask, refuse_times
+from skyrocket.pipeline.topic_sink.publishing import BatchName, publish
 from skyrocket.pipeline.topic_sink.report import TaskReport, joined, summary
 from skyrocket.pipeline.topic_sink.settings import SinkSettings
 from skyrocket.pipeline.topic_sink.settlement import Batch, settle
@@ -37,6 +40,7 @@ class TopicWriter(DataSourceArrowWriter):
     """df.write: made when the write begins, which is where its queues' ends are taken."""
 
     def __init__(self, settings: SinkSettings, columns: InputColumns) -> None:
+        refuse_times(settings, columns)
         self._settings = settings
         self._columns = columns
         run = uuid.uuid4().hex
@@ -65,6 +69,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     """df.writeStream: made anew for each micro-batch, whose number only tasks and `commit` are told."""
 
     def __init__(self, settings: SinkSettings, columns: InputColumns) -> None:
+        refuse_times(settings, columns)
         self._settings = settings
         self._columns = columns
         self._run = uuid.uuid4().hex
@@ -77,7 +82,8 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         if not query or not batch:
             raise SkyrocketError("Spark does not tell which micro-batch this is: is the sink used outside a query?")
         origin = Origin(self._run, query, batch, self._began_ms)
-        records = BatchRecords(self._settings.location, query) if self._settings.is_idempotent else None
+        keeps_records = self._settings.is_idempotent or self._settings.is_exactly_once
+        records = BatchRecords(self._settings.location, query) if keeps_records else None
         return _write(self._settings, self._columns, origin, records, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -100,7 +106,22 @@ def _write(
 ) -> TaskReport:
     context = _context()
     attempt = Attempt(context.partitionId(), context.attemptNumber())
-    return Task(connection(settings), settings, columns, origin, attempt, records).run(batches)
+    return task_for(connection(settings), settings, columns, origin, attempt, records).run(batches)
+
+
+def task_for(
+    opened: SinkClient,
+    settings: SinkSettings,
+    columns: InputColumns,
+    origin: Origin,
+    attempt: Attempt,
+    records: BatchRecords | None,
+) -> Task | StagingTask:
+    """Who does the work of one `write()`: sends, or puts aside what the driver will send."""
+    if settings.is_exactly_once:
+        assert records is not None, "settings without a place for records are refused"
+        return StagingTask(opened, settings, columns, origin, attempt, records)
+    return Task(opened, settings, columns, origin, attempt, records)
 
 
 def commit_batch(
@@ -109,6 +130,9 @@ def commit_batch(
     """What the driver does when all tasks have ended."""
     reports = [message for message in messages if isinstance(message, TaskReport)]
     if not reports or any(report.was_committed for report in reports):
+        return
+    if settings.is_exactly_once:
+        _publish(settings, BatchName(query, batch), reports)
         return
     topics = joined(reports)
     copies = 0
@@ -120,6 +144,17 @@ def commit_batch(
     told = summary(reports, topics, copies)
     if reports[0].batch is not None:
         BatchRecords(settings.location, query).commit(batch, told)
+    _log_sent(query, batch, told)
+
+
+def _publish(settings: SinkSettings, name: BatchName, reports: list[TaskReport]) -> None:
+    records = BatchRecords(settings.location, name.query)
+    told = publish(connection(settings), settings, records, name, reports)
+    records.commit(name.batch, told)
+    _log_sent(name.query, name.batch, told)
+
+
+def _log_sent(query: str, batch: str, told: Mapping[str, Any]) -> None:
     _logger.info(
         "rows were sent query=%s batch=%s messages=%d bytes=%d queues=%d most=%d least=%d",
         *(query, batch, told["messages"], told["bytes"]),
