@@ -30,7 +30,8 @@ def test_the_page_does_what_it_says(
     names: dict[str, Any] = {}
     exec(compile("\n".join(re.findall(r"```python\n(.*?)```", code, re.DOTALL)), str(PAGE), "exec"), names)
     assert names["spark"] is spark
-    assert Counter(message.broker_name for message in rocketmq.messages("clicks")) == dict.fromkeys(rocketmq.broker_names, 1000)
+    of_brokers = Counter(message.broker_name for message in rocketmq.messages("clicks"))
+    assert of_brokers == dict.fromkeys(rocketmq.broker_names, 1000)
     assert capsys.readouterr().out.count("|  250|") == 8
     assert len(rocketmq.messages("clicks_per_page")) == 1000
     for line in re.findall(r"^skyrocket (pipeline .*)$", page, re.MULTILINE):

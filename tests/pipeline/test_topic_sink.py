@@ -65,6 +65,41 @@ def test_a_frame_is_in_the_topic_with_all_its_columns(
     )
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.rocketmq(brokers=2)
+def test_a_million_rows_are_spread_over_two_brokers(
+    spark: "SparkSession", rocketmq: LocalCluster, tmp_path: Path
+) -> None:
+    rocketmq.create_topic("Orders", queues=8)
+    frame = spark.sql("SELECT concat('row ', id) AS body FROM range(0, 1000000, 1, 7)")
+    write(frame, rocketmq, jobId="million", checkpointLocation=str(tmp_path))
+    record = json.loads(next(tmp_path.rglob("million.committed")).read_text())
+    counts = [queue["messages"] for queue in record["queues"]]
+    assert (len(counts), sum(counts)) == (16, 1_000_000)
+    assert max(counts) <= 1.1 * 1_000_000 / 16
+    with rocketmq.admin() as admin:
+        ends = [(queue.broker_name, queue.queue_id) for queue in admin.queues("Orders")]
+    assert sorted(ends) == sorted((queue["broker"], queue["queueId"]) for queue in record["queues"])
+
+
+def test_exactly_once_shows_a_job_as_a_whole_and_once(
+    spark: "SparkSession", orders: LocalCluster, tmp_path: Path
+) -> None:
+    job = {"jobId": "nightly", "checkpointLocation": str(tmp_path), "deliveryGuarantee": "exactly-once"}
+    fails = spark.sql(
+        "SELECT IF(id = 150, raise_error('in the middle'), concat('row ', id)) AS body FROM range(0, 200, 1, 4)"
+    )
+    with pytest.raises(PySparkException, match="in the middle"):
+        write(fails, orders, **job)
+    assert not orders.messages("Orders"), "three tasks have ended well, and nothing is seen"
+    frame = spark.sql("SELECT concat('row ', id % 100) AS body FROM range(0, 200, 1, 3)")
+    write(frame, orders, **job)
+    write(frame, orders, **job)  # run again: the job is done
+    assert bodies(orders) == Counter({f"row {number}": 2 for number in range(100)})
+    assert [path.name for path in (tmp_path / "rocketmq-sink" / "jobs").iterdir()] == ["nightly.committed"]
+
+
 @pytest.mark.parametrize(
     ("select", "options", "problem"),
     [
