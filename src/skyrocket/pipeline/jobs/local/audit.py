@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.pipeline.commit_log.data_source import CommitLogReader
 from skyrocket.pipeline.commit_log.settings import read_settings
 from skyrocket.pipeline.jobs.audit import SPLIT_BYTES, USUAL, AuditRules, R, T, compared, key_columns
 from skyrocket.pipeline.jobs.local.reading import read_all
 from skyrocket.pipeline.jobs.local.repeats import repeated
 from skyrocket.pipeline.report import Report
-from skyrocket.pipeline.schema import arrow_schema
 
 
 class InProcess:

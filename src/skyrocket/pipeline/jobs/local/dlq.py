@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from skyrocket.client.consumer.dead_letter_cause import ERROR, HOST, MESSAGE, TRACE
+from skyrocket.columns.schema import TIMESTAMP
 from skyrocket.model.property_names import RETRY_TOPIC
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.pipeline.jobs.dlq import (
@@ -22,7 +23,6 @@ from skyrocket.pipeline.jobs.dlq import (
 )
 from skyrocket.pipeline.jobs.local.grouping import Row, by, grouped, most, nulls_first, table_of
 from skyrocket.pipeline.report import Report
-from skyrocket.pipeline.schema import TIMESTAMP
 
 _TEXT: Final = pa.string()
 _CAUSES: Final = dict.fromkeys(CAUSE, _TEXT)

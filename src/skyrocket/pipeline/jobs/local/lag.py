@@ -6,11 +6,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skyrocket.columns.schema import TIMESTAMP
 from skyrocket.pipeline.jobs.lag.job import LagLimits, Plan, over_limits, report_of, sizing_table, stuck
 from skyrocket.pipeline.jobs.lag.samples import SAMPLES, Committed
 from skyrocket.pipeline.jobs.local.grouping import Row, by, grouped, least, most, skewed_rows, table_of, total
 from skyrocket.pipeline.report import Report
-from skyrocket.pipeline.schema import TIMESTAMP
 
 _QUEUE: Final = ("topic", "brokerName", "queueId")
 _FLOW: Final = ("group", "topic")

@@ -7,12 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.pipeline.jobs.inputs import Store
 from skyrocket.pipeline.jobs.lag.inputs import consumed_in, stand_options
 from skyrocket.pipeline.jobs.lag.job import MESSAGE_COLUMNS
 from skyrocket.pipeline.jobs.local.lag import store_samples
 from skyrocket.pipeline.jobs.local.reading import Amount, LocalRead, messages_of, read_all
-from skyrocket.pipeline.schema import arrow_schema, spark_schema
+from skyrocket.pipeline.schema import spark_schema
 from skyrocket.pipeline.topic_source.batch import TopicReader
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from skyrocket.columns.schema import arrow_schema
 from skyrocket.pipeline.commit_log.data_source import CommitLogReader
 from skyrocket.pipeline.commit_log.log_files import find_log_files
 from skyrocket.pipeline.commit_log.settings import read_settings
@@ -29,7 +30,7 @@ from skyrocket.pipeline.jobs.inputs import (
     store_options,
     topic_options,
 )
-from skyrocket.pipeline.schema import arrow_schema, spark_schema
+from skyrocket.pipeline.schema import spark_schema
 from skyrocket.pipeline.topic_source.batch import TopicReader
 from skyrocket.pipeline.topic_source.reading import RangesPartition
 

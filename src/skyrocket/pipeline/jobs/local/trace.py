@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from skyrocket.columns.schema import TIMESTAMP
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.pipeline.jobs.local.grouping import (
     Row,
@@ -23,7 +24,6 @@ from skyrocket.pipeline.jobs.tables import PERCENTILES
 from skyrocket.pipeline.jobs.trace import LATENCY_BY, STAGES, UNKNOWN, TraceLimits, report_of, slow_consumers
 from skyrocket.pipeline.jobs.trace_events import CALL_BEGAN, CALL_ENDED, DAMAGED, SENT, rows_of_body
 from skyrocket.pipeline.report import Report
-from skyrocket.pipeline.schema import TIMESTAMP
 
 _TEXT, _COUNT, _FLOAT = pa.string(), pa.int64(), pa.float64()
 _BY: Final = {"topic": _TEXT, "group": _TEXT, "client": _TEXT, "minute": TIMESTAMP}
