@@ -1,11 +1,12 @@
 """What Spark finds wrong before anything starts, and the steps of a pipeline on a few rows."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from skyrocket.pipeline.declared import Decode, Dedupe, Malformed, PipelineFileError, Watermark
+from skyrocket.pipeline.declared import Decode, Dedupe, Malformed, PipelineFileError, Watermark, load
 from skyrocket.pipeline.declared.reading import Located, read_yaml
 from skyrocket.pipeline.declared.rules import check_rules
 
@@ -215,3 +216,19 @@ sink: {format: console}
     bad = outputs(spark.newSession(), found.pipeline, found.locations, NOBODY)[-1].sink
     expected = {"topic": "bad", "accessKey": "shop", "secretKey": "secret", "tls": "true", "namespace": "A"}
     assert (bad.name, bad.options) == ("malformed-source", expected)
+
+
+def test_avro_bodies_become_columns_and_others_are_kept_apart(spark: "SparkSession", tmp_path: Path) -> None:
+    """From a file beside the pipeline's."""
+    from skyrocket.pipeline.declared.transforms import malformed_messages, well_formed
+
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+    (tmp_path / "order.avsc").write_text(json.dumps(schema))
+    source = "{subscribe: orders, decode: {format: avro, schemaFile: order.avsc}}"
+    (tmp_path / "p.yml").write_text(f"name: x\nsource: {source}\nsink: {{format: console}}\n")
+    decode = load(tmp_path / "p.yml").pipeline.sources["input"].decode
+    assert decode is not None
+    given = messages(spark, b"\x06abc", b"no Avro", b"\x02z")
+    good = well_formed(given, decode, "orders", Malformed.COUNT)
+    assert rows_of(good.selectExpr("id", "message.queueOffset")) == [("abc", 0), ("z", 2)]
+    assert rows_of(malformed_messages(given, decode).select("body")) == [(b"no Avro",)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from skyrocket.pipeline.declared.locations import PythonLocations
-from skyrocket.pipeline.declared.plan import FILE_FORMATS, Pipeline
+from skyrocket.pipeline.declared.plan import FILE_FORMATS, Decode, Pipeline
 from skyrocket.pipeline.declared.problems import PipelineFileError
 from skyrocket.pipeline.declared.reading import Located, read_yaml
 from skyrocket.pipeline.declared.rules import check_rules
@@ -57,7 +57,10 @@ def _line_in(file: Path, error: Exception) -> int:
 def _beside(pipeline: Pipeline, directory: Path) -> Pipeline:
     """Relative paths are meant from the file: a service is started from anywhere."""
     sources = {
-        name: replace(source, options=_absolute(source.options, directory)) for name, source in pipeline.sources.items()
+        name: replace(
+            source, options=_absolute(source.options, directory), decode=_decode_beside(source.decode, directory)
+        )
+        for name, source in pipeline.sources.items()
     }
     sinks = [
         replace(sink, options=_absolute(sink.options, directory)) if sink.format in FILE_FORMATS else sink
@@ -65,6 +68,12 @@ def _beside(pipeline: Pipeline, directory: Path) -> Pipeline:
     ]
     checkpoint = _absolute({"path": pipeline.checkpoint_directory}, directory)["path"]
     return replace(pipeline, sources=sources, sinks=sinks, checkpoint=checkpoint)
+
+
+def _decode_beside(decode: Decode | None, directory: Path) -> Decode | None:
+    if decode is None or decode.schema_file is None:
+        return decode
+    return replace(decode, schema_file=str(directory / decode.schema_file))
 
 
 def _absolute(options: Mapping[str, str], directory: Path) -> dict[str, str]:

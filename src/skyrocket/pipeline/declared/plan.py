@@ -18,7 +18,7 @@ COMMIT_LOG: Final = "rocketmq-commitlog"
 FILE_FORMATS: Final = ("parquet", "json", "csv", "orc")
 SOURCE_FORMATS: Final = (ROCKETMQ, COMMIT_LOG, *FILE_FORMATS, "rate")
 SINK_FORMATS: Final = (ROCKETMQ, *FILE_FORMATS, "console", "jdbc", "memory")
-DECODINGS: Final = ("json", "text", "binary")
+DECODINGS: Final = ("json", "avro", "protobuf", "text", "binary")
 OUTPUT_MODES: Final = ("append", "update", "complete")
 MESSAGE_COLUMNS: Final = tuple(
     """body keys tags properties shardingKey queueId delayLevel deliverTimestamp messageId""".split()
@@ -38,7 +38,11 @@ class Decode:
     """How bodies become columns; the message's other columns are then fields of the column `message`."""
 
     format: str = field(default="json", metadata={"choices": DECODINGS})
-    schema: str | None = None  # of json: DDL, as "id string, amount decimal(18,2)"
+    schema: str | None = None  # of json: DDL, as "id string, amount decimal(18,2)"; of avro: its JSON
+    schema_file: str | None = None  # of avro: .avsc; of protobuf: descriptors, by protoc --descriptor_set_out
+    registry: str | None = None  # of avro, with the subject whose newest schema the columns have
+    subject: str | None = None
+    message: str | None = None  # of protobuf, as shop.Order
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,27 @@ def _decode_faults(part: Part, name: str, decode: Decode | None) -> Iterator[Fau
     yield from _choice_faults((*part, "format"), decode.format, DECODINGS, f"decode of {name}")
     if decode.format == "json" and not decode.schema:
         yield part, f"decode of {name} has no schema", 'name the fields, as `schema: "id string, amount double"`'
-    if decode.format != "json" and decode.schema:
+    if decode.format not in ("json", "avro") and decode.schema:
         yield (*part, "schema"), f"a {decode.format} body has no schema", "take it away, or decode as json"
+    given = {"schemaFile": decode.schema_file, "registry": decode.registry, "subject": decode.subject}
+    given["message"] = decode.message
+    taken = {"avro": {"schemaFile", "registry", "subject"}, "protobuf": {"schemaFile", "message"}}
+    for key, value in given.items():
+        if value and key not in taken.get(decode.format, ()):
+            yield (*part, key), f"{key} does not go with {decode.format} bodies", "take it away, or check the format"
+    if decode.format == "avro":
+        yield from _avro_faults(part, name, decode)
+    if decode.format == "protobuf" and not (decode.schema_file and decode.message):
+        step = "as `{format: protobuf, schemaFile: order.desc, message: shop.Order}`"
+        yield part, f"decode of {name} needs schemaFile and message", step
+
+
+def _avro_faults(part: Part, name: str, decode: Decode) -> Iterator[Fault]:
+    if sum(map(bool, (decode.schema, decode.schema_file, decode.registry))) != 1:
+        step = "as `schemaFile: order.avsc`, or `registry: http://host:8081` with `subject: orders-value`"
+        yield part, f"decode of {name} needs one of schema, schemaFile and registry", step
+    if bool(decode.registry) != bool(decode.subject):
+        yield part, "registry and subject belong together", "as `registry: http://host:8081`, `subject: orders-value`"
 
 
 def _step_faults(step: Step, former: Sequence[str], index: int) -> Iterator[Fault]:

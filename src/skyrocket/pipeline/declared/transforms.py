@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from skyrocket.pipeline.bodies.columns import Described, decoded, reader_of
 from skyrocket.pipeline.declared.plan import Decode, Dedupe, Malformed, Watermark
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ MESSAGE: Final = "message"
 _FIELDS: Final = "__fields"
 _BAD: Final = "__malformed"
 _CORRUPT: Final = "__corrupt"
+_BY_READERS: Final = ("avro", "protobuf")
 _CARRIED: Final = ("keys", "tags", "properties")
 _TEXTS: Final = ("keys", "tags", "shardingKey", "messageId")
 
@@ -25,11 +27,20 @@ def parsed(rows: "DataFrame", decode: Decode) -> "DataFrame":
     if decode.format == "text":
         fields, bad = F.struct(text.alias("text")), ~F.coalesce(F.is_valid_utf8(F.col("body")), F.lit(False))
         return rows.withColumn(_FIELDS, fields).withColumn(_BAD, bad)
+    if decode.format in _BY_READERS:
+        found = rows.withColumn(_FIELDS, decoded("body", reader_of(described(decode))))
+        return found.withColumn(_BAD, F.col(_FIELDS).isNull())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     fields = F.from_json(text, f"{decode.schema}, {_CORRUPT} string", options)
     found = rows.withColumn(_FIELDS, fields)
     bad = F.col(_FIELDS).isNull() | F.col(f"{_FIELDS}.{_CORRUPT}").isNotNull()
     return found.withColumn(_BAD, bad)
+
+
+def described(decode: Decode) -> Described:
+    """The words of a file as those of `bodies`."""
+    told = (decode.schema, decode.schema_file, decode.registry, decode.subject, decode.message)
+    return Described(decode.format, *(each or "" for each in told))
 
 
 def well_formed(rows: "DataFrame", decode: Decode, source_name: str, malformed: Malformed) -> "DataFrame":
@@ -44,7 +55,7 @@ def well_formed(rows: "DataFrame", decode: Decode, source_name: str, malformed: 
         good = counted.filter(~F.col(_BAD))
     rest = [F.col(name) for name in rows.columns if name != "body"]
     message = [F.struct(*rest).alias(MESSAGE)] if rest else []
-    if decode.format == "text":
+    if decode.format != "json":
         return good.select(f"{_FIELDS}.*", *message)
     return good.withColumn(_FIELDS, F.col(_FIELDS).dropFields(_CORRUPT)).select(f"{_FIELDS}.*", *message)
 

@@ -1,0 +1,126 @@
+"""A Protobuf message as types of columns, and bodies as values of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+
+from skyrocket.columns.schema import TIMESTAMP
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.bodies.avro import BodyUnreadable
+
+_TIME: Final = "google.protobuf.Timestamp"
+# By the numbers of FieldDescriptor.TYPE_…; 10 and 11 are messages.
+_TYPES: Final = {
+    **dict.fromkeys((5, 15, 17), pa.int32()),
+    **dict.fromkeys((3, 16, 18, 13, 7), pa.int64()),  # also unsigned ones of 32 bits
+    **dict.fromkeys((4, 6), pa.decimal128(20, 0)),  # unsigned ones of 64 bits
+    1: pa.float64(),
+    2: pa.float32(),
+    8: pa.bool_(),
+    9: pa.string(),
+    12: pa.binary(),
+    14: pa.string(),
+}
+_ENUM: Final = 14
+_UNSIGNED: Final = (4, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufReader:
+    """Reads bodies; plain values, as it travels to the executors."""
+
+    descriptors: bytes  # a FileDescriptorSet
+    message: str
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The struct of the message; raises ConfigError."""
+        return _type_of(message_class(self.descriptors, self.message).DESCRIPTOR, ())
+
+    def read(self, body: bytes) -> Any:
+        """The fields of one body; raises BodyUnreadable."""
+        from google.protobuf.message import DecodeError
+
+        found = message_class(self.descriptors, self.message)()
+        try:
+            found.ParseFromString(body)
+        except DecodeError as error:
+            raise BodyUnreadable(f"the body is no {self.message}: {error}") from error
+        return _values(found)
+
+
+@lru_cache(maxsize=100)
+def message_class(descriptors: bytes, name: str) -> Any:
+    """The class of a message; raises ConfigError."""
+    try:
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    except ImportError as error:
+        raise ConfigError("Protobuf bodies need protobuf: pip install protobuf") from error
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        files = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
+        for file in files.file:
+            pool.Add(file)
+        return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    except KeyError as error:
+        held = sorted(f"{file.package}.{each.name}".strip(".") for file in files.file for each in file.message_type)
+        raise ConfigError(f"the descriptors have no message {name}; they have {', '.join(held)}") from error
+    except Exception as error:  # a file of anybody: the library raises what it meets
+        raise ConfigError(
+            "the file holds no Protobuf descriptors: make it by `protoc --include_imports --descriptor_set_out=FILE …` "
+            f"({error})"
+        ) from error
+
+
+def _type_of(descriptor: Any, around: tuple[str, ...]) -> pa.DataType:
+    if descriptor.full_name == _TIME:
+        return TIMESTAMP
+    if descriptor.full_name in around:
+        raise ConfigError(f"the Protobuf message {descriptor.full_name} contains itself, and columns have an end")
+    inside = (*around, descriptor.full_name)
+    return pa.struct([(field.name, _field_type(field, inside)) for field in descriptor.fields])
+
+
+def _field_type(field: Any, around: tuple[str, ...]) -> pa.DataType:
+    if _is_map(field):
+        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        return pa.map_(_field_type(key, around), _field_type(value, around))
+    kind = _TYPES.get(field.type)
+    if kind is None:
+        kind = _type_of(field.message_type, around)
+    return pa.list_(kind) if field.is_repeated else kind
+
+
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _values(message: Any) -> Any:
+    descriptor = message.DESCRIPTOR
+    if descriptor.full_name == _TIME:
+        return message.seconds * 1_000_000 + message.nanos // 1000
+    return {field.name: _value(message, field) for field in descriptor.fields}
+
+
+def _value(message: Any, field: Any) -> Any:
+    value = getattr(message, field.name)
+    if _is_map(field):
+        of_value = _converter(field.message_type.fields_by_name["value"])
+        return [(key, of_value(value[key])) for key in value]
+    if field.is_repeated:
+        return [_converter(field)(each) for each in value]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _converter(field)(value)
+
+
+def _converter(field: Any) -> Callable[[Any], Any]:
+    if field.message_type is not None:
+        return _values
+    if field.type == _ENUM:
+        names = field.enum_type.values_by_number
+        return lambda number: names[number].name if number in names else str(number)
+    return lambda value: value

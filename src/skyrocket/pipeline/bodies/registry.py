@@ -1,0 +1,46 @@
+"""Schemas by number and by subject, from a registry that speaks Confluent's API (Apicurio: `…/apis/ccompat/v7`).
+
+What has a number never changes, so it is asked once per process.
+"""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from functools import lru_cache
+from typing import Any, Final
+
+from skyrocket.errors import ConfigError, SkyrocketError
+
+_TIMEOUT_SECONDS: Final = 10.0
+_ACCEPTED: Final = "application/vnd.schemaregistry.v1+json, application/json"
+
+
+class RegistryError(SkyrocketError):
+    """The registry does not answer, or does not know what was asked for."""
+
+
+@lru_cache(maxsize=1000)
+def schema_text(registry: str, number: int) -> str:
+    """The schema of this number; raises RegistryError."""
+    return str(_asked(registry, f"schemas/ids/{number}")["schema"])
+
+
+def latest_schema(registry: str, subject: str) -> str:
+    """The newest schema of a subject; raises RegistryError."""
+    return str(_asked(registry, f"subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")["schema"])
+
+
+def _asked(registry: str, path: str) -> dict[str, Any]:
+    if urllib.parse.urlsplit(registry).scheme not in ("http", "https"):
+        raise ConfigError(f"registry {registry!r} is no address: write it as http://host:8081")
+    address = f"{registry.rstrip('/')}/{path}"
+    try:
+        request = urllib.request.Request(address, headers={"Accept": _ACCEPTED})
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+            found: dict[str, Any] = json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise RegistryError(f"{address}: {error.code} {error.reason}; check the subject and the registry") from error
+    except (OSError, ValueError) as error:
+        raise RegistryError(f"{address} cannot be asked: {error}; check that the registry runs") from error
+    return found

@@ -1,0 +1,228 @@
+"""Avro and Protobuf bodies as Arrow columns, without Spark."""
+
+import io
+import json
+import struct
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import pyarrow as pa
+import pytest
+from google.protobuf import descriptor_pb2, timestamp_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.bodies.columns import BodyReader, Described, reader_of, values_of
+from skyrocket.pipeline.bodies.protobuf import message_class
+from skyrocket.pipeline.bodies.registry import RegistryError
+
+NOON = datetime(2026, 1, 31, 12, 0, 0, 250_000, UTC)
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}]},
+        {"name": "ref", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "PAID"]}},
+        {"name": "before", "type": ["null", "State"], "default": None},
+        {
+            "name": "lines",
+            "type": {
+                "type": "array",
+                "items": {"type": "record", "name": "Line", "fields": [{"name": "n", "type": "int"}]},
+            },
+        },
+        {"name": "tags", "type": {"type": "map", "values": "double"}},
+    ],
+}
+VALUE: dict[str, Any] = {
+    "id": "o-1", "amount": Decimal("12.50"), "at": NOON, "day": date(2026, 1, 31), "state": "PAID", "before": None,
+    "ref": UUID(int=7), "lines": [{"n": 1}, {"n": 2}], "tags": {"a": 0.5},
+}
+
+
+def datum(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def read(reader: BodyReader, *bodies: bytes | None) -> list[Any]:
+    found: list[Any] = values_of(reader, pa.array(bodies, pa.binary())).to_pylist()
+    return found
+
+
+def avro(schema: Any = ORDER) -> BodyReader:
+    return reader_of(Described("avro", json.dumps(schema)))
+
+
+def test_a_datum_becomes_the_columns_of_its_schema(tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
+    reader = reader_of(Described("avro", schema_file=str(tmp_path / "order.avsc")))
+    (found,) = read(reader, datum(ORDER, VALUE))
+    assert found == {**VALUE, "ref": str(VALUE["ref"]), "tags": [("a", 0.5)]}
+    assert str(reader.arrow_type.field("amount").type) == "decimal128(9, 2)"
+    assert str(reader.arrow_type.field("day").type) == "date32[day]"
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_datum_or_nothing(body: bytes) -> None:
+    assert len(read(avro(), body, None, datum(ORDER, VALUE))) == 3
+    assert read(avro(), body + b"rest of another schema" * 4) == [None]
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ("{", "cannot be read"),
+        ('"string"', "is no record"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["int", "string"]}]}', "union of 2 types"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}', "contains itself"),
+    ],
+)
+def test_a_schema_without_columns_is_refused(schema: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        reader_of(Described("avro", schema))
+
+
+def test_what_is_said_of_avro_must_be_one_thing() -> None:
+    with pytest.raises(ConfigError, match="one of schema, schema_file and registry"):
+        reader_of(Described("avro"))
+    with pytest.raises(ConfigError, match="needs the subject"):
+        reader_of(Described("avro", registry="http://127.0.0.1:1"))
+    with pytest.raises(ConfigError, match=r"nothing\.avsc cannot be read"):
+        reader_of(Described("avro", schema_file="nothing.avsc"))
+
+
+# ── a registry ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OLDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+NEWER = {**OLDER, "fields": [*OLDER["fields"], {"name": "city", "type": "string", "default": "?"}]}
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    """Answers as Confluent's does: schemas 1 and 2, of one subject."""
+    answers = {
+        "/schemas/ids/1": {"schema": json.dumps(OLDER)},
+        "/schemas/ids/2": {"schema": json.dumps(NEWER)},
+        "/subjects/orders-value/versions/latest": {"id": 2, "version": 2, "schema": json.dumps(NEWER)},
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = answers.get(self.path)
+            self.send_response(200 if found else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(found or {"error_code": 40401}).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    serving = threading.Thread(target=server.serve_forever, daemon=True)
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    serving.join(10)
+    server.server_close()
+
+
+def numbered(number: int, body: bytes) -> bytes:
+    return struct.pack(">bI", 0, number) + body
+
+
+def test_bodies_of_older_schemas_are_read_as_the_newest_says(registry: str) -> None:
+    reader = reader_of(Described("avro", registry=registry, subject="orders-value"))
+    bodies = [
+        numbered(1, datum(OLDER, {"id": "a"})),
+        numbered(2, datum(NEWER, {"id": "b", "city": "Bern"})),
+        datum(NEWER, {"id": "c", "city": "without a number"}),
+    ]
+    assert read(reader, *bodies) == [{"id": "a", "city": "?"}, {"id": "b", "city": "Bern"}, None]
+
+
+def test_a_registry_that_does_not_know_or_answer_is_told(registry: str) -> None:
+    with pytest.raises(RegistryError, match="404"):
+        reader_of(Described("avro", registry=registry, subject="nobody"))
+    reader = reader_of(Described("avro", registry=registry, subject="orders-value"))
+    with pytest.raises(RegistryError, match="404"):
+        read(reader, numbered(99, b""))  # not malformed: nobody knows what it says
+    with pytest.raises(ConfigError, match="http://host:8081"):
+        reader_of(Described("avro", registry="file:///etc", subject="x"))
+
+
+# ── Protobuf ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+FIELD = descriptor_pb2.FieldDescriptorProto
+
+
+def descriptors() -> bytes:
+    """As protoc would write it for shop.Order."""
+    times = descriptor_pb2.FileDescriptorProto()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(times)
+    file = descriptor_pb2.FileDescriptorProto(
+        name="shop.proto", package="shop", syntax="proto3", dependency=["google/protobuf/timestamp.proto"]
+    )
+    state = file.enum_type.add(name="State")
+    state.value.add(name="NEW", number=0)
+    state.value.add(name="PAID", number=1)
+    node = file.message_type.add(name="Node")
+    node.field.add(name="next", number=1, type=FIELD.TYPE_MESSAGE, type_name=".shop.Node", label=FIELD.LABEL_OPTIONAL)
+    order = file.message_type.add(name="Order")
+    tags = order.nested_type.add(name="TagsEntry")
+    tags.options.map_entry = True
+    tags.field.add(name="key", number=1, type=FIELD.TYPE_STRING, label=FIELD.LABEL_OPTIONAL)
+    tags.field.add(name="value", number=2, type=FIELD.TYPE_DOUBLE, label=FIELD.LABEL_OPTIONAL)
+    kinds = {"id": FIELD.TYPE_STRING, "count": FIELD.TYPE_UINT32, "big": FIELD.TYPE_UINT64, "raw": FIELD.TYPE_BYTES}
+    for number, (name, kind) in enumerate(kinds.items(), 1):
+        order.field.add(name=name, number=number, type=kind, label=FIELD.LABEL_OPTIONAL)
+    one, many = FIELD.LABEL_OPTIONAL, FIELD.LABEL_REPEATED
+    order.field.add(name="state", number=5, type=FIELD.TYPE_ENUM, type_name=".shop.State", label=one)
+    order.field.add(name="at", number=6, type=FIELD.TYPE_MESSAGE, type_name=".google.protobuf.Timestamp", label=one)
+    order.field.add(name="lines", number=7, type=FIELD.TYPE_INT32, label=many)
+    order.field.add(name="tags", number=8, type=FIELD.TYPE_MESSAGE, type_name=".shop.Order.TagsEntry", label=many)
+    return descriptor_pb2.FileDescriptorSet(file=[times, file]).SerializeToString()
+
+
+@pytest.fixture
+def order_file(tmp_path: Path) -> str:
+    path = tmp_path / "order.desc"
+    path.write_bytes(descriptors())
+    return str(path)
+
+
+def test_a_message_becomes_the_columns_of_its_fields(order_file: str) -> None:
+    reader = reader_of(Described("protobuf", schema_file=order_file, message="shop.Order"))
+    order = message_class(descriptors(), "shop.Order")(id="o-1", count=2**32 - 1, big=2**64 - 1, raw=b"\xff", state=1)
+    order.at.FromDatetime(NOON)
+    order.lines.extend([3, 4])
+    order.tags["a"] = 0.5
+    found, empty, bad = read(reader, order.SerializeToString(), b"", b"\xff\xff")
+    assert found == {
+        "id": "o-1", "count": 2**32 - 1, "big": Decimal(2**64 - 1), "raw": b"\xff", "state": "PAID",
+        "at": NOON, "lines": [3, 4], "tags": [("a", 0.5)],
+    }
+    assert (empty["id"], empty["at"], empty["state"], bad) == ("", None, "NEW", None)
+
+
+def test_a_message_that_is_not_there_or_contains_itself_is_refused(order_file: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no message shop\.Odrer; they have .*shop\.Order"):
+        reader_of(Described("protobuf", schema_file=order_file, message="shop.Odrer"))
+    with pytest.raises(ConfigError, match="contains itself"):
+        reader_of(Described("protobuf", schema_file=order_file, message="shop.Node"))
+    (tmp_path / "order.proto").write_text('syntax = "proto3";')
+    with pytest.raises(ConfigError, match="--descriptor_set_out"):
+        reader_of(Described("protobuf", schema_file=str(tmp_path / "order.proto"), message="shop.Order"))
