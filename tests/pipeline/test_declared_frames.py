@@ -226,7 +226,7 @@ def test_avro_bodies_become_columns_and_others_are_kept_apart(spark: "SparkSessi
     (tmp_path / "order.avsc").write_text(json.dumps(schema))
     source = "{subscribe: orders, decode: {format: avro, schemaFile: order.avsc}}"
     (tmp_path / "p.yml").write_text(f"name: x\nsource: {source}\nsink: {{format: console}}\n")
-    decode = load(tmp_path / "p.yml").pipeline.sources["input"].decode
+    decode = load(tmp_path / "p.yml").pipeline.sources["source"].decode
     assert decode is not None
     given = messages(spark, b"\x06abc", b"no Avro", b"\x02z")
     good = well_formed(given, decode, "orders", Malformed.COUNT)

@@ -48,8 +48,15 @@ ORDER: dict[str, Any] = {
     ],
 }
 VALUE: dict[str, Any] = {
-    "id": "o-1", "amount": Decimal("12.50"), "at": NOON, "day": date(2026, 1, 31), "state": "PAID", "before": None,
-    "ref": UUID(int=7), "lines": [{"n": 1}, {"n": 2}], "tags": {"a": 0.5},
+    "id": "o-1",
+    "amount": Decimal("12.50"),
+    "at": NOON,
+    "day": date(2026, 1, 31),
+    "state": "PAID",
+    "before": None,
+    "ref": UUID(int=7),
+    "lines": [{"n": 1}, {"n": 2}],
+    "tags": {"a": 0.5},
 }
 
 
@@ -212,8 +219,14 @@ def test_a_message_becomes_the_columns_of_its_fields(order_file: str) -> None:
     order.tags["a"] = 0.5
     found, empty, bad = read(reader, order.SerializeToString(), b"", b"\xff\xff")
     assert found == {
-        "id": "o-1", "count": 2**32 - 1, "big": Decimal(2**64 - 1), "raw": b"\xff", "state": "PAID",
-        "at": NOON, "lines": [3, 4], "tags": [("a", 0.5)],
+        "id": "o-1",
+        "count": 2**32 - 1,
+        "big": Decimal(2**64 - 1),
+        "raw": b"\xff",
+        "state": "PAID",
+        "at": NOON,
+        "lines": [3, 4],
+        "tags": [("a", 0.5)],
     }
     assert (empty["id"], empty["at"], empty["state"], bad) == ("", None, "NEW", None)
 

@@ -226,6 +226,19 @@ def test_variables_of_the_environment_are_replaced_in_values() -> None:
             id="decode-and-dead-letters",
         ),
         pytest.param(
+            "name: x\nsources:\n  a: {subscribe: a, decode: {format: avro, registry: http://r}}\n"
+            "  b: {subscribe: b, decode: {format: protobuf, schemaFile: x}}\n"
+            "  c: {subscribe: c, decode: {schema: id string, subject: s}}\nsink: {format: console}\n",
+            [
+                "p.yml:3:29: registry and subject belong together; as `registry: http://host:8081`, "
+                "`subject: orders-value`",
+                "p.yml:4:29: decode of b needs schemaFile and message; as `{format: protobuf, schemaFile: order.desc, "
+                "message: shop.Order}`",
+                "p.yml:5:58: subject does not go with json bodies; take it away, or check the format",
+            ],
+            id="decode-by-schemas",
+        ),
+        pytest.param(
             SMALL + "steps:\n  - {name: x y, sql: SELECT 1}\n  - {name: input, sql: SELECT 1}\n",
             [
                 "p.yml:5:5: 'x y' cannot be a table's name; use letters, digits and underscore",
