@@ -40,6 +40,7 @@ ARROWS: dict[str, set[str]] = {
     "console": {"client", "remoting", "protocol", "format", "model", PACKAGE},  # PACKAGE: its version
     "columns": {"format", "model"},
     "client": {"remoting", "protocol", "columns", "format", "model", "filtering", "observability"},
+    "integrations": {"client", "remoting", "model"},
     "pipeline": {"client", "protocol", "columns", "offline", "format", "filtering", "model"},
     PACKAGE: {"client", "model"},  # skyrocket/__init__.py: what applications import
     "__main__": {"cli"},
@@ -57,6 +58,9 @@ ONLY_IN = {
     "httpx": {"controller"},
     "starlette": {"console", "cli"},  # the command line looks whether it is there
     "uvicorn": {"console", "cli"},
+    "celery": {"integrations"},
+    "dramatiq": {"integrations"},
+    "kombu": {"integrations"},
 }
 # These wait for nobody: no event loop, no network.
 NEVER_IN = {"asyncio": {"store", "format", "protocol"}, "socket": {"store", "format", "protocol"}}
