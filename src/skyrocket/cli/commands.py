@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "timers": Entry("timers", "timers", "Messages that wait for their time."),
     },
     OPERATE: {
+        "doctor": Entry("nouns.doctor", "doctor", "What is wrong with a cluster, and why a group does not consume."),
         "cluster": Entry("nouns.cluster", "cluster", "Brokers and their rates, at a glance."),
         "topic": Entry("nouns.topic", "topic", "Topics: list, create, change, delete."),
         "group": Entry("nouns.group", "group", "Consumer groups: lag, members, offsets."),

@@ -431,3 +431,4 @@ class Admin(_Running[_admin.Admin]):
     export_key_value_configs = waits(_admin.Admin.export_key_value_configs)
     add_broker_to_container = waits(_admin.Admin.add_broker_to_container)
     remove_broker_from_container = waits(_admin.Admin.remove_broker_from_container)
+    cluster_at = waits(_admin.Admin.cluster_at)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.cli.terminal.formats import json_line, table_heading, table_row, text_line, visible
+from skyrocket.cli.output.text import visible_body
+from skyrocket.cli.terminal.formats import json_line, table_heading, table_row, text_line
 from skyrocket.cli.terminal.json_lines import Template
 from skyrocket.client.core.message import Message
 from skyrocket.errors import ConfigError
@@ -39,7 +40,7 @@ def test_what_consume_writes_produce_reads(message: Message) -> None:
 
 @given(st.binary(max_size=60) | st.text(max_size=30).map(str.encode))
 def test_nothing_that_commands_a_terminal_is_shown(body: bytes) -> None:
-    assert visible(body).isprintable()
+    assert visible_body(body).isprintable()
 
 
 def test_lines_for_people_say_where_and_what() -> None:

@@ -15,6 +15,17 @@ from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from skyrocket.protocol.codes import version_name
 
+# RocketMQ's formats of what a client tells.
+_PAIR: Final = "%-40s: %s\n"
+_SUBSCRIPTION: Final = "%03d Topic: %-40s ClassFilter: %-8s SubExpression: %s\n"
+_HEADING: Final = "%-64s  %-32s  %-4s  %-20s\n"
+_OFFSET: Final = "%-32s  %-32s  %-4d  %-20d\n"
+_DETAIL: Final = "%-64s  %-32s  %-4d  %s\n"
+_POP_HEADING: Final = "%-32s  %-32s  %-4s  %-20s\n"
+_POPPED: Final = "%-32s  %-32s  %-4d  %s\n"
+_RATES_HEADING: Final = "%-64s  %14s %14s %14s %14s %18s %25s\n"
+_RATES: Final = "%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d\n"
+
 _MONITORED_EVERY: Final = 60.0
 _MUCH_LAG: Final = 100_000
 _LONG_SECONDS: Final = 600
@@ -92,28 +103,23 @@ async def consumer_status(admin: Admin, given: Given, out: Printer) -> None:
 def running_text(info: ConsumerRunningInfo) -> str:
     """ConsumerRunningInfo.formatString."""
     parts = ["#Consumer Properties#\n"]
-    parts += ["%-40s: %s\n" % pair for pair in info.properties.items()]
+    parts += [_PAIR % pair for pair in info.properties.items()]
     parts.append("\n\n#Consumer Subscription#\n")
     for number, each in enumerate(sorted(info.subscriptions, key=lambda each: each.topic), 1):
-        class_filter = flag(each.is_class_filter)
-        parts.append(
-            "%03d Topic: %-40s ClassFilter: %-8s SubExpression: %s\n"
-            % (number, each.topic, class_filter, each.expression)
-        )
+        parts.append(_SUBSCRIPTION % (number, each.topic, flag(each.is_class_filter), each.expression))
     queues = sorted(info.queues.items())
-    heading = "%-64s  %-32s  %-4s  %-20s\n"
-    parts.append("\n\n#Consumer Offset#\n" + heading % ("#Topic", "#Broker Name", "#QID", "#Consumer Offset"))
-    parts += ["%-32s  %-32s  %-4d  %-20d\n" % (*queue, each.commit_offset) for queue, each in queues]
-    parts.append("\n\n#Consumer MQ Detail#\n" + heading % ("#Topic", "#Broker Name", "#QID", "#ProcessQueueInfo"))
-    parts += ["%-64s  %-32s  %-4d  %s\n" % (*queue, _process_queue(each)) for queue, each in queues]
-    heading = "%-32s  %-32s  %-4s  %-20s\n"
-    parts.append("\n\n#Consumer Pop Detail#\n" + heading % ("#Topic", "#Broker Name", "#QID", "#ProcessQueueInfo"))
+    parts.append("\n\n#Consumer Offset#\n" + _HEADING % ("#Topic", "#Broker Name", "#QID", "#Consumer Offset"))
+    parts += [_OFFSET % (*queue, each.commit_offset) for queue, each in queues]
+    parts.append("\n\n#Consumer MQ Detail#\n" + _HEADING % ("#Topic", "#Broker Name", "#QID", "#ProcessQueueInfo"))
+    parts += [_DETAIL % (*queue, _process_queue(each)) for queue, each in queues]
+    heading = _POP_HEADING % ("#Topic", "#Broker Name", "#QID", "#ProcessQueueInfo")
+    parts.append("\n\n#Consumer Pop Detail#\n" + heading)
     for queue, popped in sorted((info.pop_queues or {}).items()):
         text = (
             f"PopProcessQueueInfo [waitAckCount:{popped.wait_ack_count}, droped:{flag(popped.is_dropped)}, "
             f"lastPopTimestamp:{popped.last_pop_timestamp}]"
         )
-        parts.append("%-32s  %-32s  %-4d  %s\n" % (*queue, text))
+        parts.append(_POPPED % (*queue, text))
     return "".join(parts) + _rates_text(info)
 
 
@@ -127,13 +133,12 @@ def _rates_text(info: ConsumerRunningInfo) -> str:
         "#ConsumeFailed TPS",
         "#ConsumeFailedMsgsInHour",
     )
-    parts = ["\n\n#Consumer RT&TPS#\n", "%-64s  %14s %14s %14s %14s %18s %25s\n" % titles]
+    parts = ["\n\n#Consumer RT&TPS#\n", _RATES_HEADING % titles]
     for topic, each in sorted(info.status.items()):
         rates = each.pull_rt, each.pull_tps, each.consume_rt, each.consume_ok_tps, each.consume_failed_tps
-        parts.append("%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d\n" % (topic, *rates, each.consume_failed_messages))
-    if info.user_info is not None:
-        parts.append("\n\n#User Consume Info#\n")
-        parts += ["%-40s: %s\n" % pair for pair in info.user_info.items()]
+        parts.append(_RATES % (topic, *rates, each.consume_failed_messages))
+    parts.append("\n\n#User Consume Info#\n")
+    parts += [_PAIR % pair for pair in (info.user_info or {}).items()]
     if info.jstack is not None:
         parts.append("\n\n#Consumer jstack#\n" + info.jstack)
     return "".join(parts)

@@ -75,6 +75,10 @@ class Operator:
         if self.output.is_for_people:
             write(text + "\n")
 
+    def say_safely(self, text: str) -> None:
+        """A sentence with words of strangers in it."""
+        self.say(visible_lines(text))
+
     def carry_out(
         self,
         changes: Sequence[Change],

@@ -81,6 +81,7 @@ class MessageAdmin(AdminCalls):
                 for message in decode_messages(reply.body, queue.broker_name, queue.queue_id):
                     if begin <= message.queue_offset < end:
                         message.topic = unwrap(self._namespace, message.topic)
+                        message.min_offset, message.max_offset = reply.header.min_offset, reply.header.max_offset
                         yield message
             if reply.header.next_begin_offset <= offset:
                 return

@@ -7,6 +7,7 @@ from skyrocket.client.admin.admin_calls import AdminCalls
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.core.errors import BrokerRefused
 from skyrocket.config.sources import parse_properties, properties_text
+from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.kv_config import (
@@ -17,7 +18,7 @@ from skyrocket.protocol.requests.kv_config import (
     PutKvConfig,
     UpdateNamesrvConfig,
 )
-from skyrocket.protocol.requests.name_server import AddWritePerm, WipeWritePerm
+from skyrocket.protocol.requests.name_server import AddWritePerm, GetBrokerClusterInfo, WipeWritePerm
 
 T = TypeVar("T")
 
@@ -30,6 +31,10 @@ class NameServerAdmin(AdminCalls):
     def name_servers(self) -> list[str]:
         """Their addresses."""
         return list(self._instance_of().names.addresses)
+
+    async def cluster_at(self, address: str) -> ClusterInfo:
+        """All brokers, as one name server knows them."""
+        return ClusterInfo.decode((await self._ask(address, GetBrokerClusterInfo(), doing="asking for brokers")).body)
 
     async def name_server_settings(self) -> dict[str, dict[str, str]]:
         """All settings by key, name server by name server."""

@@ -1,0 +1,124 @@
+"""Why a group does not consume: the way of a message from the name server to the handler, step by step.
+
+name server → route → broker's address → permission → group allowed → client → subscription → queues → lag
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skyrocket.client.doctor.facts import ClusterFacts, GroupFacts
+from skyrocket.client.doctor.finding import Finding
+from skyrocket.client.doctor.gathering import is_of_applications
+from skyrocket.model.topic import RETRY_PREFIX
+
+_STEPS: Final = {
+    "name server": ("name-server-down", "name-servers-differ", "no-brokers"),
+    "brokers reachable": ("broker-unreachable", "no-rights", "no-master", "loopback-address"),
+    "route": ("route-missing", "no-such-topic", "topic-on-one-broker"),
+    "permission": ("topic-not-readable", "broker-not-writable", "writes-paused", "topic-not-writable"),
+    "group allowed": ("group-disabled",),
+    "clients": ("no-client", "client-stuck", "old-clients"),
+    "subscription": ("subscriptions-differ",),
+    "queues": ("queue-without-owner", "more-clients-than-queues", "queues-differ"),
+    "lag": ("messages-expired", "offset-beyond-end", "lag-near-retention", "lag-growing", "queue-skewed"),
+    "failures": ("dead-letters", "retries-waiting"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the way, and what is wrong there."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How late a group is, why, and when it will have caught up."""
+
+    lag: int
+    behind_seconds: float | None  # age of the last consumed message, None: not known
+    in_per_second: float
+    out_per_second: float
+    cause: str
+    gone_in_seconds: float | None  # None: never at these rates
+
+
+def steps_of(facts: ClusterFacts, group: GroupFacts, findings: list[Finding]) -> list[Step]:
+    """The way with what was found at each step; findings of other groups and topics are left out."""
+    topics = {each.queue.topic for each in group.lags} | set(group.members.subscriptions if group.members else ())
+    others = (set(facts.topics) - topics) | (set(facts.groups) - {group.name})
+    mine = [each for each in findings if each.where not in others]
+    return [Step(name, tuple(each for each in mine if each.code in codes)) for name, codes in _STEPS.items()]
+
+
+def outlook_of(facts: ClusterFacts, group: GroupFacts) -> Outlook:
+    """From two looks at offsets, and from what clients tell of their rates."""
+    lags = [each for each in group.lags if not each.queue.topic.startswith(RETRY_PREFIX)]
+    lag = sum(max(each.lag, 0) for each in lags)
+    waiting = [each.last_timestamp for each in lags if each.lag > 0]
+    behind = None
+    if not waiting:
+        behind = 0.0
+    elif all(stamp > 0 for stamp in waiting):
+        behind = max((facts.now_ms - min(waiting)) / 1000, 0.0)
+    seconds = facts.sample_seconds
+    came = sum(
+        each.broker_offset - group.earlier[each.queue].broker_offset for each in lags if each.queue in group.earlier
+    )
+    done = sum(
+        each.consumer_offset - group.earlier[each.queue].consumer_offset for each in lags if each.queue in group.earlier
+    )
+    told = sum(
+        status.consume_ok_tps
+        for info in group.infos.values()
+        for topic, status in info.status.items()
+        if not topic.startswith(RETRY_PREFIX)
+    )
+    in_rate = came / seconds if seconds > 0 else 0.0
+    out_rate = max(done / seconds if seconds > 0 else 0.0, told)
+    gone = None
+    if lag == 0:
+        gone = 0.0
+    elif out_rate > in_rate:
+        gone = lag / (out_rate - in_rate)
+    return Outlook(lag, behind, in_rate, out_rate, _cause(facts, group, lag, out_rate), gone)
+
+
+def _cause(facts: ClusterFacts, group: GroupFacts, lag: int, out_rate: float) -> str:
+    if lag == 0:
+        return "it keeps up"
+    if group.configs and not any(config.may_consume for config in group.configs.values()):
+        return "brokers do not let the group consume"
+    if group.client_count == 0:
+        return "no client runs"
+    assert group.members is not None
+    wanted = {topic for topic in group.members.subscriptions if is_of_applications(topic)}
+    unwanted = {
+        each.queue.topic for each in group.lags if each.lag > 0 and is_of_applications(each.queue.topic)
+    } - wanted
+    if unwanted and not any(each.lag > 0 and each.queue.topic in wanted for each in group.lags):
+        return f"its clients do not subscribe to {', '.join(sorted(unwanted))} any more"
+    slow_ms = max((status.consume_rt for info in group.infos.values() for status in info.status.values()), default=0.0)
+    stopped = _stopped_queues(facts, group)
+    if stopped and out_rate > 0:
+        return f"{len(stopped)} queues stand still while others move: {', '.join(stopped[:3])}"
+    if out_rate == 0:
+        return "its clients are there but consume nothing: their handlers hang, or fail every time"
+    shares = sorted((max(each.lag, 0) for each in group.lags), reverse=True)
+    if len(shares) >= 4 and shares[0] > 0.8 * lag:
+        return "one queue has most of the lag: its sharding key is uneven, or its client is slow"
+    return f"its handlers are slower than messages come ({slow_ms:.0f} ms for each)"
+
+
+def _stopped_queues(facts: ClusterFacts, group: GroupFacts) -> list[str]:
+    if facts.sample_seconds <= 0:
+        return []
+    return [
+        f"{each.queue.broker_name}:{each.queue.queue_id}"
+        for each in group.lags
+        if each.lag > 0
+        and each.queue in group.earlier
+        and each.consumer_offset == group.earlier[each.queue].consumer_offset
+    ]

@@ -1,0 +1,184 @@
+"""Gathers facts: everybody is asked, and who does not answer is a fact as well."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.admin.offset_admin import QueueLag
+from skyrocket.client.admin.places import BrokerPlace, all_places
+from skyrocket.client.core.errors import BrokerRefused
+from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts, GroupFacts, NameServerFacts
+from skyrocket.clock import Clock, SystemClock
+from skyrocket.errors import SkyrocketError
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.bodies.route import TopicRoute
+from skyrocket.protocol.bodies.statistics import TopicOffset
+
+T = TypeVar("T")
+
+_AT_ONCE: Final = 16
+_SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "CID_SYS_", "CID_ONS", "TOOLS_CONSUMER", "FILTERSRV", "SELF_TEST", "__MONITOR")
+
+
+def is_of_applications(topic: str) -> bool:
+    """Whether a topic is neither the system's nor a group's."""
+    return not is_system_topic(topic) and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to look at: everything, or one group or topic."""
+
+    group: str | None = None
+    topic: str | None = None
+    sample_seconds: float = 0.0  # between two looks at offsets; 0: one look
+
+
+class Gatherer:
+    """Asks through one admin; nothing that fails ends it."""
+
+    def __init__(self, admin: Admin, scope: Scope, clock: Clock | None = None) -> None:
+        self._admin = admin
+        self._scope = scope
+        self._clock = clock or SystemClock()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def gather(self) -> ClusterFacts:
+        """All facts of the scope."""
+        name_servers = await self._all(map(self._name_server, self._admin.name_servers()))
+        facts = ClusterFacts(self._clock.now_ms(), tuple(name_servers))
+        places = sorted({place for each in name_servers if each.cluster for place in all_places(each.cluster)})
+        if not places:
+            return facts
+        facts = replace(facts, brokers=tuple(await self._all(map(self._broker, places))))
+        alive = [broker.place for broker in facts.answering if broker.place.is_master]
+        topics = await self._topics(alive)
+        groups = await self._groups(alive)
+        earlier = await self._lags(groups)
+        if self._scope.sample_seconds > 0:
+            await asyncio.sleep(self._scope.sample_seconds)
+        lags = await self._lags(groups) if self._scope.sample_seconds > 0 else earlier
+        named = [self._group(name, configs, lags, earlier) for name, configs in sorted(groups.items())]
+        members = {each.name: each for each in await self._all(named)}
+        return replace(
+            facts,
+            topics=topics,
+            routes=await self._routes(topics),
+            groups=members,
+            offsets=await self._offsets(topics, members),
+            transactions=tuple(await self._or(self._admin.open_transactions(most=100), [])),
+            sample_seconds=self._scope.sample_seconds,
+        )
+
+    # ── servers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _name_server(self, address: str) -> NameServerFacts:
+        try:
+            return NameServerFacts(address, await self._admin.cluster_at(address))
+        except SkyrocketError as error:
+            return NameServerFacts(address, problem=str(error))
+
+    async def _broker(self, place: BrokerPlace) -> BrokerFacts:
+        address = place.address
+        facts = BrokerFacts(place, asked_at_ms=self._clock.now_ms())
+        try:
+            (runtime,) = (await self._admin.runtime_info(broker=address)).values()
+            (settings,) = (await self._admin.broker_settings(broker=address)).values()
+        except SkyrocketError as error:
+            return replace(facts, problem=str(error), is_refusal=isinstance(error, BrokerRefused))
+        facts = replace(facts, runtime=runtime, settings=settings)
+        statuses = list((await self._or(self._admin.ha_status(broker=address), {})).values())
+        tables = list((await self._or(self._admin.producers(broker=address), {})).values())
+        users = list((await self._or(self._admin.users(broker=address), {})).values())
+        return replace(
+            facts,
+            ha=statuses[0] if statuses else None,
+            producers=sum(len(each) for table in tables for each in table.groups.values()),
+            users=users[0] if users else (),
+        )
+
+    # ── topics and groups ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _topics(self, places: list[BrokerPlace]) -> dict[str, dict[BrokerPlace, TopicConfig]]:
+        found: dict[str, dict[BrokerPlace, TopicConfig]] = {}
+        for place in places:
+            for table in (await self._or(self._admin.topic_table(broker=place.address), {})).values():
+                for name, config in table.items():
+                    if self._scope.topic in (None, name):
+                        found.setdefault(name, {})[place] = config
+        names = {place.cluster for place in places} | {place.broker_name for place in places}
+        return {name: configs for name, configs in found.items() if name not in names}
+
+    async def _routes(self, topics: Mapping[str, object]) -> dict[str, TopicRoute]:
+        async def route(topic: str) -> tuple[str, TopicRoute]:
+            found = await self._or(self._admin.route(topic), None)
+            return topic, TopicRoute() if found is None else found.data
+
+        return dict(await self._all(route(topic) for topic in topics if is_of_applications(topic)))
+
+    async def _groups(self, places: list[BrokerPlace]) -> dict[str, dict[BrokerPlace, SubscriptionGroup]]:
+        found: dict[str, dict[BrokerPlace, SubscriptionGroup]] = {}
+        for place in places:
+            for table in (await self._or(self._admin.group_table(broker=place.address), {})).values():
+                for name, config in table.items():
+                    if self._scope.group in (None, name) and not name.startswith(_SYSTEM_GROUPS):
+                        found.setdefault(name, {})[place] = config
+        return found
+
+    async def _lags(self, groups: Mapping[str, object]) -> dict[str, list[QueueLag]]:
+        found = await self._or(self._admin.all_lag(), {})
+        return {name: found[name] for name in groups if name in found}
+
+    async def _group(
+        self,
+        name: str,
+        configs: Mapping[BrokerPlace, SubscriptionGroup],
+        lags: Mapping[str, list[QueueLag]],
+        earlier: Mapping[str, list[QueueLag]],
+    ) -> GroupFacts:
+        facts = GroupFacts(
+            name,
+            configs,
+            await self._or(self._admin.consumer_connections(name), None),
+            lags=tuple(lags.get(name, ())),
+            earlier={each.queue: each for each in earlier.get(name, ())},
+        )
+        if facts.members is None:
+            return facts
+        infos = {}
+        for client in facts.members.connections:
+            info = await self._or(self._admin.running_info(name, client.client_id), None)
+            if info is not None:
+                infos[client.client_id] = info
+        return replace(facts, infos=infos)
+
+    async def _offsets(
+        self, topics: Mapping[str, object], groups: Mapping[str, GroupFacts]
+    ) -> dict[MessageQueue, TopicOffset]:
+        consumed = {each.queue.topic for group in groups.values() for each in group.lags}
+        own = {prefix + name for name in groups for prefix in (RETRY_PREFIX, DLQ_PREFIX)}
+        answers = await self._all(
+            self._or(self._admin.topic_offsets(topic), {}) for topic in sorted((consumed | own) & topics.keys())
+        )
+        return {queue: offset for answer in answers for queue, offset in answer.items()}
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _or(self, work: Awaitable[T], otherwise: T) -> T:
+        """What is told, or something else where nobody tells: an old broker, nobody online, no rights."""
+        try:
+            return await work
+        except SkyrocketError:
+            return otherwise
+
+    async def _all(self, work: Iterable[Awaitable[T]]) -> list[T]:
+        async def bounded(one: Awaitable[T]) -> T:
+            async with self._slots:
+                return await one
+
+        return await asyncio.gather(*map(bounded, work))

@@ -1,0 +1,156 @@
+"""Groups: do they consume, and will they before messages are gone?"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from skyrocket.client.admin.client_diagnosis import queue_findings, same_subscriptions
+from skyrocket.client.doctor.facts import ClusterFacts, GroupFacts
+from skyrocket.client.doctor.finding import Finding, error, note, warning
+from skyrocket.client.doctor.gathering import is_of_applications
+from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
+from skyrocket.protocol.codes import Version, version_name
+
+_MANY: Final = 1000  # messages
+_SKEW: Final = 0.8
+_QUEUES_FOR_SKEW: Final = 4
+_RECENT_MS: Final = 3_600_000
+_HOUR_MS: Final = 3_600_000
+_LATE: Final = 0.8  # of the retention
+_OLDEST_VERSION: Final = Version.V4_9_3
+
+
+def members(facts: ClusterFacts) -> Iterator[Finding]:
+    """Somebody must be there, and all must want the same."""
+    for group in facts.groups.values():
+        if group.lag > 0 and group.client_count == 0:
+            remedy = "start its consumers, or `skyrocket group delete` if nobody needs it any more"
+            yield error("no-client", group.name, f"{group.lag:,} messages wait and no client runs", remedy)
+        if group.configs and not any(config.may_consume for config in group.configs.values()):
+            remedy = f"`skyrocket group update {group.name} --enable`"
+            yield error("group-disabled", group.name, "brokers let it consume nothing", remedy)
+        if len(group.infos) > 1 and not same_subscriptions(group.infos):
+            yield error(
+                "subscriptions-differ",
+                group.name,
+                f"its {len(group.infos)} clients subscribe to different things: messages are lost to the wrong ones",
+                "deploy the same version everywhere, or give each its own group",
+            )
+        old = [each for each in (group.members.connections if group.members else ()) if each.version < _OLDEST_VERSION]
+        if old:
+            oldest = version_name(min(each.version for each in old))
+            remedy = "upgrade them; releases before 4.9.3 miss fixes of lost and repeated messages"
+            yield note("old-clients", group.name, f"{len(old)} clients are of {oldest} or newer", remedy)
+
+
+def sharing(facts: ClusterFacts) -> Iterator[Finding]:
+    """Queues and clients must fit together."""
+    for group in facts.groups.values():
+        if group.members is None or not _shares_queues(group):
+            continue
+        queues = _readable_queues(facts, group)
+        if queues and group.client_count > len(queues):
+            yield warning(
+                "more-clients-than-queues",
+                group.name,
+                f"{group.client_count} clients share {len(queues)} queues: {group.client_count - len(queues)} are idle",
+                "stop some, or give the topic more queues",
+            )
+        if len(group.infos) == group.client_count:
+            owned = {queue for info in group.infos.values() for queue in info.queues}
+            for queue in sorted(queues - owned):
+                remedy = "look at the clients' logs for failed rebalances; a restart of one of them shares anew"
+                yield error("queue-without-owner", group.name, f"nobody has {_queue(queue)}", remedy)
+        for topic in sorted(group.members.subscriptions):
+            if is_of_applications(topic) and topic not in facts.topics and facts.topics:
+                remedy = f"create it, or correct the subscription: `skyrocket topic create {topic}`"
+                yield error("no-such-topic", group.name, f"it subscribes to {topic}, which no broker has", remedy)
+
+
+def _shares_queues(group: GroupFacts) -> bool:
+    assert group.members is not None
+    is_clustered = group.members.message_model == "CLUSTERING" and group.members.consume_type == "CONSUME_PASSIVELY"
+    return is_clustered and not any(info.pop_queues for info in group.infos.values())
+
+
+def _readable_queues(facts: ClusterFacts, group: GroupFacts) -> set[MessageQueue]:
+    assert group.members is not None
+    return {
+        MessageQueue(topic, queues.broker_name, queue_id)
+        for topic in group.members.subscriptions
+        if is_of_applications(topic) and topic in facts.routes
+        for queues in facts.routes[topic].queues
+        if queues.permission & 4
+        for queue_id in range(queues.read_queues)
+    }
+
+
+def _queue(queue: MessageQueue) -> str:
+    return f"queue {queue.queue_id} of {queue.topic} at {queue.broker_name}"
+
+
+def progress(facts: ClusterFacts) -> Iterator[Finding]:
+    """Lag: how much, how old, and does it shrink?"""
+    retention_ms = min((each.setting("fileReservedTime", 72) for each in facts.answering), default=72) * _HOUR_MS
+    for group in facts.groups.values():
+        for each in group.lags:
+            known = facts.offsets.get(each.queue)
+            if each.lag < 0:
+                what = (
+                    f"its offset {each.consumer_offset} of {_queue(each.queue)} is behind the end {each.broker_offset}"
+                )
+                remedy = f"`skyrocket reset --group {group.name} --topic {each.queue.topic} --to latest`"
+                yield error("offset-beyond-end", group.name, what, remedy)
+            if known is not None and 0 <= each.consumer_offset < known.min_offset:
+                lost = known.min_offset - each.consumer_offset
+                what = f"{lost:,} messages of {_queue(each.queue)} were deleted before it consumed them"
+                remedy = "lengthen fileReservedTime, or add consumers; they cannot be brought back from this cluster"
+                yield error("messages-expired", group.name, what, remedy)
+            late_ms = facts.now_ms - each.last_timestamp if each.lag > 0 and each.last_timestamp > 0 else 0
+            if late_ms > _LATE * retention_ms:
+                late, kept = f"{late_ms / _HOUR_MS:.1f} h", f"{retention_ms // _HOUR_MS} h"
+                what = f"it is {late} behind in {_queue(each.queue)}, and messages live {kept}"
+                remedy = "add consumers now, or lengthen fileReservedTime before messages are deleted"
+                yield error("lag-near-retention", group.name, what, remedy)
+        yield from _shape(facts, group)
+
+
+def _shape(facts: ClusterFacts, group: GroupFacts) -> Iterator[Finding]:
+    by_topic: dict[str, list[int]] = {}
+    for each in group.lags:
+        by_topic.setdefault(each.queue.topic, []).append(max(each.lag, 0))
+    for topic, lags in by_topic.items():
+        total = sum(lags)
+        if len(lags) >= _QUEUES_FOR_SKEW and total >= _MANY and max(lags) > _SKEW * total:
+            remedy = "choose a sharding key with more values, or look at the client that has this queue"
+            yield warning(
+                "queue-skewed", group.name, f"{max(lags):,} of {total:,} wait in one queue of {topic}", remedy
+            )
+    if facts.sample_seconds > 0 and group.earlier:
+        before = sum(max(each.lag, 0) for each in group.earlier.values())
+        if group.lag >= _MANY and group.lag > before:
+            rate = (group.lag - before) / facts.sample_seconds
+            remedy = f"`skyrocket doctor --group {group.name}` says why"
+            yield warning("lag-growing", group.name, f"{group.lag:,} wait, {rate:.0f} more every second", remedy)
+    for client_id, info in group.infos.items():
+        for what in queue_findings(client_id, info, facts.now_ms):
+            remedy = f"look at its stacks: `skyrocket group client {group.name} {client_id} --stacks`"
+            yield error("client-stuck", group.name, what, remedy)
+
+
+def failures(facts: ClusterFacts) -> Iterator[Finding]:
+    """Messages that groups could not consume."""
+    for group in facts.groups.values():
+        dead = [each for queue, each in facts.offsets.items() if queue.topic == DLQ_PREFIX + group.name]
+        count = sum(each.max_offset - each.min_offset for each in dead)
+        last = max((each.last_update_timestamp for each in dead), default=0)
+        if count and facts.now_ms - last < _RECENT_MS:
+            remedy = f"`skyrocket dlq list {group.name}` has the causes, `dlq resend` tries again"
+            yield warning("dead-letters", group.name, f"{count:,} dead letters, the last within the hour", remedy)
+        waiting = sum(max(each.lag, 0) for each in group.lags if each.queue.topic == RETRY_PREFIX + group.name)
+        if waiting >= _MANY:
+            remedy = "its handler fails again and again: look at its log"
+            yield warning("retries-waiting", group.name, f"{waiting:,} messages wait for another attempt", remedy)
+
+
+CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (members, sharing, progress, failures)

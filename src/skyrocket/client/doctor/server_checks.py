@@ -1,0 +1,208 @@
+"""Name servers and brokers: are they there, do they agree, are they well?"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts
+from skyrocket.client.doctor.finding import Finding, error, note, warning
+from skyrocket.model.permission import PERM_WRITE
+
+_SKEW_SECONDS: Final = 5.0
+_FULL_RATIO: Final = 0.9
+_BEHIND_BYTES: Final = 16 << 20
+_TIMER_SECONDS: Final = 10
+_WAIT_MS: Final = 200
+_HOUR_MS: Final = 3_600_000
+_DEFAULT_PASSWORDS: Final = frozenset({"12345678", "rocketmq", "password", "admin", "123456"})
+_RUNTIME: Final = re.compile(r"(\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds")
+
+
+def name_servers(facts: ClusterFacts) -> Iterator[Finding]:
+    """Reachable, and of one mind."""
+    for each in facts.name_servers:
+        if each.problem is not None:
+            remedy = "start it, open the port, or leave it out of the list"
+            yield error("name-server-down", each.address, f"it does not answer: {each.problem}", remedy)
+    known = {
+        each.address: {(name, number) for name, data in each.cluster.brokers.items() for number in data.addresses}
+        for each in facts.name_servers
+        if each.cluster is not None
+    }
+    everywhere = set().union(*known.values()) if known else set()
+    for address, brokers in known.items():
+        for name, number in sorted(everywhere - brokers):
+            yield error(
+                "name-servers-differ",
+                address,
+                f"it does not know broker {name} (id {number}), which another name server does",
+                f"check namesrvAddr of {name}: it must list all name servers; and that {name} reaches {address}",
+            )
+    if known and not everywhere:
+        remedy = "start a broker with namesrvAddr set to these name servers"
+        yield error("no-brokers", ", ".join(known), "no broker is registered", remedy)
+
+
+def reachable(facts: ClusterFacts) -> Iterator[Finding]:
+    """The address that a broker tells clients must be one that they reach."""
+    for broker in facts.brokers:
+        if broker.problem is None:
+            continue
+        if broker.is_refusal:
+            remedy = "give an account that may ask brokers: --access-key, --secret-key"
+            yield error("no-rights", broker.place, f"it tells nothing: {broker.problem}", remedy)
+        else:
+            yield error(
+                "broker-unreachable",
+                broker.place,
+                f"name servers send clients there, but from here nobody answers: {broker.problem}",
+                "start the broker; or set brokerIP1 to an address that clients reach (and open its port)",
+            )
+    remote = any(not each.address.startswith(("127.", "localhost")) for each in facts.name_servers)
+    for broker in facts.answering:
+        if remote and broker.place.address.startswith(("127.", "localhost")):
+            remedy = "set brokerIP1 to an address that clients elsewhere reach"
+            yield warning("loopback-address", broker.place, "clients elsewhere are told a loopback address", remedy)
+
+
+def masters(facts: ClusterFacts) -> Iterator[Finding]:
+    """Every broker name has one."""
+    names = {broker.place.broker_name for broker in facts.brokers}
+    with_master = {broker.place.broker_name for broker in facts.masters}
+    for name in sorted(names - with_master):
+        remedy = "start the master, or let a controller elect one; until then nothing is written there"
+        yield error("no-master", name, "only slaves are registered", remedy)
+
+
+def disks(facts: ClusterFacts) -> Iterator[Finding]:
+    """Room, and the retention that was promised."""
+    for broker in facts.answering:
+        ratio, limit = broker.number("commitLogDiskRatio"), broker.setting("diskMaxUsedSpaceRatio", 75) / 100
+        if ratio >= max(_FULL_RATIO, limit):
+            remedy = "add room, shorten fileReservedTime, or `skyrocket broker clean --logs`"
+            yield error(
+                "disk-full", broker.place, f"the disk of its log is {ratio:.0%} full: writes are refused soon", remedy
+            )
+        elif ratio >= limit:
+            yield warning(
+                "disk-filling",
+                broker.place,
+                f"the disk of its log is {ratio:.0%} full, more than diskMaxUsedSpaceRatio {limit:.0%}: logs are "
+                "deleted before their time",
+                "add room, or shorten fileReservedTime so that it is a decision",
+            )
+        yield from _retention(broker, facts.now_ms)
+
+
+def _retention(broker: BrokerFacts, now_ms: int) -> Iterator[Finding]:
+    promised_ms = broker.setting("fileReservedTime", 72) * _HOUR_MS
+    oldest_ms, up_since = broker.number("earliestMessageTimeStamp"), broker.number("bootTimestamp")
+    was_deleted = broker.number("commitLogMinOffset") > 0
+    if was_deleted and oldest_ms > 0 and up_since > 0 and now_ms - up_since > promised_ms:
+        kept_ms = now_ms - oldest_ms
+        if kept_ms < promised_ms * 0.9:
+            yield warning(
+                "retention-broken",
+                broker.place,
+                f"its oldest message is {kept_ms / _HOUR_MS:.1f} h old, but fileReservedTime promises "
+                f"{promised_ms // _HOUR_MS} h",
+                "add disk: logs are deleted early when it fills",
+            )
+
+
+def replication(facts: ClusterFacts) -> Iterator[Finding]:
+    """Slaves follow."""
+    for broker in facts.masters:
+        role = broker.settings.get("brokerRole", "")
+        if broker.ha is None:
+            continue
+        if role == "SYNC_MASTER" and not broker.ha.connections:
+            remedy = "start its slave; senders wait for it and hear SLAVE_NOT_AVAILABLE"
+            yield error("slave-missing", broker.place, "it is a SYNC_MASTER without a slave", remedy)
+        for slave in broker.ha.connections:
+            if not slave.in_sync or slave.lag_bytes > _BEHIND_BYTES:
+                yield warning(
+                    "slave-behind",
+                    broker.place,
+                    f"slave {slave.address} is {slave.lag_bytes:,} bytes behind",
+                    "look at the slave's disk and network; it cannot take over without losing messages",
+                )
+
+
+def load(facts: ClusterFacts) -> Iterator[Finding]:
+    """Requests and timers that wait."""
+    for broker in facts.answering:
+        waits = broker.number("sendThreadPoolQueueHeadWaitTimeMills")
+        if waits > _WAIT_MS:
+            remedy = "send more slowly, add brokers, or look at its disk"
+            yield warning("overloaded", broker.place, f"sends wait {waits:.0f} ms for their turn", remedy)
+        behind = broker.number("timerReadBehind")
+        if behind > _TIMER_SECONDS:
+            remedy = "look at its disk and its load: delayed messages come late"
+            yield warning("timer-behind", broker.place, f"its timer is {behind:.0f} s behind", remedy)
+
+
+def clocks(facts: ClusterFacts) -> Iterator[Finding]:
+    """A broker tells since when it runs and for how long: together that is its clock."""
+    for broker in facts.answering:
+        match = _RUNTIME.search(broker.runtime.get("runtime", ""))
+        started = broker.number("bootTimestamp")
+        if match is None or started <= 0:
+            continue
+        days, hours, minutes, seconds = map(int, match.groups())
+        told = started / 1000 + ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        skew = told - broker.asked_at_ms / 1000
+        if abs(skew) > _SKEW_SECONDS:
+            yield warning(
+                "clock-skew",
+                broker.place,
+                f"its clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} ours",
+                "let a time service set the clocks: retention, delays and lag in seconds depend on them",
+            )
+
+
+def settings(facts: ClusterFacts) -> Iterator[Finding]:
+    """Settings that surprise."""
+    for broker in facts.answering:
+        if broker.settings.get("autoCreateTopicEnable") == "true" and broker.place.is_master:
+            remedy = "in production set autoCreateTopicEnable=false: a misspelt name becomes a topic"
+            yield note("auto-create-topics", broker.place, "topics are created by the first send", remedy)
+        permission = broker.setting("brokerPermission", 6)
+        if not permission & PERM_WRITE and broker.place.is_master:
+            remedy = "`skyrocket config set brokerPermission=6 --broker …` when it shall take messages again"
+            yield error("broker-not-writable", broker.place, f"brokerPermission is {permission}", remedy)
+        for user in broker.users:
+            if user.password and (user.password in _DEFAULT_PASSWORDS or user.password == user.username):
+                remedy = f"`skyrocket user update {user.username} --password -`"
+                yield error("default-password", broker.place, f"user {user.username} has a well-known password", remedy)
+    versions = {broker.runtime.get("brokerVersionDesc") for broker in facts.answering}
+    if len(versions) > 1:
+        known = ", ".join(sorted(str(each) for each in versions))
+        yield note("versions-differ", "brokers", f"brokers are of {known}", "finish the upgrade")
+
+
+def transactions(facts: ClusterFacts) -> Iterator[Finding]:
+    """Halves that nobody ends."""
+    checked_ms = max((broker.setting("transactionCheckInterval", 30_000) for broker in facts.answering), default=30_000)
+    old = [each for each in facts.transactions if each.age_ms > 10 * checked_ms]
+    if old:
+        groups = ", ".join(sorted({each.producer_group for each in old}))
+        yield warning(
+            "transactions-open",
+            groups,
+            f"{len(old)} transactions have no end, the oldest for {max(each.age_ms for each in old) / 60000:.0f} min",
+            "start producers of the group that answer checks, or `skyrocket transactions list`",
+        )
+
+
+CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (
+    name_servers,
+    reachable,
+    masters,
+    disks,
+    replication,
+    load,
+    clocks,
+    settings,
+    transactions,
+)

@@ -1,0 +1,67 @@
+"""Topics: where they are, and whether they can be written and read."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from skyrocket.client.doctor.facts import ClusterFacts
+from skyrocket.client.doctor.finding import Finding, error, note, warning
+from skyrocket.client.doctor.gathering import is_of_applications
+from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
+
+
+def routes(facts: ClusterFacts) -> Iterator[Finding]:
+    """What brokers have must be what name servers tell."""
+    for topic, configs in facts.topics.items():
+        route = facts.routes.get(topic)
+        if route is None or not is_of_applications(topic):
+            continue
+        told = {queues.broker_name: queues for queues in route.queues}
+        for place, config in configs.items():
+            queues = told.get(place.broker_name)
+            if queues is None:
+                remedy = "wait for the broker's next registration (30 s); if it stays, restart the broker"
+                yield error("route-missing", topic, f"{place} has it, but name servers do not tell", remedy)
+            elif config.permission & PERM_WRITE and not queues.permission & PERM_WRITE:
+                remedy = f"`skyrocket broker resume-writes {place.broker_name}`"
+                yield error("writes-paused", topic, f"name servers send no producer to {place}", remedy)
+
+
+def permissions(facts: ClusterFacts) -> Iterator[Finding]:
+    """Who may write and read."""
+    producers = {broker.place.broker_name: broker.producers for broker in facts.masters}
+    consumed = {each.queue.topic for group in facts.groups.values() for each in group.lags}
+    for topic, configs in facts.topics.items():
+        if not is_of_applications(topic):
+            continue
+        for place, config in configs.items():
+            shown = permission_text(config.permission)
+            if not config.permission & PERM_WRITE and producers.get(place.broker_name):
+                remedy = f"`skyrocket topic update {topic} --perm RW` if it shall be written"
+                yield warning("topic-not-writable", topic, f"perm is {shown} at {place}, and producers run", remedy)
+            if not config.permission & PERM_READ and topic in consumed:
+                remedy = f"`skyrocket topic update {topic} --perm RW`: messages wait and nobody can read them"
+                yield error("topic-not-readable", topic, f"perm is {shown} at {place}, and groups consume it", remedy)
+
+
+def queues(facts: ClusterFacts) -> Iterator[Finding]:
+    """Numbers that do not fit together."""
+    several = len({broker.place.broker_name for broker in facts.masters}) > 1
+    for topic, configs in facts.topics.items():
+        if not is_of_applications(topic):
+            continue
+        for place, config in configs.items():
+            if config.write_queues > config.read_queues:
+                what = f"{config.write_queues} write queues, but {config.read_queues} read queues at {place}"
+                remedy = f"`skyrocket topic update {topic} --queues N`: what is in the others is never consumed"
+                yield error("queues-differ", topic, what, remedy)
+            elif config.write_queues < config.read_queues:
+                what = f"{config.read_queues} read queues, but {config.write_queues} write queues at {place}"
+                remedy = f"`skyrocket topic update {topic} --queues N` once the others are consumed"
+                yield warning("queues-differ", topic, what, remedy)
+        if several and len(configs) == 1:
+            (place,) = configs
+            remedy = f"`skyrocket topic create {topic}` adds it to the other brokers"
+            yield note("topic-on-one-broker", topic, f"only {place} has it: it stops when that broker does", remedy)
+
+
+CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (routes, permissions, queues)

@@ -1,0 +1,1 @@
+"""The doctor in a cluster of the test's own process."""

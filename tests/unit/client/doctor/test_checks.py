@@ -1,0 +1,300 @@
+"""Illnesses planted into facts: the doctor names each one, and finds nothing in healthy ones."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from skyrocket.client import BrokerPlace, MessageQueue, QueueLag
+from skyrocket.client.admin.waiting_messages import OpenTransaction
+from skyrocket.client.doctor.examination import findings_of
+from skyrocket.client.doctor.explanation import outlook_of, steps_of
+from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts, GroupFacts, NameServerFacts
+from skyrocket.client.doctor.finding import Severity
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.bodies.access import UserInfo
+from skyrocket.protocol.bodies.connections import ClientConnection, ConsumerConnections
+from skyrocket.protocol.bodies.replication import HaConnection, HaStatus
+from skyrocket.protocol.bodies.route import BrokerData, ClusterInfo, QueueData, TopicRoute
+from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, ConsumeStatus, ProcessQueueInfo
+from skyrocket.protocol.bodies.statistics import TopicOffset
+from skyrocket.protocol.bodies.subscription import SubscriptionData
+
+NOW = 1_800_000_000_000
+HOUR = 3_600_000
+A, B = BrokerPlace("C", "broker-a", 0, "10.0.0.1:10911"), BrokerPlace("C", "broker-b", 0, "10.0.0.2:10911")
+QUEUES = [MessageQueue("Orders", place.broker_name, number) for place in (A, B) for number in range(2)]
+CLIENT = "10.0.0.9@1"
+INFO = ClusterInfo(
+    {place.broker_name: BrokerData(place.broker_name, "C", {0: place.address}) for place in (A, B)},
+    {"C": ["broker-a", "broker-b"]},
+)
+
+
+def healthy() -> ClusterFacts:
+    """Two brokers, one topic on both, one group whose client keeps up."""
+    return ClusterFacts(
+        NOW,
+        (NameServerFacts("10.0.0.8:9876", INFO), NameServerFacts("10.0.0.7:9876", INFO)),
+        (_broker(A), _broker(B)),
+        {"Orders": {place: TopicConfig("Orders", 2, 2) for place in (A, B)}},
+        {"Orders": TopicRoute((), tuple(QueueData(place.broker_name, 2, 2, 6) for place in (A, B)))},
+        {queue: TopicOffset(0, 100, NOW) for queue in QUEUES},
+        {"Billing": _group()},
+        sample_seconds=5.0,
+    )
+
+
+def _broker(place: BrokerPlace) -> BrokerFacts:
+    runtime = {
+        "brokerVersionDesc": "V5_4_0",
+        "commitLogDiskRatio": "0.3",
+        "bootTimestamp": str(NOW - 100 * HOUR),
+        "runtime": "[ 4 days, 4 hours, 0 minutes, 0 seconds ]",
+        "earliestMessageTimeStamp": str(NOW - 72 * HOUR),
+        "commitLogMinOffset": "1000",
+    }
+    settings = {"brokerPermission": "6", "fileReservedTime": "72", "diskMaxUsedSpaceRatio": "75"}
+    return BrokerFacts(place, runtime, settings, HaStatus(True), producers=1, asked_at_ms=NOW)
+
+
+def _group() -> GroupFacts:
+    lags = tuple(QueueLag(queue, 100, 100, NOW - 1000) for queue in QUEUES)
+    subscription = SubscriptionData("Orders")
+    return GroupFacts(
+        "Billing",
+        {place: SubscriptionGroup("Billing") for place in (A, B)},
+        ConsumerConnections(
+            (ClientConnection(CLIENT, "10.0.0.9:1", "JAVA", 493),),
+            {"Orders": subscription},
+            "CONSUME_PASSIVELY",
+            "CLUSTERING",
+        ),
+        {CLIENT: _info(QUEUES)},
+        lags,
+        {each.queue: each for each in lags},
+    )
+
+
+def _info(queues: list[MessageQueue], expression: str = "*") -> ConsumerRunningInfo:
+    return ConsumerRunningInfo(
+        {"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY", "PROP_CONSUMEORDERLY": "false"},
+        (SubscriptionData("Orders", expression),),
+        {queue: ProcessQueueInfo(last_consume_timestamp=NOW) for queue in queues},
+    )
+
+
+def test_nothing_is_found_in_a_healthy_cluster() -> None:
+    assert findings_of(healthy()) == []
+
+
+# ── planting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Plant = Callable[[ClusterFacts], ClusterFacts]
+
+
+def at_a(**fields: object) -> Plant:
+    return lambda facts: replace(facts, brokers=(replace(facts.brokers[0], **fields), facts.brokers[1]))  # type: ignore[arg-type]
+
+
+def runtime(**values: str) -> Plant:
+    return lambda facts: at_a(runtime={**facts.brokers[0].runtime, **values})(facts)
+
+
+def setting(**values: str) -> Plant:
+    return lambda facts: at_a(settings={**facts.brokers[0].settings, **values})(facts)
+
+
+def topic(**fields: object) -> Plant:
+    return lambda facts: replace(
+        facts,
+        topics={"Orders": {**facts.topics["Orders"], A: replace(facts.topics["Orders"][A], **fields)}},  # type: ignore[arg-type]
+    )
+
+
+def group(**fields: object) -> Plant:
+    return lambda facts: replace(facts, groups={"Billing": replace(facts.groups["Billing"], **fields)})  # type: ignore[arg-type]
+
+
+def lagging(*counts: int, last: int = NOW - 1000) -> Plant:
+    lags = tuple(QueueLag(queue, 100_000, 100_000 - n, last) for queue, n in zip(QUEUES, counts, strict=True))
+    return lambda facts: group(lags=lags, earlier={each.queue: each for each in lags})(facts)
+
+
+def growing(facts: ClusterFacts) -> ClusterFacts:
+    facts = lagging(500, 500, 500, 500)(facts)
+    before = {
+        each.queue: replace(each, broker_offset=each.broker_offset - 100) for each in facts.groups["Billing"].lags
+    }
+    return group(earlier=before)(facts)
+
+
+def dead_letters(facts: ClusterFacts) -> ClusterFacts:
+    queue = MessageQueue("%DLQ%Billing", "broker-a", 0)
+    return replace(facts, offsets={**facts.offsets, queue: TopicOffset(0, 7, NOW - 60_000)})
+
+
+def retries(facts: ClusterFacts) -> ClusterFacts:
+    queue = MessageQueue("%RETRY%Billing", "broker-a", 0)
+    lags = (*facts.groups["Billing"].lags, QueueLag(queue, 5000, 0, NOW))
+    return group(lags=lags)(facts)
+
+
+def members(count: int) -> Plant:
+    def plant(facts: ClusterFacts) -> ClusterFacts:
+        connected = facts.groups["Billing"].members
+        assert connected is not None
+        clients = tuple(ClientConnection(f"c{n}", f"10.0.0.{n}:1", "JAVA", 493) for n in range(count))
+        infos = {f"c{n}": _info(QUEUES[n : n + 1]) for n in range(count)}
+        return group(members=replace(connected, connections=clients), infos=infos)(facts)
+
+    return plant
+
+
+def without_topic(facts: ClusterFacts) -> ClusterFacts:
+    connected = facts.groups["Billing"].members
+    assert connected is not None
+    wanted = {**connected.subscriptions, "Nowhere": SubscriptionData("Nowhere")}
+    return group(members=replace(connected, subscriptions=wanted))(facts)
+
+
+def old_client(facts: ClusterFacts) -> ClusterFacts:
+    connected = facts.groups["Billing"].members
+    assert connected is not None
+    clients = tuple(replace(each, version=300) for each in connected.connections)
+    return group(members=replace(connected, connections=clients))(facts)
+
+
+def only_a(facts: ClusterFacts) -> ClusterFacts:
+    queues = facts.routes["Orders"].queues[:1]
+    return replace(facts, topics={"Orders": {A: facts.topics["Orders"][A]}}, routes={"Orders": TopicRoute((), queues)})
+
+
+def route(*queues: QueueData) -> Plant:
+    return lambda facts: replace(facts, routes={"Orders": TopicRoute((), queues)})
+
+
+SLAVE = BrokerPlace("C", "broker-c", 1, "10.0.0.3:10911")
+HALF = OpenTransaction("broker-a", "t", "Orders", "Shop", (), 20 * 60_000, 9, 1)
+
+ILLNESSES: list[tuple[str, Plant]] = [
+    ("name-server-down", lambda f: replace(f, name_servers=(f.name_servers[0], NameServerFacts("x:1", problem="no")))),
+    (
+        "name-servers-differ",
+        lambda f: replace(
+            f,
+            name_servers=(
+                f.name_servers[0],
+                NameServerFacts("x:1", ClusterInfo({"broker-a": INFO.brokers["broker-a"]}, {"C": ["broker-a"]})),
+            ),
+        ),
+    ),
+    ("no-brokers", lambda f: ClusterFacts(NOW, (NameServerFacts("x:1", ClusterInfo()),))),
+    ("broker-unreachable", at_a(problem="could not connect")),
+    ("no-rights", at_a(problem="code 16", is_refusal=True)),
+    ("loopback-address", at_a(place=BrokerPlace("C", "broker-a", 0, "127.0.0.1:10911"))),
+    ("no-master", lambda f: replace(f, brokers=(*f.brokers, BrokerFacts(SLAVE, f.brokers[0].runtime)))),
+    ("disk-full", runtime(commitLogDiskRatio="0.97")),
+    ("disk-filling", runtime(commitLogDiskRatio="0.8")),
+    ("retention-broken", runtime(earliestMessageTimeStamp=str(NOW - 10 * HOUR))),
+    ("slave-missing", setting(brokerRole="SYNC_MASTER")),
+    ("slave-behind", at_a(ha=HaStatus(True, 1, 0, (HaConnection("10.0.0.3:1", 0, 1 << 30, False),)))),
+    ("overloaded", runtime(sendThreadPoolQueueHeadWaitTimeMills="900")),
+    ("timer-behind", runtime(timerReadBehind="60")),
+    ("clock-skew", runtime(runtime="[ 4 days, 4 hours, 2 minutes, 0 seconds ]")),
+    ("auto-create-topics", setting(autoCreateTopicEnable="true")),
+    ("broker-not-writable", setting(brokerPermission="4")),
+    ("default-password", at_a(users=(UserInfo("rocketmq", "12345678"),))),
+    ("versions-differ", runtime(brokerVersionDesc="V4_9_7")),
+    ("transactions-open", lambda f: replace(f, transactions=(HALF,))),
+    ("route-missing", route(QueueData("broker-b", 2, 2, 6))),
+    ("writes-paused", route(QueueData("broker-a", 2, 2, 4), QueueData("broker-b", 2, 2, 6))),
+    ("topic-not-writable", topic(permission=4)),
+    ("topic-not-readable", topic(permission=2)),
+    ("queues-differ", topic(write_queues=4)),
+    ("queues-differ", topic(read_queues=4)),
+    ("topic-on-one-broker", only_a),
+    ("no-client", lambda f: group(members=None, infos={})(lagging(1, 1, 1, 1)(f))),
+    ("group-disabled", group(configs={A: SubscriptionGroup("Billing", may_consume=False)})),
+    ("subscriptions-differ", group(infos={"c1": _info(QUEUES[:2], "a"), "c2": _info(QUEUES[2:], "b")})),
+    ("old-clients", old_client),
+    ("more-clients-than-queues", members(5)),
+    ("queue-without-owner", group(infos={CLIENT: _info(QUEUES[1:])})),
+    ("no-such-topic", without_topic),
+    ("offset-beyond-end", lagging(-5, 0, 0, 0)),
+    ("messages-expired", lambda f: replace(f, offsets={queue: TopicOffset(150, 200, NOW) for queue in QUEUES})),
+    ("lag-near-retention", lagging(1, 0, 0, 0, last=NOW - 70 * HOUR)),
+    ("queue-skewed", lagging(5000, 1, 1, 1)),
+    ("lag-growing", growing),
+    (
+        "client-stuck",
+        group(
+            infos={
+                CLIENT: replace(
+                    _info(QUEUES),
+                    queues={
+                        queue: ProcessQueueInfo(cached_messages=9, last_consume_timestamp=NOW - 120_000)
+                        for queue in QUEUES
+                    },
+                )
+            }
+        ),
+    ),
+    ("dead-letters", dead_letters),
+    ("retries-waiting", retries),
+]
+
+
+@pytest.mark.requirement("B018")
+@pytest.mark.parametrize(("code", "plant"), ILLNESSES, ids=[f"{n}-{code}" for n, (code, _) in enumerate(ILLNESSES)])
+def test_a_planted_illness_is_named_with_its_remedy(code: str, plant: Plant) -> None:
+    found = {finding.code: finding for finding in findings_of(plant(healthy()))}
+    assert code in found
+    assert found[code].remedy
+    assert found[code].where
+
+
+def test_the_worst_comes_first() -> None:
+    facts = runtime(commitLogDiskRatio="0.97")(setting(autoCreateTopicEnable="true")(healthy()))
+    assert [each.severity for each in findings_of(facts)] == [Severity.ERROR, Severity.NOTE]
+
+
+# ── why a group does not consume ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def explained(facts: ClusterFacts) -> str:
+    return outlook_of(facts, facts.groups["Billing"]).cause
+
+
+def test_the_cause_of_a_lag_is_named() -> None:
+    facts = healthy()
+    assert explained(facts) == "it keeps up"
+    waiting = lagging(2500, 2500, 2500, 2500)(facts)
+    assert explained(group(members=None, infos={})(waiting)) == "no client runs"
+    disabled = group(configs={A: SubscriptionGroup("Billing", may_consume=False)})(waiting)
+    assert explained(disabled) == "brokers do not let the group consume"
+    assert "consume nothing" in explained(waiting)
+    rates = {"Orders": ConsumeStatus(consume_rt=250.0, consume_ok_tps=40.0)}
+    slow = group(infos={CLIENT: replace(_info(QUEUES), status=rates)}, earlier={})(waiting)
+    assert explained(slow) == "its handlers are slower than messages come (250 ms for each)"
+    assert "stand still" in explained(group(infos={CLIENT: replace(_info(QUEUES), status=rates)})(waiting))
+    skewed = group(infos={CLIENT: replace(_info(QUEUES), status=rates)}, earlier={})(lagging(5000, 1, 1, 1)(facts))
+    assert "one queue has most of the lag" in explained(skewed)
+
+
+def test_the_outlook_says_how_late_and_until_when() -> None:
+    rates = {"Orders": ConsumeStatus(consume_ok_tps=50.0)}
+    facts = group(infos={CLIENT: replace(_info(QUEUES), status=rates)})(lagging(250, 250, 250, 250)(healthy()))
+    outlook = outlook_of(facts, facts.groups["Billing"])
+    assert (outlook.lag, outlook.behind_seconds, outlook.gone_in_seconds) == (1000, 1.0, 20.0)
+    still = lagging(250, 250, 250, 250)(healthy())
+    assert outlook_of(still, still.groups["Billing"]).gone_in_seconds is None
+
+
+def test_the_way_of_a_message_shows_where_it_ends() -> None:
+    facts = lagging(1, 1, 1, 1)(group(members=None, infos={})(healthy()))
+    facts = group(members=None, infos={})(facts)
+    steps = {step.name: step.findings for step in steps_of(facts, facts.groups["Billing"], findings_of(facts))}
+    assert [each.code for each in steps["clients"]] == ["no-client"]
+    assert steps["name server"] == ()
