@@ -18,6 +18,10 @@ class Compared:
     command: str
     servers: tuple[str, ...] = ALL
     reason: str = ""
+    at_4: str = ""  # why rows differ at 4.9.7 alone
+
+    def reason_at(self, server: str) -> str:
+        return self.reason or (self.at_4 if server == "4.9.7" else "")
 
     @property
     def name(self) -> str:
@@ -42,6 +46,14 @@ def differs(command: str, reason: str, servers: tuple[str, ...] = ALL) -> Compar
     return Compared(command, servers, reason)
 
 
+# RocketMQ's tool of 5.4.0 asks every broker for static topics; one of 4.9 does not know the question.
+STATIC = "RocketMQ's tool fails: it asks a 4.9 broker for static topics; ours shows the rows"
+
+
+def fails_at_4(command: str, reason: str = STATIC) -> Compared:
+    return Compared(command, at_4=reason)
+
+
 COMPARED = (
     same("clusterList -n {n}"),
     same("clusterList -n {n} -m"),
@@ -50,7 +62,7 @@ COMPARED = (
     same("topicRoute -n {n} -t Orders"),
     same("topicRoute -n {n} -t Orders -l"),
     same("topicRoute -n {n} -t Nowhere"),
-    same("topicStatus -n {n} -t Orders"),
+    fails_at_4("topicStatus -n {n} -t Orders"),
     same("topicClusterList -n {n} -t Orders"),
     differs("allocateMQ -n {n} -t Orders -i 10.0.0.5,10.0.0.6", "RocketMQ shares out queues in a hash set's order"),
     same("brokerStatus -n {n} -b {b}"),
@@ -62,19 +74,19 @@ COMPARED = (
     same("consumerStatus -n {n} -g Readers -i {client}"),
     same("producerConnection -n {n} -g Senders -t Orders"),
     same("producer -b {b}"),
-    same("consumerProgress -n {n} -g Readers"),
-    same("consumerProgress -n {n} -g Readers -s true"),
+    fails_at_4("consumerProgress -n {n} -g Readers"),
+    fails_at_4("consumerProgress -n {n} -g Readers -s true"),
     same("consumerProgress -n {n}"),
     same("consumerProgress -n {n} -g Nobody"),
     same("brokerConsumeStats -n {n} -b {b}"),
-    same("queryMsgById -n {n} -i {id} -t Orders"),
+    fails_at_4("queryMsgById -n {n} -i {id} -t Orders"),
     same("queryMsgById -n {n} -i {id} -t Orders -g Readers -d {client}"),
     same("queryMsgById -n {n} -i 7F000001000078BF00000000000FFFFF -t Orders"),
     differs(
         "queryMsgByKey -n {n} -t Orders -k key-3", "5.4.0's has a column more than 5.3's, with RocksDB's key of it"
     ),
-    same("queryMsgByUniqueKey -n {n} -i {unique} -t Orders"),
-    same("queryMsgByOffset -n {n} -t Orders -b broker-a -i 0 -o 1"),
+    fails_at_4("queryMsgByUniqueKey -n {n} -i {unique} -t Orders"),
+    fails_at_4("queryMsgByOffset -n {n} -t Orders -b broker-a -i 0 -o 1"),
     same("printMsg -n {n} -t Orders -d true"),
     same("printMsgByQueue -n {n} -t Orders -a broker-a -i 0 -p true -d true"),
     same("printMsgByQueue -n {n} -t Orders -a broker-a -i 0 -f true"),
@@ -96,7 +108,7 @@ COMPARED = (
     differs("updateSubGroup -n {n} -b {b} -g Group{x} -r 6", "RocketMQ resets fields that are not named"),
     same("updateSubGroupList -n {n} -b {b} -f {out}/groups{x}.json", SINCE_5),
     same("setConsumeMode -n {n} -b {b} -t Orders -g Group{x} -m POP -q 4", SINCE_5),
-    same("cloneGroupOffset -n {n} -s Readers -d Group{x} -t Orders"),
+    fails_at_4("cloneGroupOffset -n {n} -s Readers -d Group{x} -t Orders"),
     differs("resetOffsetByTime -n {n} -g Group{x} -t Orders -s 1700000000000", "RocketMQ 4.9 resets without a word"),
     differs("skipAccumulatedMessage -n {n} -g Group{x} -t Orders", "a group without clients: see resetOffsetByTime"),
     same("resetOffsetByTime -n {n} -g Readers -t Orders -s 1700000000000"),
@@ -123,7 +135,7 @@ COMPARED = (
     differs("exportPopRecord -n {n} -b {b}", "RocketMQ takes -d false for a dry run, we -d true", SINCE_5),
     same("exportMetadata -n {n} -c DefaultCluster -f {out}"),
     same("exportConfigs -n {n} -c DefaultCluster -f {out}"),
-    same("exportMetrics -n {n} -c DefaultCluster -f {out}"),
+    fails_at_4("exportMetrics -n {n} -c DefaultCluster -f {out}", "RocketMQ's tool falls over what 4.9 does not count"),
     same("sendMessage -n {n} -t Orders -p text -k adminKey -c TagA"),
     same("sendMsgStatus -n {n} -b broker-a -s 128 -c 2"),
     same("checkMsgSendRT -n {n} -t Orders -a 3 -s 10"),

@@ -11,6 +11,7 @@ from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
 
 def routes(facts: ClusterFacts) -> Iterator[Finding]:
     """What brokers have must be what name servers tell."""
+    closed = {broker.place for broker in facts.masters if not broker.setting("brokerPermission", 6) & PERM_WRITE}
     for topic, configs in facts.topics.items():
         route = facts.routes.get(topic)
         if route is None or not is_of_applications(topic):
@@ -21,7 +22,7 @@ def routes(facts: ClusterFacts) -> Iterator[Finding]:
             if queues is None:
                 remedy = "wait for the broker's next registration (30 s); if it stays, restart the broker"
                 yield error("route-missing", topic, f"{place} has it, but name servers do not tell", remedy)
-            elif config.permission & PERM_WRITE and not queues.permission & PERM_WRITE:
+            elif config.permission & PERM_WRITE and not queues.permission & PERM_WRITE and place not in closed:
                 remedy = f"`skyrocket broker resume-writes {place.broker_name}`"
                 yield error("writes-paused", topic, f"name servers send no producer to {place}", remedy)
 
