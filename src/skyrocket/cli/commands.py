@@ -1,5 +1,6 @@
 """The commands, as `skyrocket --help` lists them; the module of each is loaded when it is called."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, Final, NamedTuple
@@ -48,7 +49,10 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "config": Entry("nouns.config", "config", "Settings of running brokers."),
         "user": Entry("nouns.user", "user", "Users of brokers."),
         "acl": Entry("nouns.acl", "acl", "Rights of users."),
+        "apply": Entry("nouns.apply", "apply", "Declared topics, groups, users and rights: plan, then apply."),
         "context": Entry("nouns.context", "context", "Named clusters, so that nobody types addresses."),
+        "completion": Entry("completion", "completion", "Let your shell complete commands and options."),
+        "mqadmin": Entry("mqadmin.command", "mqadmin", "RocketMQ's mqadmin: its names, options and tables."),
     },
     DATA: {
         "inspect": Entry("inspect", "inspect", "Show or verify a store directory."),
@@ -109,4 +113,8 @@ def skyrocket(
 
 def main() -> None:
     """Entry point of the `skyrocket` command."""
-    sys.exit(app())
+    if "_SKYROCKET_COMPLETE" in os.environ:  # the shell asks what could be typed
+        from typer.completion import completion_init
+
+        completion_init()
+    sys.exit(app(prog_name="skyrocket"))

@@ -432,3 +432,5 @@ class Admin(_Running[_admin.Admin]):
     add_broker_to_container = waits(_admin.Admin.add_broker_to_container)
     remove_broker_from_container = waits(_admin.Admin.remove_broker_from_container)
     cluster_at = waits(_admin.Admin.cluster_at)
+    plan_declared = waits(_admin.Admin.plan_declared)
+    apply_plan = waits(_admin.Admin.apply_plan)

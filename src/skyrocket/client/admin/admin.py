@@ -6,14 +6,13 @@
 Each call asks name servers and brokers anew; nothing is remembered. Changes go to every master of a cluster.
 """
 
-from skyrocket.client.admin.account_admin import AccountAdmin
-from skyrocket.client.admin.broker_admin import BrokerAdmin
 from skyrocket.client.admin.controller_admin import ControllerAdmin
 from skyrocket.client.admin.dead_letters import DeadLetterAdmin
+from skyrocket.client.admin.declarations import DeclarationAdmin
 from skyrocket.client.admin.message_track import TrackAdmin
 from skyrocket.client.admin.name_server_admin import NameServerAdmin
 from skyrocket.client.admin.waiting_messages import WaitingAdmin
 
 
-class Admin(TrackAdmin, DeadLetterAdmin, WaitingAdmin, BrokerAdmin, NameServerAdmin, AccountAdmin, ControllerAdmin):
+class Admin(TrackAdmin, DeadLetterAdmin, WaitingAdmin, NameServerAdmin, DeclarationAdmin, ControllerAdmin):
     """Operations on a cluster."""

@@ -1,0 +1,164 @@
+"""`skyrocket apply -f`: topics, groups, users, rights and settings of a file: what differs is shown, then made so.
+
+topics:
+  Orders: {queues: 8, type: FIFO}
+  Audit: {read_queues: 4, write_queues: 4, perm: R}
+groups:
+  Billing: {retry_max_times: 3, consumes_orderly: true}
+users:
+  alice: {password_env: ALICE_PASSWORD, super: false}
+rights:
+  - {subject: alice, resources: ["Topic:Orders"], actions: [Pub, Sub]}
+settings:
+  autoCreateTopicEnable: "false"
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from skyrocket.cli.nouns.acl import subject_of
+from skyrocket.cli.nouns.operator import ClusterNameOption, Operator, operator_command
+from skyrocket.cli.nouns.topic import permission_of
+from skyrocket.cli.output.changes import Change, differences, fields_of
+from skyrocket.errors import ConfigError
+
+if TYPE_CHECKING:
+    from skyrocket.client.admin.declarations import Declared, DeclaredUser, Plan
+
+_SECTIONS: Final = ("topics", "groups", "users", "rights", "settings")
+_TOPIC_KEYS: Final = ("queues", "read_queues", "write_queues", "perm", "type", "ordered", "attributes")
+
+
+@operator_command("apply", writes=True)
+def apply(
+    operator: Operator,
+    file: Annotated[Path, typer.Option("--file", "-f", help="YAML or JSON; `-` is standard input.")],
+    cluster: ClusterNameOption = None,
+) -> None:
+    """Make a cluster have what a file declares; what it does not name is left alone, nothing is deleted.
+
+    Exit code 0: done, or nothing to do, 1: it failed, 2: wrong usage or file, 3: some brokers failed.
+    """
+    declared = declared_in(_content(file), str(file))
+    plan = operator.ask(lambda admin: admin.plan_declared(declared, cluster=cluster))
+    changes = list(_changes(plan))
+    operator.carry_out(changes, lambda admin: admin.apply_plan(plan, declared, cluster=cluster), done="applied")
+
+
+def _content(file: Path) -> Any:
+    import sys
+
+    import yaml
+
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return yaml.safe_load(text) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+
+
+def declared_in(content: Any, place: str) -> "Declared":
+    """What a file says; raises ConfigError with all that is wrong with it."""
+    from skyrocket.client.admin.declarations import Declared
+
+    if not isinstance(content, dict) or set(content) - set(_SECTIONS):
+        unknown = (
+            ", ".join(sorted(set(content) - set(_SECTIONS))) if isinstance(content, dict) else type(content).__name__
+        )
+        raise ConfigError(f"{place}: {unknown} is not one of {', '.join(_SECTIONS)}")
+    problems: list[str] = []
+    topics = {name: _topic(name, given or {}, problems) for name, given in (content.get("topics") or {}).items()}
+    groups = {name: _group(name, given or {}, problems) for name, given in (content.get("groups") or {}).items()}
+    users = {name: _user(name, given or {}, problems) for name, given in (content.get("users") or {}).items()}
+    rights = [right for given in content.get("rights") or [] for right in _rights(given, problems)]
+    settings = {str(key): _text(value) for key, value in (content.get("settings") or {}).items()}
+    if problems:
+        raise ConfigError(f"{place}: " + "; ".join(problems))
+    return Declared(topics, groups, users, tuple(rights), settings)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _topic(name: str, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    problems += [
+        f"topic {name} has {key!r}, not one of {', '.join(_TOPIC_KEYS)}" for key in given if key not in _TOPIC_KEYS
+    ]
+    fields: dict[str, Any] = {}
+    for key, target in (("read_queues", "read_queues"), ("write_queues", "write_queues")):
+        number = given.get(key, given.get("queues"))
+        if number is not None and (not isinstance(number, int) or number < 1):
+            problems.append(f"topic {name}: {key} is {number!r}, not a number from 1 on")
+        elif number is not None:
+            fields[target] = number
+    if "perm" in given:
+        try:
+            fields["permission"] = permission_of(str(given["perm"]))
+        except ConfigError as error:
+            problems.append(f"topic {name}: {error}")
+    if "ordered" in given:
+        fields["ordered"] = bool(given["ordered"])
+    attributes = {str(key): _text(value) for key, value in (given.get("attributes") or {}).items()}
+    if "type" in given:
+        attributes["message.type"] = str(given["type"]).upper()
+    return fields | ({"attributes": attributes} if attributes else {})
+
+
+def _group(name: str, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    from skyrocket.cli.nouns.group import group_fields
+
+    try:
+        return group_fields([f"{key}={_text(value)}" for key, value in given.items()], None, None)
+    except ConfigError as error:
+        problems.append(f"group {name}: {str(error).removeprefix('--set ')}")
+        return {}
+
+
+def _user(name: str, given: Mapping[str, Any], problems: list[str]) -> "DeclaredUser":
+    from skyrocket.client.admin.declarations import DeclaredUser
+
+    variable = given.get("password_env")
+    if set(given) - {"password_env", "super"}:
+        problems.append(f"user {name}: only password_env and super can be said")
+    password = os.environ.get(str(variable)) if variable else None
+    if password is None:
+        problems.append(f"user {name}: password_env must name a variable of the environment that has the password")
+    return DeclaredUser(password, "Super" if given.get("super") else "Normal")
+
+
+def _rights(given: Any, problems: list[str]) -> Iterator[Any]:
+    from skyrocket.client import Right
+
+    if not isinstance(given, dict) or not {"subject", "resources", "actions"} <= set(given):
+        problems.append(f"right {given!r}: subject, resources and actions must be said")
+        return
+    for resource in given["resources"]:
+        yield Right(
+            subject_of(str(given["subject"])),
+            str(resource),
+            tuple(map(str, given["actions"])),
+            str(given.get("decision", "Allow")),
+            tuple(map(str, given.get("from", ()))),
+        )
+
+
+def _changes(plan: "Plan") -> Iterator[Change]:
+    for topic in plan.topics:
+        before = {} if topic.before is None else fields_of(topic.before)
+        yield from differences(f"topic {topic.after.name}", str(topic.place), before, fields_of(topic.after))
+    for group in plan.groups:
+        before = {} if group.before is None else fields_of(group.before)
+        yield from differences(f"group {group.after.name}", str(group.place), before, fields_of(group.after))
+    for name in plan.users:
+        yield Change(f"user {name}", "", "created", None, True)
+    for right in plan.rights:
+        yield Change(
+            f"rights of {right.subject}", "", right.resource, None, f"{right.decision} {','.join(right.actions)}"
+        )
+    for each in plan.settings:
+        yield Change("settings", str(each.place), each.key, each.before, each.after)

@@ -1,0 +1,91 @@
+"""`skyrocket apply`, completion, and the list of commands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skyrocket.cli.commands import COMMANDS, load
+from skyrocket.testing import LocalCluster
+from tests.cluster.command_line import rows, skyrocket, well
+
+DECLARED = """
+topics:
+  Orders: {queues: 3, type: fifo}
+  Audit: {read_queues: 2, write_queues: 2, perm: R}
+groups:
+  Billing: {retry_max_times: 3, consumes_orderly: true}
+settings:
+  waitTimeMillsInSendQueue: 300
+"""
+
+
+def test_a_file_is_planned_and_applied_and_then_nothing_is_left_to_do(rocketmq: LocalCluster, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yml"
+    file.write_text(DECLARED)
+    planned = well(rocketmq, "apply", "-f", str(file), "--dry-run")
+    assert "topic Orders at broker-a" in planned
+    assert "waitTimeMillsInSendQueue  200 → 300" in planned
+    assert rows(rocketmq, "topic", "list", "Orders") == []
+    assert "applied" in well(rocketmq, "apply", "-f", str(file))
+    assert rows(rocketmq, "topic", "list", "Orders")[0]["type"] == "FIFO"
+    assert rows(rocketmq, "topic", "list", "Audit")[0]["permission"] == "R"
+    assert rows(rocketmq, "group", "list", "Billing")[0]["retryMaxTimes"] == 3
+    assert "nothing is to be changed" in well(rocketmq, "apply", "-f", str(file))
+    file.write_text(DECLARED.replace("queues: 3", "queues: 4"))
+    changed = well(rocketmq, "apply", "-f", str(file))
+    assert "read_queues   3 → 4" in changed
+    assert "group" not in changed
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("queues: {}", "queues is not one of topics, groups"),
+        ("topics: {Orders: {queue: 3}}", "topic Orders has 'queue'"),
+        ("topics: {Orders: {queues: 0}}", "not a number from 1 on"),
+        ("groups: {Billing: {colour: red}}", "group Billing: colour is not a field of a group"),
+        ("users: {alice: {}}", "password_env must name a variable"),
+        ("rights: [{subject: alice}]", "subject, resources and actions must be said"),
+        ("topics: [", "cannot be read"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(rocketmq: LocalCluster, tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "cluster.yml"
+    file.write_text(text)
+    done = skyrocket(rocketmq, "apply", "-f", str(file))
+    assert done.code == 2
+    assert reason in done.errors
+
+
+def test_every_command_of_the_list_loads() -> None:
+    for panel in COMMANDS.values():
+        for name in panel:
+            assert load(name).name == name
+
+
+def test_a_shell_completes_verbs() -> None:
+    asked = {
+        "_SKYROCKET_COMPLETE": "complete_bash",
+        "_TYPER_COMPLETE_ARGS": "skyrocket topic de",
+        "COMP_WORDS": "skyrocket topic de",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "skyrocket"], env={**os.environ, **asked}, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["describe", "delete"]
+    script = subprocess.run(
+        [sys.executable, "-m", "skyrocket", "completion", "zsh"], capture_output=True, text=True, timeout=60
+    )
+    assert "#compdef skyrocket" in script.stdout
+
+
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    program = (
+        "import sys; from skyrocket.cli.commands import app; "
+        "print([m for m in sys.modules if m.startswith('skyrocket.') and not m.startswith('skyrocket.cli')])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
