@@ -74,6 +74,11 @@ class Endpoint:
         """Whether it changes something: it needs a session then, and is written down."""
         return self.method != "GET"
 
+    @property
+    def only_looks(self) -> bool:
+        """Whether it only says what a change would do."""
+        return self.path.endswith("/preview")
+
 
 class Family:
     """Endpoints of one kind of thing."""

@@ -3,9 +3,40 @@
 from collections.abc import Sequence
 from typing import Final
 
-from skyrocket.console.api import history, overview, session
-from skyrocket.console.api.endpoint import Endpoint
-
-ENDPOINTS: Final[Sequence[Endpoint]] = tuple(
-    endpoint for module in (overview, history, session) for endpoint in module.family.endpoints
+from skyrocket.console.api import (
+    access,
+    audit,
+    brokers,
+    clients,
+    dead_letters,
+    groups,
+    history,
+    messages,
+    overview,
+    pipelines,
+    session,
+    topic_statistics,
+    topics,
+    traces,
+    waiting,
 )
+from skyrocket.console.api.endpoint import Endpoint, Family
+
+FAMILIES: Final[Sequence[Family]] = (
+    overview.family,
+    topics.family,
+    topic_statistics.family,
+    messages.family,
+    groups.family,
+    dead_letters.family,
+    waiting.family,
+    traces.family,
+    brokers.family,
+    clients.family,
+    pipelines.family,
+    history.family,
+    access.family,
+    audit.family,
+    session.family,
+)
+ENDPOINTS: Final[Sequence[Endpoint]] = tuple(endpoint for family in FAMILIES for endpoint in family.endpoints)

@@ -43,6 +43,7 @@ class ClusterView:
         self._clock = clock
         self._speeds = Speeds()
         self._seen: dict[str, BrokerPlace] = {}
+        self.moved_ms: dict[str, int] = {}  # when each group was last seen to go on
         self.cluster = SharedAnswer(admin.cluster, _OFTEN_SECONDS, clock)
         self.brokers = SharedAnswer(self._brokers, _OFTEN_SECONDS, clock)
         self.topics = SharedAnswer(self._topics, _RARELY_SECONDS, clock)
@@ -115,7 +116,9 @@ class ClusterView:
                 by_topic[topic] = by_topic.get(topic, 0) + max(queue.consumer_offset, 0)
             for topic, total in by_topic.items():
                 self._speeds.look(("out", group, topic), total, now)
-            self._speeds.look(("out", group, None), sum(by_topic.values()), now)
+            if self._speeds.look(("out", group, None), sum(by_topic.values()), now):
+                self.moved_ms[group] = self._clock.now_ms()
+        self.moved_ms = {group: at for group, at in self.moved_ms.items() if group in lags}
         return lags
 
     async def _waiting(self) -> Waiting:

@@ -43,7 +43,7 @@ class Answering:
             await self._write_down(endpoint, request, call, wanted, str(error))
             return refusal(error)
         await self._write_down(endpoint, request, call, wanted, "done")
-        if endpoint.changes:
+        if endpoint.changes and not endpoint.only_looks:
             self._parts.view.forget()
         answer = value if isinstance(value, Response) else json_answer(value)
         if call.new_cookie is not None:
@@ -71,7 +71,7 @@ class Answering:
         return call, wanted
 
     async def _write_down(self, endpoint: Endpoint, request: Request, call: Call, wanted: Any, outcome: str) -> None:
-        if not endpoint.changes:
+        if not endpoint.changes or endpoint.only_looks:
             return
         await self._parts.audit.write(
             call.session.account if call.session is not None else "",

@@ -1,0 +1,201 @@
+"""Users and rights of brokers, and whether somebody may do something: in the name of who asks, no passwords."""
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+from skyrocket.client.admin.account_admin import Right, rights_in
+from skyrocket.client.core.errors import BrokerRefused, ClientError
+from skyrocket.console.api.endpoint import Call, Done, Family
+from skyrocket.console.api.values import BadInput
+
+family = Family("Access")
+
+_ACTIONS: Final = ("All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List")
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    """A user of brokers."""
+
+    name: str
+    kind: str  # Super or Normal
+    status: str  # enable or disable
+    brokers: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RightRow:
+    """What a subject may do with a resource, or may not."""
+
+    subject: str
+    resource: str
+    actions: list[str]
+    decision: str
+    source_ips: list[str]
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPage:
+    """Users and rights; `trouble` says why there are none."""
+
+    users: list[UserRow]
+    rights: list[RightRow]
+    trouble: str
+
+
+@family.get("/api/access", secret=True)
+async def access(call: Call) -> AccessPage:
+    """Users and rights as masters know them."""
+    try:
+        users, rights = await call.admin.users(), await call.admin.rights()
+    except BrokerRefused:
+        raise
+    except ClientError as error:  # brokers that keep no users say how to get some
+        return AccessPage([], [], str(error))
+    known: dict[str, UserRow] = {}
+    for place, of_broker in users.items():
+        for user in of_broker:
+            row = known.setdefault(
+                user.username or "", UserRow(user.username or "", user.user_type or "", user.user_status or "", [])
+            )
+            row.brokers.append(place.broker_name)
+    lines = {right for of_broker in rights.values() for acl in of_broker for right in rights_in(acl)}
+    return AccessPage(
+        sorted(known.values(), key=lambda user: user.name),
+        [
+            RightRow(
+                right.subject,
+                right.resource,
+                list(right.actions),
+                right.decision,
+                list(right.source_ips),
+                right.policy_type,
+            )
+            for right in sorted(lines, key=lambda right: (right.subject, right.resource))
+        ],
+        "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """A user to create."""
+
+    name: str
+    password: str
+    kind: Literal["Normal", "Super"] = "Normal"
+
+
+@family.post("/api/access/users")
+async def create_user(call: Call, wanted: NewUser) -> Done:
+    """Create a user on all brokers."""
+    places = await call.admin.create_user(wanted.name, wanted.password, user_type=wanted.kind)
+    return Done(f"user {wanted.name} was created on {len(places)} brokers")
+
+
+@dataclass(frozen=True, slots=True)
+class UserWanted:
+    """What shall be different; what is not named stays."""
+
+    password: str | None = None
+    kind: Literal["Normal", "Super"] | None = None
+    status: Literal["enable", "disable"] | None = None
+
+
+@family.put("/api/access/users/{name}")
+async def change_user(call: Call, wanted: UserWanted) -> Done:
+    """Another password, type or status."""
+    name = call.path["name"]
+    await call.admin.update_user(name, password=wanted.password, user_type=wanted.kind, status=wanted.status)
+    return Done(f"user {name} was changed")
+
+
+@family.delete("/api/access/users/{name}")
+async def delete_user(call: Call) -> Done:
+    """Remove a user from all brokers."""
+    await call.admin.delete_user(call.path["name"])
+    return Done(f"user {call.path['name']} was removed")
+
+
+@dataclass(frozen=True, slots=True)
+class NewRight:
+    """A right to give: subject User:alice, resource Topic:Orders, Group:Billing* or Cluster:*."""
+
+    subject: str
+    resource: str
+    actions: list[str]
+    decision: Literal["Allow", "Deny"] = "Allow"
+    source_ips: list[str] = field(default_factory=list)
+
+
+@family.post("/api/access/rights")
+async def give_right(call: Call, wanted: NewRight) -> Done:
+    """Give a right, or change the one for the same resource."""
+    unknown = [action for action in wanted.actions if action not in _ACTIONS]
+    if unknown or not wanted.actions:
+        raise BadInput(f"actions are some of {', '.join(_ACTIONS)}")
+    right = Right(wanted.subject, wanted.resource, tuple(wanted.actions), wanted.decision, tuple(wanted.source_ips))
+    known = {acl.subject for of_broker in (await call.admin.rights()).values() for acl in of_broker}
+    change = call.admin.update_rights if wanted.subject in known else call.admin.create_rights
+    places = await change([right])
+    return Done(f"{wanted.subject} has the right on {len(places)} brokers")
+
+
+@dataclass(frozen=True, slots=True)
+class RightGone:
+    """Whose right for which resource; without a resource all of them."""
+
+    subject: str
+    resource: str | None = None
+
+
+@family.delete("/api/access/rights")
+async def take_right(call: Call, wanted: RightGone) -> Done:
+    """Take rights from a subject."""
+    await call.admin.delete_rights(wanted.subject, wanted.resource)
+    return Done(f"rights of {wanted.subject} were removed")
+
+
+@dataclass(frozen=True, slots=True)
+class MayWanted:
+    """May this user do that here?"""
+
+    user: str
+    resource: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class May:
+    """The verdict and the rule that decides."""
+
+    allowed: bool
+    because: str
+
+
+@family.get("/api/access/may", secret=True)
+async def may(call: Call, wanted: MayWanted) -> May:
+    """Whether a user may do something, by the rules as they are; source addresses are not looked at."""
+    for users in (await call.admin.users(wanted.user)).values():
+        for user in users:
+            if user.username == wanted.user and user.user_type == "Super":
+                return May(True, "Super users may do everything")
+    lines = [
+        right
+        for of_broker in (await call.admin.rights(f"User:{wanted.user}")).values()
+        for acl in of_broker
+        for right in rights_in(acl)
+        if right.subject == f"User:{wanted.user}" and _covers(right, wanted)
+    ]
+    if not lines:
+        return May(False, "no right of this user names the resource and the action")
+    # RocketMQ: the most exact resource decides, and a Deny wins over an Allow for the same one.
+    line = min(lines, key=lambda right: ("*" in right.resource, -len(right.resource), right.decision != "Deny"))
+    return May(line.decision == "Allow", f"{line.decision} {', '.join(line.actions)} on {line.resource}")
+
+
+def _covers(right: Right, wanted: MayWanted) -> bool:
+    names = right.resource == "*" or fnmatchcase(wanted.resource, right.resource)
+    return names and ("All" in right.actions or wanted.action in right.actions)

@@ -1,0 +1,80 @@
+"""Everybody who is connected: producers and consumers, their languages and versions."""
+
+from dataclasses import dataclass
+
+from skyrocket.console.api.endpoint import Call, Family
+from skyrocket.console.cluster.groups import is_system_group
+from skyrocket.console.cluster.shared_answers import each
+from skyrocket.protocol.codes import version_name
+
+family = Family("Clients")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedClient:
+    """One client in one group."""
+
+    client_id: str
+    address: str
+    role: str  # producer or consumer
+    group: str
+    language: str
+    version: str
+    last_seen_ms: int | None  # producers alone tell
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageRow:
+    """How many clients have a language and version."""
+
+    language: str
+    version: str
+    clients: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """All of them."""
+
+    rows: list[ConnectedClient]
+    languages: list[LanguageRow]
+
+
+@family.get("/api/clients")
+async def clients(call: Call) -> Clients:
+    """All connected producers and consumers."""
+    found: dict[tuple[str, str, str], ConnectedClient] = {}
+    for table in (await call.admin.producers()).values():
+        for group, producers in table.groups.items():
+            for one in producers:
+                found["producer", group, one.client_id] = ConnectedClient(
+                    one.client_id,
+                    one.remote_address.removeprefix("/"),
+                    "producer",
+                    group,
+                    one.language or "",
+                    version_name(one.version),
+                    one.last_update_timestamp or None,
+                )
+    view = call.parts.view
+    names = [name for name in await view.groups.get() if not is_system_group(name)]
+    for group, members in (await each(names, view.members.get)).items():
+        for connection in members.connections if members is not None else ():
+            found["consumer", group, connection.client_id] = ConnectedClient(
+                connection.client_id,
+                connection.client_address,
+                "consumer",
+                group,
+                connection.language or "",
+                version_name(connection.version),
+                None,
+            )
+    rows = sorted(found.values(), key=lambda row: (row.role, row.group, row.client_id))
+    return Clients(rows, _languages(rows))
+
+
+def _languages(rows: list[ConnectedClient]) -> list[LanguageRow]:
+    counts: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        counts.setdefault((row.language, row.version), set()).add(row.client_id)
+    return [LanguageRow(language, version, len(ids)) for (language, version), ids in sorted(counts.items())]

@@ -1,0 +1,213 @@
+"""Dead letters: what groups have given up, why, and letting them have it again."""
+
+import csv
+import io
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import orjson
+from starlette.responses import Response
+
+from skyrocket.client.admin.dead_letters import DeadLetterFilter
+from skyrocket.client.consumer.dead_letter_cause import cause_of
+from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.console.api.endpoint import Call, Done, Family
+from skyrocket.console.api.values import BadInput
+from skyrocket.console.cluster.message_rows import FullMessage, full_of, preview_of
+from skyrocket.console.cluster.shared_answers import each
+from skyrocket.model.topic import DLQ_PREFIX
+
+family = Family("Dead letters")
+
+_MOST: Final = 500
+_MOST_EXPORTED: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """A group that has given something up."""
+
+    group: str
+    messages: int
+    newest_ms: int | None
+    in_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroups:
+    """Most first."""
+
+    rows: list[DeadGroup]
+
+
+@family.get("/api/dead-letters")
+async def dead_groups(call: Call) -> DeadGroups:
+    """Groups with dead letters."""
+    view = call.parts.view
+    topics = [name for name, shape in (await view.topics.get()).items() if shape.kind == "DLQ"]
+    known = await each(topics, view.topic_figures.get)
+    rows = [
+        DeadGroup(name.removeprefix(DLQ_PREFIX), figures.messages, figures.newest_ms, figures.in_per_second)
+        for name, figures in known.items()
+    ]
+    return DeadGroups(sorted(rows, key=lambda row: (-row.messages, row.group)))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadWanted:
+    """A choice of them."""
+
+    key: str = ""
+    error: str = ""
+    contains: str = ""
+    most: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRow:
+    """One dead letter; the cause is there when a consumer of Skyrocket gave it up."""
+
+    message_id: str
+    offset_message_id: str
+    topic: str  # where it came from
+    died_ms: int
+    attempts: int
+    keys: list[str]
+    tags: str | None
+    error: str
+    error_message: str
+    host: str
+    preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Newest first."""
+
+    rows: list[DeadRow]
+
+
+@family.get("/api/dead-letters/{group}")
+async def dead_letters(call: Call, wanted: DeadWanted) -> DeadLetters:
+    """What a group has given up, and why."""
+    if not 1 <= wanted.most <= _MOST:
+        raise BadInput(f"most is {wanted.most}: 1 to {_MOST} are shown at once")
+    found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=_MOST)
+    return DeadLetters([_row(message) for message in reversed(found)][: wanted.most])
+
+
+def _choice(wanted: DeadWanted) -> DeadLetterFilter:
+    text = wanted.contains
+    return DeadLetterFilter(
+        key=wanted.key or None,
+        error=wanted.error or None,
+        where=(lambda message: text in preview_of(message)) if text else None,
+    )
+
+
+def _row(message: ReceivedMessage) -> DeadRow:
+    cause = cause_of(message)
+    return DeadRow(
+        message.message_id,
+        message.offset_message_id,
+        message.topic,
+        message.store_timestamp,
+        message.reconsume_times,
+        message.keys,
+        message.tags,
+        "" if cause is None else cause.error_type,
+        "" if cause is None else cause.error_message,
+        "" if cause is None else cause.host,
+        preview_of(message),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One call of the handler that failed."""
+
+    number: int
+    at_ms: int
+    host: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPage:
+    """One with everything."""
+
+    row: DeadRow
+    message: FullMessage
+    traceback: str
+    attempts: list[AttemptRow]
+
+
+@family.get("/api/dead-letters/{group}/messages/{message_id}")
+async def dead_letter(call: Call) -> DeadLetterPage:
+    """One dead letter with its body and the attempts that failed."""
+    wanted = DeadLetterFilter(message_ids=frozenset({call.path["message_id"]}))
+    found = await call.admin.dead_letters(call.path["group"], wanted, most=1)
+    if not found:
+        raise BadInput(f"group {call.path['group']} has no dead letter {call.path['message_id']}")
+    cause = cause_of(found[0])
+    attempts = [] if cause is None else [AttemptRow(*attempt) for attempt in cause.attempts]
+    return DeadLetterPage(_row(found[0]), full_of(found[0]), "" if cause is None else cause.traceback, attempts)
+
+
+@dataclass(frozen=True, slots=True)
+class ResendWanted:
+    """Which, by id, and to whom: the group itself, or the topics they came from (all groups of those get them)."""
+
+    message_ids: list[str]
+    to_topic: bool = False
+
+
+@family.post("/api/dead-letters/{group}/resend")
+async def resend(call: Call, wanted: ResendWanted) -> Done:
+    """Let the group have dead letters again; they stay among the dead letters, too."""
+    if not wanted.message_ids:
+        raise BadInput("message_ids is empty: choose what to send again")
+    if len(wanted.message_ids) > _MOST:
+        raise BadInput(f"at most {_MOST} are sent at once")
+    chosen = DeadLetterFilter(message_ids=frozenset(wanted.message_ids))
+    receipts = await call.admin.resend_dead_letters(
+        call.path["group"], chosen, most=len(wanted.message_ids), to_topic=wanted.to_topic
+    )
+    return Done(f"{len(receipts)} messages were sent again")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportWanted:
+    """As a file."""
+
+    format: Literal["csv", "json"] = "csv"
+    key: str = ""
+    error: str = ""
+
+
+@family.get("/api/dead-letters/{group}/export")
+async def export(call: Call, wanted: ExportWanted) -> Response:
+    """Dead letters as a file: a CSV table, or JSON lines with bodies."""
+    choice = _choice(DeadWanted(wanted.key, wanted.error))
+    found = await call.admin.dead_letters(call.path["group"], choice, most=_MOST_EXPORTED)
+    name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in call.path["group"])
+    headers = {"Content-Disposition": f'attachment; filename="dead-letters-{name}.{wanted.format}"'}
+    if wanted.format == "json":
+        lines = b"".join(orjson.dumps(full_of(message)) + b"\n" for message in found)
+        return Response(lines, media_type="application/x-ndjson", headers=headers)
+    return Response(_table([_row(message) for message in found]), media_type="text/csv", headers=headers)
+
+
+def _table(rows: list[DeadRow]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(DeadRow.__slots__)
+    for row in rows:
+        writer.writerow([_cell(getattr(row, name)) for name in DeadRow.__slots__])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Spreadsheets take what begins so for a formula."""
+    text = " ".join(value) if isinstance(value, list) else value
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

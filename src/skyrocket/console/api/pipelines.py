@@ -1,0 +1,48 @@
+"""Pipelines: groups that go on although no client of theirs is connected, as sources of Spark do.
+
+A source commits its offsets after each batch and leaves; what else Spark knows of a query (its batch, its sink) it
+does not tell brokers.
+"""
+
+from dataclasses import dataclass
+
+from skyrocket.console.api.endpoint import Call, Family
+from skyrocket.console.cluster.groups import figures
+from skyrocket.console.cluster.shared_answers import each
+
+family = Family("Pipelines")
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRow:
+    """One group."""
+
+    group: str
+    topics: list[str]
+    lag: int
+    late_ms: int | None
+    out_per_second: float | None
+    last_message_ms: int | None  # when the last message that it has read was stored
+    moved_ms: int  # when it was last seen to go on
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelines:
+    """Since the console began."""
+
+    rows: list[PipelineRow]
+
+
+@family.get("/api/pipelines")
+async def pipelines(call: Call) -> Pipelines:
+    """Groups that commit without a connected client: Spark queries, and scripts."""
+    view = call.parts.view
+    lags = await view.lags.get()
+    members = await each(sorted(view.moved_ms), view.members.get)
+    rows = []
+    for group in (name for name, connected in members.items() if connected is None):
+        known = figures(lags[group], call.now_ms)
+        last = max((lag.last_timestamp for lag in lags[group]), default=0) or None
+        rate, moved_ms = view.out_per_second(group), view.moved_ms[group]
+        rows.append(PipelineRow(group, list(known.topics), known.lag, known.late_ms, rate, last, moved_ms))
+    return Pipelines(rows)

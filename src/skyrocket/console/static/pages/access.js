@@ -1,0 +1,85 @@
+// Users and rights of brokers.
+import { get, path, post, put, query, remove, session } from "../api.js";
+import { fill, h } from "../dom.js";
+import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble } from "../parts.js";
+import { show as reload } from "../router.js";
+import { t } from "../words.js";
+
+const ACTIONS = ["All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List"];
+
+export async function show(root) {
+  const data = h("div", { class: "stack" });
+  root.append(head(t("Access"), { says: t("users of the brokers, and what they may do"), actions: session.may_change ? [h("button", { id: "new-user", onclick: newUser }, t("New user")), h("button", { id: "new-right", onclick: newRight }, t("New right"))] : [] }), data);
+  if (!session.account) { fill(data, callout(t("Log in to see accounts."), "warn")); return; }
+  let page;
+  try { page = await get("/api/access"); } catch (error) { fill(data, shownTrouble(error)); return; }
+  fill(data,
+    page.trouble && callout(page.trouble, "warn"),
+    h("div", { class: "card flush" }, h("h2", null, t("Users")), table([
+      { name: t("Name"), kind: "name", of: (row) => row.name },
+      { name: t("Kind"), of: (row) => badge(row.kind, row.kind === "Super" ? "warn" : "") },
+      { name: t("State"), of: (row) => (row.status === "disable" ? badge(t("disabled"), "bad") : badge(t("enabled"), "good")) },
+      { name: t("Brokers"), kind: "soft", of: (row) => row.brokers.join(", ") },
+      { name: "", kind: "actions", of: (row) => [h("button", { class: "small", onclick: () => editUser(row) }, t("Change")), " ", h("button", { class: "small danger", onclick: () => dropUser(row) }, t("Delete"))] },
+    ], page.users, { nothing: empty(t("No users")) })),
+    h("div", { class: "card flush" }, h("h2", null, t("Rights")), table([
+      { name: t("Subject"), kind: "name", of: (row) => row.subject },
+      { name: t("Resource"), kind: "mono", of: (row) => row.resource },
+      { name: t("Actions"), of: (row) => row.actions.map((action) => [badge(action), " "]) },
+      { name: t("Decision"), of: (row) => badge(t(row.decision), row.decision === "Deny" ? "bad" : "good") },
+      { name: t("From addresses"), kind: "mono", of: (row) => row.source_ips.join(" ") || "–" },
+      { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", onclick: () => dropRight(row) }, t("Delete")) },
+    ], page.rights, { nothing: empty(t("No rights")) })),
+    tester());
+}
+
+function tester() {
+  const verdict = h("div");
+  const form = h("form", { class: "card" }, h("h2", null, t("May this user do that?")),
+    h("div", { class: "form-row" }, field({ name: "user", label: t("User") }), field({ name: "resource", label: t("Resource"), placeholder: "Topic:Orders" }), field({ name: "action", label: t("Action"), options: ACTIONS.slice(1) })),
+    h("div", { class: "bar", style: { "margin-top": "12px" } }, h("button", null, t("Ask"))), verdict);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const values = Object.fromEntries(new FormData(form));
+    const answer = await get(query("/api/access/may", values)).catch((error) => error);
+    fill(verdict, answer instanceof Error ? shownTrouble(answer) : callout(`${answer.allowed ? t("Yes") : t("No")}: ${answer.because}`, answer.allowed ? "good" : "bad"));
+  });
+  return form;
+}
+
+const again = (done) => { reload(); return done.done; };
+
+function newUser() {
+  dialog({
+    title: t("New user"), action: t("Create"),
+    body: [field({ name: "name", label: t("Name"), required: true }), field({ name: "password", label: t("Password"), type: "password", required: true }), field({ name: "kind", label: t("Kind"), options: [["Normal", t("Normal: what its rights allow")], ["Super", t("Super: everything")]] })],
+    act: async (values) => again(await post("/api/access/users", values)),
+  });
+}
+
+function editUser(row) {
+  dialog({
+    title: t("Change {name}", { name: row.name }), action: t("Apply"),
+    body: [field({ name: "password", label: t("New password"), type: "password", hint: t("Empty: it stays") }), field({ name: "kind", label: t("Kind"), options: ["Normal", "Super"], value: row.kind }), field({ name: "status", label: t("State"), options: [["enable", t("enabled")], ["disable", t("disabled")]], value: row.status })],
+    act: async (values) => again(await put(path("access", "users", row.name), { ...values, password: values.password || null })),
+  });
+}
+
+function dropUser(row) {
+  confirmByName({ title: t("Delete {name}", { name: row.name }), name: row.name, action: t("Delete user"), effects: callout(t("Clients with this account are refused from now on."), "warn"), act: async () => again(await remove(path("access", "users", row.name))) });
+}
+
+function newRight() {
+  dialog({
+    title: t("New right"), action: t("Give"),
+    body: [
+      field({ name: "subject", label: t("Subject"), placeholder: "User:alice", required: true }), field({ name: "resource", label: t("Resource"), placeholder: "Topic:Orders, Group:Billing*, Cluster:*", required: true }),
+      h("div", { class: "bar" }, ACTIONS.map((action) => field({ name: `action-${action}`, label: action, type: "checkbox" }))),
+      field({ name: "decision", label: t("Decision"), options: [["Allow", t("Allow")], ["Deny", t("Deny")]] }), field({ name: "source_ips", label: t("From addresses"), hint: t("Separated by blanks; empty: from everywhere") })],
+    act: async (values) => again(await post("/api/access/rights", { subject: values.subject, resource: values.resource, decision: values.decision, actions: ACTIONS.filter((action) => values[`action-${action}`]), source_ips: values.source_ips.split(/\s+/).filter(Boolean) })),
+  });
+}
+
+function dropRight(row) {
+  dialog({ title: t("Delete right"), action: t("Delete"), kind: "primary danger", body: callout(`${row.subject} · ${row.resource}`, "warn"), act: async () => again(await remove("/api/access/rights", { subject: row.subject, resource: row.resource })) });
+}

@@ -1,0 +1,81 @@
+// The dead letters of one group: why they died, and sending them again.
+import { get, path, post, query, session } from "../api.js";
+import { fill, h } from "../dom.js";
+import { count, moment } from "../format.js";
+import { badge, callout, dialog, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
+import { go, show as reload, withQuery } from "../router.js";
+import { t } from "../words.js";
+import { bodyCard, factsCard, propertiesCard } from "./message.js";
+import { send } from "./topic.js";
+
+export async function show(root, context) {
+  const group = context.names.group;
+  const wanted = context.query;
+  const base = path("dead-letters", group);
+  const chosen = new Set();
+  const again = h("button", { class: "primary", id: "resend", disabled: true, onclick: () => resend(group, [...chosen]) }, t("Send again"));
+  const data = h("div", { class: "card flush" }, h("div", { class: "skeleton" }));
+  const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
+    field({ name: "key", label: t("Key"), value: wanted.key || "" }),
+    field({ name: "error", label: t("Type of error contains"), value: wanted.error || "" }),
+    field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
+    h("button", null, t("Search")), h("span", { class: "grow" }),
+    h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error }) }, "CSV"),
+    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error }) }, "JSON"), again);
+  root.append(head(group, { crumb: { text: t("Dead letters"), href: "/dead-letters" }, actions: [h("a", { class: "button", href: `/groups/${encodeURIComponent(group)}` }, t("Group"))] }), form, data);
+  const answer = await get(query(base, { key: wanted.key, error: wanted.error, contains: wanted.contains, most: 200 }));
+  const choose = (row, is) => {
+    is ? chosen.add(row.message_id) : chosen.delete(row.message_id);
+    again.disabled = !chosen.size || !session.may_change;
+    fill(again, chosen.size ? t("Send {n} again", { n: chosen.size }) : t("Send again"));
+  };
+  const boxes = answer.rows.map((row) => h("input", { type: "checkbox", "aria-label": row.message_id, onchange: (event) => choose(row, event.target.checked) }));
+  const all = h("input", { type: "checkbox", "aria-label": t("All"), onchange: () => answer.rows.forEach((row, at) => { boxes[at].checked = all.checked; choose(row, all.checked); }) });
+  fill(data, table([
+    { name: all, of: (row) => boxes[answer.rows.indexOf(row)] },
+    { name: t("Died"), kind: "soft", of: (row) => moment(row.died_ms) },
+    { name: t("Message id"), kind: "mono", of: (row) => h("a", { href: "#", onclick: (event) => { event.preventDefault(); look(group, row); } }, row.message_id) },
+    { name: t("From topic"), kind: "name", of: (row) => h("a", { href: `/topics/${encodeURIComponent(row.topic)}` }, row.topic) },
+    { name: t("Attempts"), kind: "number", of: (row) => count(row.attempts) },
+    { name: t("Keys"), kind: "mono", of: (row) => row.keys.join(" ") },
+    { name: t("Cause"), of: (row) => (row.error ? [badge(row.error, "bad"), " ", row.error_message] : h("span", { class: "faint" }, t("not told"))) },
+    { name: t("Body"), kind: "preview", of: (row) => row.preview },
+  ], answer.rows, { nothing: empty(t("No dead letters")) }));
+}
+
+function resend(group, ids) {
+  dialog({
+    title: t("Send {n} again", { n: ids.length }),
+    action: t("Send again"),
+    body: [
+      callout(t("They stay among the dead letters; a second time sends them a second time."), "warn"),
+      field({ name: "to", label: t("To"), options: [["group", t("{group} alone", { group })], ["topic", t("the topics they came from: all groups get them")]] })],
+    act: async (values) => {
+      const done = await post(`${path("dead-letters", group)}/resend`, { message_ids: ids, to_topic: values.to === "topic" });
+      reload();
+      return done.done;
+    },
+  });
+}
+
+async function look(group, row) {
+  const place = h("div", { class: "stack" }, h("div", { class: "skeleton" }));
+  dialog({ title: row.message_id, body: place, wide: true });
+  try {
+    const page = await get(`${path("dead-letters", group)}/messages/${encodeURIComponent(row.message_id)}`);
+    fill(place,
+      row.error && callout(`${row.error}: ${row.error_message} · ${row.host}`, "bad"),
+      page.traceback && h("details", null, h("summary", null, t("Traceback")), h("pre", { class: "body" }, page.traceback)),
+      page.attempts.length > 0 && h("div", { class: "card flush" }, table([
+        { name: t("Attempt"), kind: "number", of: (attempt) => attempt.number },
+        { name: t("Time"), of: (attempt) => moment(attempt.at_ms) },
+        { name: t("Host"), of: (attempt) => attempt.host },
+        { name: t("Error"), of: (attempt) => attempt.error },
+      ], page.attempts)),
+      bodyCard(page.message),
+      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, { body: row.preview, tags: row.tags || "", keys: row.keys.join(" ") }) }, t("Edit and send"))),
+      factsCard(page.message), propertiesCard(page.message));
+  } catch (error) {
+    fill(place, shownTrouble(error));
+  }
+}

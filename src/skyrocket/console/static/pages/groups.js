@@ -1,0 +1,67 @@
+// The list of groups, and making a new one.
+import { post, query, session } from "../api.js";
+import { fill, h } from "../dom.js";
+import { compact, count, duration, rate } from "../format.js";
+import { follow } from "../live.js";
+import { callout, dialog, dot, empty, field, head, pager, table } from "../parts.js";
+import { go, withQuery } from "../router.js";
+import { t } from "../words.js";
+
+export const STATES = { online: "good", lagging: "warn", stopped: "bad", idle: "", unknown: "" };
+
+export function show(root, context) {
+  const wanted = { search: "", sort: "name", page: 1, system: "false", ...context.query };
+  const trouble = h("div");
+  const data = h("div", { class: "card flush" }, h("div", { class: "skeleton" }));
+  const lags = new Map();
+  root.append(
+    head(t("Groups"), { actions: [h("button", { class: "primary", id: "create", onclick: create, disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") }, t("Create group"))] }),
+    h("div", { class: "bar" },
+      h("input", { type: "search", value: wanted.search, placeholder: t("Filter by name"), "aria-label": t("Filter by name"), onchange: (event) => go(withQuery({ search: event.target.value, page: null })) }),
+      h("label", { class: "check" }, h("input", { type: "checkbox", checked: wanted.system === "true", onchange: (event) => go(withQuery({ system: event.target.checked ? "true" : null, page: null })) }), t("those of the system"))),
+    trouble, data);
+  context.onLeave(follow(query("/api/groups", { ...wanted, size: 50 }), (answer) => {
+    fill(trouble);
+    fill(data, rows(answer, wanted, lags), pager(Number(wanted.page), 50, answer.total, (page) => go(withQuery({ page }))));
+    answer.rows.forEach((row) => lags.set(row.name, row.lag));
+  }, (text) => fill(trouble, callout(text, "bad"))));
+}
+
+function trend(row, lags) {
+  const before = lags.get(row.name);
+  return before === undefined || before === row.lag ? "" : row.lag > before ? h("span", { class: "before", style: { "text-decoration": "none" } }, " ▲") : h("span", { class: "after" }, " ▼");
+}
+
+function rows(answer, wanted, lags) {
+  return table([
+    { name: t("Name"), kind: "name", sort: "name", of: (row) => h("a", { href: `/groups/${encodeURIComponent(row.name)}` }, row.name) },
+    { name: t("State"), of: (row) => dot(t(row.state), STATES[row.state]) },
+    { name: t("Clients"), kind: "number", of: (row) => count(row.clients) },
+    { name: t("Topics"), kind: "soft", sort: "topics", of: (row) => (row.topics.length > 2 ? t("{n} topics", { n: row.topics.length }) : row.topics.join(", ")) },
+    { name: t("Lag"), kind: "number", sort: "lag", of: (row) => [row.lag ? h("b", null, compact(row.lag)) : "0", trend(row, lags)] },
+    { name: t("Time lag"), kind: "number", sort: "late", of: (row) => duration(row.late_ms) },
+    { name: t("Out/s"), kind: "number", sort: "out", of: (row) => rate(row.out_per_second) },
+    { name: t("Dead letters"), kind: "number", of: (row) => (row.dead_letters ? h("a", { href: `/dead-letters/${encodeURIComponent(row.name)}` }, count(row.dead_letters)) : "0") },
+    { name: t("Mode"), kind: "soft", of: (row) => (row.mode ? t(row.mode) : "–") },
+  ], answer.rows, { sort: wanted.sort, onSort: (sort) => go(withQuery({ sort, page: null })), nothing: empty(t("No group"), t("A group appears when its first client subscribes, or when it is created here.")) });
+}
+
+function create() {
+  dialog({
+    title: t("Create group"),
+    action: t("Create group"),
+    body: [
+      field({ name: "name", label: t("Name"), required: true, placeholder: "billing" }),
+      h("div", { class: "form-row" },
+        field({ name: "retry_max_times", label: t("Attempts before a dead letter"), type: "number", value: 16, min: 0 }),
+        field({ name: "retry_queues", label: t("Retry queues"), type: "number", value: 1, min: 1 })),
+      field({ name: "consumes_orderly", label: t("Pops in order"), type: "checkbox" }),
+      field({ name: "may_consume_broadcast", label: t("May broadcast (every client gets every message)"), type: "checkbox", value: true }),
+    ],
+    act: async (values) => {
+      const done = await post("/api/groups", values);
+      go(`/groups/${encodeURIComponent(values.name)}`);
+      return done.done;
+    },
+  });
+}

@@ -1,0 +1,165 @@
+// One message: its body in several views, properties, and who has consumed it.
+import { get, path, post, session } from "../api.js";
+import { fill, h } from "../dom.js";
+import { bytes, count, moment } from "../format.js";
+import { badge, callout, dialog, empty, facts, field, head, notice, table } from "../parts.js";
+import { go } from "../router.js";
+import { t } from "../words.js";
+import { jsonTree } from "./json_tree.js";
+import { send } from "./topic.js";
+
+const TRACKS = { CONSUMED: "good", CONSUMED_BUT_FILTERED: "note", NOT_CONSUME_YET: "warn", NOT_ONLINE: "bad", UNKNOWN: "" };
+
+export async function show(root, context) {
+  const { topic, id } = context.names;
+  const data = h("div", { class: "skeleton" });
+  root.append(head(id, { crumb: { text: topic, href: `/topics/${encodeURIComponent(topic)}` } }), data);
+  const page = await get(`${path("topics", topic)}/messages/${encodeURIComponent(id)}`);
+  const message = page.message;
+  data.className = "";
+  const locked = { disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") };
+  fill(data,
+    h("div", { class: "bar" },
+      h("button", { onclick: () => neighbour(message, -1) }, t("← Before")),
+      h("button", { onclick: () => neighbour(message, 1) }, t("After →")),
+      h("a", { class: "button", href: `/traces?id=${encodeURIComponent(message.message_id)}` }, t("Trace")),
+      h("span", { class: "grow" }),
+      h("button", { onclick: () => copy(curl(message)) }, t("Copy as curl")),
+      h("button", { onclick: () => copy(python(message)) }, t("Copy as Python")),
+      h("button", { id: "again", onclick: () => again(message), ...locked }, t("Send again")),
+      h("button", { onclick: () => send(message.topic, { body: text(message) || "", tags: message.tags || "", keys: message.keys.join(" ") }), ...locked }, t("Edit and send"))),
+    h("div", { class: "halves" },
+      h("div", { class: "stack" }, bodyCard(message), tracksCard(page, message, locked)),
+      h("div", { class: "stack" }, factsCard(message), propertiesCard(message))));
+}
+
+export function decoded(message) {
+  return Uint8Array.from(atob(message.body), (sign) => sign.charCodeAt(0));
+}
+
+export function text(message) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(decoded(message));
+  } catch {
+    return null;
+  }
+}
+
+export function bodyCard(message) {
+  const plain = text(message);
+  let value;
+  try { value = plain === null ? undefined : JSON.parse(plain); } catch { value = undefined; }
+  const views = {};
+  if (value !== undefined && value !== null && typeof value === "object") views.JSON = () => h("pre", { class: "body json" }, jsonTree(value));
+  if (plain !== null) views[t("Text")] = () => h("pre", { class: "body" }, plain);
+  views[t("Bytes")] = () => h("pre", { class: "body" }, hex(decoded(message)));
+  views.Base64 = () => h("pre", { class: "body" }, message.body);
+  const shown = h("div");
+  const buttons = h("div", { class: "bar" });
+  const choose = (name) => {
+    fill(shown, views[name]());
+    fill(buttons, Object.keys(views).map((each) => h("button", { class: each === name ? "small primary" : "small", onclick: () => choose(each) }, each)), h("span", { class: "grow" }), h("span", { class: "faint" }, bytes(message.body_bytes)));
+  };
+  choose(Object.keys(views)[0]);
+  return h("div", { class: "card" }, h("h2", null, t("Body")), message.trouble && callout(message.trouble, "bad"), buttons, shown,
+    message.body_bytes > 1048576 && callout(t("Only the first mebibyte is shown."), "warn"));
+}
+
+function hex(data) {
+  const lines = [];
+  for (let at = 0; at < Math.min(data.length, 16384); at += 16) {
+    const row = [...data.slice(at, at + 16)];
+    const codes = row.map((byte) => byte.toString(16).padStart(2, "0")).join(" ").padEnd(48);
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${codes} ${row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·")).join("")}`);
+  }
+  return lines.join("\n");
+}
+
+export function factsCard(message) {
+  return h("div", { class: "card" }, h("h2", null, t("Facts")), facts([
+    [t("Topic"), h("a", { href: `/topics/${encodeURIComponent(message.topic)}` }, message.topic)],
+    [t("Stored"), moment(message.stored_ms, true)],
+    [t("Born"), `${moment(message.born_ms, true)} · ${message.born_host}`],
+    [t("Place"), `${message.broker} · ${t("queue")} ${message.queue} · ${t("offset")} ${count(message.offset)}`],
+    [t("Store host"), message.store_host],
+    [t("Tag"), message.tags ? badge(message.tags, "accent") : ""],
+    [t("Keys"), message.keys.join(" ")],
+    [t("Offset id"), h("span", { class: "mono" }, message.offset_message_id)],
+    [t("Position in the log"), count(message.physical_offset)],
+    [t("Size in the log"), bytes(message.size)],
+    [t("Deliveries before"), count(message.reconsume_times)],
+    [t("Flags"), `${message.flag} / ${message.sys_flag}`],
+  ]));
+}
+
+export function propertiesCard(message) {
+  return h("div", { class: "card flush" }, h("h2", null, t("Properties")), table([
+    { name: t("Name"), kind: "mono", of: ([name]) => name },
+    { name: t("Value"), kind: "mono", of: ([, value]) => value },
+  ], Object.entries(message.properties).sort(), { nothing: empty(t("None")) }));
+}
+
+function tracksCard(page, message, locked) {
+  return h("div", { class: "card flush" }, h("h2", null, t("Who has consumed it")), table([
+    { name: t("Group"), kind: "name", of: (row) => h("a", { href: `/groups/${encodeURIComponent(row.group)}` }, row.group) },
+    { name: t("State"), of: (row) => badge(t(row.state), TRACKS[row.state]) },
+    { name: "", kind: "soft", of: (row) => row.reason },
+    { name: "", kind: "actions", of: (row) => h("button", { class: "small", onclick: () => deliver(message, row.group), ...locked }, t("Deliver again")) },
+  ], page.tracks, { nothing: empty(t("No group consumes its topic")) }));
+}
+
+async function neighbour(message, step) {
+  try {
+    const row = await get(`${path("topics", message.topic)}/at?${new URLSearchParams({ broker: message.broker, queue: message.queue, offset: message.offset + step })}`);
+    go(`/messages/${encodeURIComponent(row.topic)}/${encodeURIComponent(row.message_id)}`);
+  } catch (error) {
+    notice(error.message, "bad");
+  }
+}
+
+function again(message) {
+  dialog({
+    title: t("Send again"),
+    action: t("Send again"),
+    body: callout(t("A copy becomes a new message of {topic}: every group that consumes it gets it.", { topic: message.topic }), "warn"),
+    act: async () => {
+      const sent = await post(`${path("topics", message.topic)}/messages/${encodeURIComponent(message.message_id)}/again`);
+      return t("Sent: {id} to queue {queue} of {broker}", { id: sent.message_id, queue: sent.queue, broker: sent.broker });
+    },
+  });
+}
+
+async function deliver(message, group) {
+  const page = await get(path("groups", group)).catch((error) => { notice(error.message, "bad"); return null; });
+  if (!page) return;
+  if (!page.clients.length) { notice(t("Nobody of this group is connected."), "bad"); return; }
+  dialog({
+    title: t("Deliver again to {group}", { group }),
+    action: t("Deliver"),
+    body: [callout(t("One client gets the message now; offsets do not change.")), field({ name: "client_id", label: t("Client"), options: page.clients.map((client) => client.client_id) })],
+    act: async (values) => (await post(`${path("topics", message.topic)}/messages/${encodeURIComponent(message.message_id)}/deliver`, { group, client_id: values.client_id })).done,
+  });
+}
+
+const quoted = (value) => `'${value.replaceAll("'", "'\\''")}'`;
+
+function curl(message) {
+  const body = { body_base64: message.body, tags: message.tags || "", keys: message.keys.join(" ") };
+  return `curl -X POST ${location.origin}${path("topics", message.topic)}/messages -H 'Content-Type: application/json' -H "X-Skyrocket-Csrf: $CSRF" -b "$COOKIE" -d ${quoted(JSON.stringify(body))}`;
+}
+
+function python(message) {
+  const plain = text(message);
+  const body = plain === null ? `base64.b64decode(${JSON.stringify(message.body)})` : `${JSON.stringify(plain)}.encode()`;
+  return `from skyrocket import Message, Producer\n\nasync with Producer("tools", ${JSON.stringify(session.name_servers.join(";"))}) as producer:\n    await producer.send(Message(${JSON.stringify(message.topic)}, ${body}, tags=${message.tags ? JSON.stringify(message.tags) : "None"}, keys=${JSON.stringify(message.keys)}))\n`;
+}
+
+async function copy(value) {
+  try {
+    await navigator.clipboard.writeText(value);
+    notice(t("Copied"));
+  } catch {
+    dialog({ title: t("Copy"), body: h("pre", { class: "body" }, value), wide: true });
+  }
+}
+

@@ -1,0 +1,89 @@
+// A topic as it is written to.
+import { path, query } from "../api.js";
+import { fill, h } from "../dom.js";
+import { clock, count } from "../format.js";
+import { badge, callout, head, valuesOf, field } from "../parts.js";
+import { go, withQuery } from "../router.js";
+import { t } from "../words.js";
+
+const MOST = 500;
+const COLUMNS = ["time", "place", "tags", "keys", "body"];
+
+export function show(root, context) {
+  const topic = context.names.topic;
+  const here = `/topics/${encodeURIComponent(topic)}`;
+  const wanted = context.query;
+  const hidden = new Set((wanted.hide || "").split(",").filter(Boolean));
+  const state = h("span", { class: "badge" }, "…");
+  const trouble = h("div");
+  const rows = h("tbody");
+  const kept = [];
+  let paused = false;
+  let shown = 0;
+  let skipped = 0;
+  let source = null;
+
+  const pause = h("button", { id: "pause", onclick: () => { paused = !paused; draw(); } });
+  const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
+    field({ name: "tags", label: t("Tags"), value: wanted.tags || "", placeholder: "TagA || TagB" }),
+    field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
+    field({ name: "per_second", label: t("At most per second"), type: "number", value: wanted.per_second || 50, min: 1, max: 500 }),
+    h("button", null, t("Apply")));
+  root.append(
+    head(t("Live tail"), { crumb: { text: topic, href: here }, actions: [state, pause, h("button", { onclick: () => { rows.replaceChildren(); kept.length = 0; } }, t("Clear")), h("button", { onclick: () => download(topic, kept) }, t("Download"))] }),
+    form,
+    h("div", { class: "bar" }, COLUMNS.map((name) => h("label", { class: "check" }, h("input", { type: "checkbox", checked: !hidden.has(name), onchange: () => { hidden.has(name) ? hidden.delete(name) : hidden.add(name); go(withQuery({ hide: [...hidden].join(",") })); } }), t(name)))),
+    trouble,
+    h("div", { class: "card flush tail", id: "tail" }, h("table", null, rows)));
+
+  function draw() {
+    fill(pause, paused ? t("Go on") : t("Pause"));
+    state.className = `badge ${source && source.readyState === EventSource.OPEN ? (paused ? "warn" : "good") : ""}`;
+    fill(state, h("i", { class: "dot" }), paused ? t("paused") : t("live"), ` · ${count(shown)}`, skipped ? ` (${t("{n} not shown", { n: count(skipped) })})` : "");
+  }
+
+  function line(row) {
+    const cells = {
+      time: h("td", { class: "faint" }, clock(row.stored_ms)),
+      place: h("td", { class: "soft" }, `${row.broker}:${row.queue} @ ${row.offset}`),
+      tags: h("td", null, row.tags ? badge(row.tags, "accent") : ""),
+      keys: h("td", null, row.keys.join(" ")),
+      body: h("td", null, h("a", { href: `/messages/${encodeURIComponent(row.topic)}/${encodeURIComponent(row.message_id)}` }, row.preview || "∅")),
+    };
+    return h("tr", null, COLUMNS.filter((name) => !hidden.has(name)).map((name) => cells[name]));
+  }
+
+  const open = () => {
+    if (source || document.hidden) return;
+    source = new EventSource(query(`${path("topics", topic)}/tail`, { tags: wanted.tags, contains: wanted.contains, per_second: wanted.per_second }));
+    source.addEventListener("begun", () => { fill(trouble); draw(); });
+    source.addEventListener("message", (event) => {
+      if (!event.data) return;
+      const row = JSON.parse(event.data);
+      kept.push(row);
+      if (kept.length > MOST) kept.shift();
+      shown += 1;
+      if (!paused) {
+        rows.prepend(line(row));
+        while (rows.childElementCount > MOST) rows.lastElementChild.remove();
+      }
+      draw();
+    });
+    source.addEventListener("skipped", (event) => { skipped += JSON.parse(event.data).messages; draw(); });
+    source.addEventListener("trouble", (event) => fill(trouble, callout(JSON.parse(event.data).error, "bad")));
+    source.onerror = draw;
+  };
+  const close = () => { if (source) source.close(); source = null; draw(); };
+  const look = () => (document.hidden ? close() : open());
+  document.addEventListener("visibilitychange", look);
+  context.onLeave(() => { document.removeEventListener("visibilitychange", look); if (source) source.close(); });
+  open();
+  draw();
+}
+
+function download(topic, rows) {
+  const blob = new Blob(rows.map((row) => `${JSON.stringify(row)}\n`), { type: "application/x-ndjson" });
+  const link = h("a", { href: URL.createObjectURL(blob), download: `${topic}.jsonl`, target: "_self" });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,36 @@
+"""The words of the pages: every English text has a Chinese one, and no page makes HTML of what it is given."""
+
+import re
+
+from tests import ROOT
+
+STATIC = ROOT / "src" / "skyrocket" / "console" / "static"
+SCRIPTS = {path: path.read_text(encoding="utf-8") for path in sorted(STATIC.rglob("*.js"))}
+CHINESE = re.findall(r'^  "((?:[^"\\]|\\.)*)": "(.+)",$', (STATIC / "words_zh.js").read_text(encoding="utf-8"), re.M)
+
+
+def test_every_text_of_a_page_has_a_chinese_one() -> None:
+    used = {text for script in SCRIPTS.values() for text in re.findall(r'\bt\("((?:[^"\\]|\\.)*)"', script)}
+    assert used - {english for english, _ in CHINESE} == set()
+
+
+def test_both_languages_fill_in_the_same_values() -> None:
+    def values(text: str) -> set[str]:
+        return set(re.findall(r"{(\w+)}", text))
+
+    assert [english for english, chinese in CHINESE if values(english) != values(chinese)] == []
+
+
+def test_no_script_makes_html_or_code_of_a_text() -> None:
+    forbidden = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser")
+    assert [path.name for path, script in SCRIPTS.items() if forbidden.search(script)] == []
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    everything = [
+        *SCRIPTS.values(),
+        *(path.read_text() for path in STATIC.glob("*.css")),
+        (STATIC / "index.html").read_text(),
+    ]
+    addresses = {found for text in everything for found in re.findall(r"https?://[^\s\"')]+", text)}
+    assert addresses <= {"http://www.w3.org/2000/svg"}
