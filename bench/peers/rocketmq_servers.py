@@ -64,7 +64,17 @@ def our_server(settings: Sequence[str] = (), work: Path = WORK) -> Iterator[Serv
     with folder(work, "skyrocket-") as home:
         names, broker = free_ports(2)
         conf = _broker_conf(home, names, broker)
-        command = [sys.executable, "-m", "skyrocket", "standalone", "-c", str(conf), "--namesrv-port", str(names)]
+        command = [
+            sys.executable,
+            "-m",
+            "skyrocket",
+            "standalone",
+            "--no-console",
+            "-c",
+            str(conf),
+            "--namesrv-port",
+            str(names),
+        ]
         command += [part for setting in settings for part in ("--set", setting)]
         environment = _with_bytecode(home)
         began = time.monotonic()

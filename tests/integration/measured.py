@@ -31,7 +31,17 @@ class MeasuredProgram:
 @contextlib.contextmanager
 def measured(folder: Path, *settings: str) -> Iterator[MeasuredProgram]:
     port = free_port()
-    command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "skyrocket",
+        "standalone",
+        "--no-console",
+        "--namesrv-port",
+        "0",
+        "--listen-port",
+        str(port),
+    ]
     command += ["--broker-ip", "127.0.0.1", "--store", str(folder / "store")]
     for setting in ("mappedFileSizeCommitLog=16777216", *settings):
         command += ["--set", setting]

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from skyrocket.cli.broker import broker_sections, build_broker, warn_of_address
+from skyrocket.cli.console_beside import console_beside
 from skyrocket.cli.controller import build_controller
 from skyrocket.cli.fleet.plan import BrokerPlan, Places, plan_brokers
 from skyrocket.cli.fleet.readiness import await_brokers
@@ -60,6 +61,14 @@ def standalone(
             help="With --replicas 3: when a master dies a controller, which runs here too, chooses another.",
         ),
     ] = False,
+    console: Annotated[
+        bool,
+        typer.Option("--console/--no-console", help="Pages for the browser; with --listen-port 0 only if asked for."),
+    ] = True,
+    console_host: Annotated[str, typer.Option(help="Address of the interface of the console.")] = "127.0.0.1",
+    console_port: Annotated[
+        int | None, typer.Option(help="Port of the console, 8082; 0 takes a free one.", show_default=False)
+    ] = None,
     settings: SetOption = None,
     verbose: VerboseOption = False,
 ) -> None:
@@ -80,7 +89,9 @@ def standalone(
             config, brokers, conf, settings or [], replicas=replicas, failover=failover, verbose=verbose
         )
         names = _name_server_config(config, namesrv_port, namesrv_bind or config.bind_address)
-        run(_serve(names, sections, plans))
+        # Who runs several on free ports does not look for pages.
+        pages = (console_host, console_port) if console and (listen_port != 0 or console_port is not None) else None
+        run(_serve(names, sections, plans, pages))
 
 
 def _name_server_config(config: BrokerConfig, port: int, bind_address: str) -> NameServerConfig:
@@ -125,7 +136,9 @@ def _places(controller: Controller, plans: Sequence[BrokerPlan], addresses: Sequ
     return "\n".join(lines)
 
 
-async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[BrokerPlan]) -> None:
+async def _serve(
+    names: NameServerConfig, sections: Sections, plans: Sequence[BrokerPlan], pages: tuple[str, int | None] | None
+) -> None:
     config = sections[BrokerConfig]
     stopping = stop_on_signals()
     warn_of_address("standalone", config)
@@ -147,7 +160,8 @@ async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[Br
                     typer.echo(_places(controller, plans, serving.addresses))
                 failures = [server.failed(), serving.failed()]
                 failures += [] if controller is None else [controller.failed()]
-                await until_stopped(stopping, *failures)
+                async with console_beside(pages, local, sections) as failed:
+                    await until_stopped(stopping, *failures, *failed)
     typer.echo("Skyrocket has stopped.")
 
 

@@ -30,52 +30,71 @@ export function spark(samples, kind) {
   return root;
 }
 
-function niceTop(value) {
-  if (value <= 0) return 1;
+function niceTop(value, least) {
+  if (value <= least) return least;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value);
+  return [1, 2, 4, 5, 8, 10].map((step) => step * power).find((step) => step >= value);
+}
+
+// An SVG in the pixels of its place, drawn again when that changes.
+function sized(height, draw) {
+  const place = h("div", { style: { height: `${height}px` } });
+  let width = 0;
+  new ResizeObserver(() => {
+    if (place.clientWidth === width) return;
+    width = place.clientWidth;
+    if (width > 80) place.replaceChildren(draw(width));
+  }).observe(place);
+  return place;
 }
 
 // lines: [{name, kind, samples}]
 export function chart(lines, from, to, format = compact) {
-  const [width, height, left, foot] = [820, 180, 54, 22];
-  const top = niceTop(Math.max(0, ...lines.flatMap((line) => line.samples.map((sample) => sample.value))));
-  const root = svg("svg", { class: "chart", viewBox: `0 0 ${width + left} ${height + foot + 8}`, role: "img", "aria-label": lines.map((line) => line.name).join(", ") });
-  const field = svg("g", { transform: `translate(${left} 6)` });
-  for (let step = 0; step <= 4; step += 1) {
-    const at = height - (height * step) / 4;
-    field.append(svg("line", { x1: 0, x2: width, y1: at, y2: at, class: "gridline" }));
-    field.append(svg("text", { x: -8, y: at + 4, "text-anchor": "end" }, format((top * step) / 4)));
-  }
-  const days = to - from > 36 * 3600_000;
-  for (let step = 0; step <= 6; step += 1) {
-    const at = from + ((to - from) * step) / 6;
-    const text = days ? moment(at).slice(5, 16) : clock(at).slice(0, 5);
-    field.append(svg("text", { x: (width * step) / 6, y: height + 18, "text-anchor": step === 6 ? "end" : step ? "middle" : "start" }, text));
-  }
-  const gap = Math.max(GAP_MS, (to - from) / 100);
-  for (const { samples, kind } of lines) {
-    if (!samples.length) continue;
-    for (const { line, area } of paths(samples, from, to, top, width, height, gap)) {
-      field.append(svg("path", { d: area, class: `area ${kind}` }), svg("path", { d: line, class: `line ${kind}` }));
+  const [height, left, foot] = [170, 52, 26];
+  const draw = (full) => {
+    const width = full - left - 6;
+    const top = niceTop(Math.max(0, ...lines.flatMap((line) => line.samples.map((sample) => sample.value))), format === compact ? 4 : 1);
+    const root = svg("svg", { class: "chart", viewBox: `0 0 ${full} ${height + foot + 8}`, role: "img", "aria-label": lines.map((line) => line.name).join(", ") });
+    const field = svg("g", { transform: `translate(${left} 8)` });
+    for (let step = 0; step <= 4; step += 1) {
+      const at = height - (height * step) / 4;
+      field.append(svg("line", { x1: 0, x2: width, y1: at, y2: at, class: "gridline" }));
+      field.append(svg("text", { x: -8, y: at + 4, "text-anchor": "end" }, format((top * step) / 4)));
     }
-  }
-  root.append(field);
+    const days = to - from > 36 * 3600_000;
+    const steps = Math.max(2, Math.min(8, Math.floor(width / 90)));
+    for (let step = 0; step <= steps; step += 1) {
+      const at = from + ((to - from) * step) / steps;
+      const text = days ? moment(at).slice(5, 16) : clock(at).slice(0, 5);
+      field.append(svg("text", { x: (width * step) / steps, y: height + 18, "text-anchor": step === steps ? "end" : step ? "middle" : "start" }, text));
+    }
+    const gap = Math.max(GAP_MS, (to - from) / 100);
+    for (const { samples, kind } of lines) {
+      if (!samples.length) continue;
+      for (const { line, area } of paths(samples, from, to, top, width, height, gap)) {
+        field.append(svg("path", { d: area, class: `area ${kind}` }), svg("path", { d: line, class: `line ${kind}` }));
+      }
+    }
+    root.append(field);
+    return root;
+  };
   const legend = lines.length > 1 ? h("div", { class: "legend" }, lines.map((line) => h("span", null, h("i", { class: `key ${line.kind}` }), line.name))) : null;
-  return h("div", null, legend, root);
+  return h("div", null, legend, sized(height + foot + 8, draw));
 }
 
 // rows: [{label, value}]
 export function bars(rows, format = compact) {
-  const [width, height] = [820, 160];
-  const top = Math.max(1, ...rows.map((row) => row.value));
-  const each = width / Math.max(rows.length, 1);
-  const root = svg("svg", { class: "chart bars", viewBox: `0 0 ${width} ${height + 40}`, role: "img" });
-  rows.forEach((row, at) => {
-    const tall = (row.value / top) * height;
-    root.append(svg("rect", { x: at * each + 2, y: height - tall + 12, width: Math.max(each - 4, 1), height: tall, rx: 3 }));
-    if (row.value) root.append(svg("text", { x: at * each + each / 2, y: height - tall + 8, "text-anchor": "middle" }, format(row.value)));
-    root.append(svg("text", { x: at * each + each / 2, y: height + 28, "text-anchor": "middle" }, row.label));
+  const height = 130;
+  return sized(height + 42, (width) => {
+    const top = Math.max(1, ...rows.map((row) => row.value));
+    const each = width / Math.max(rows.length, 1);
+    const root = svg("svg", { class: "chart bars", viewBox: `0 0 ${width} ${height + 42}`, role: "img" });
+    rows.forEach((row, at) => {
+      const tall = (row.value / top) * height;
+      root.append(svg("rect", { x: at * each + each * 0.2, y: height - tall + 16, width: each * 0.6, height: Math.max(tall, 1), rx: 3 }));
+      if (row.value) root.append(svg("text", { x: at * each + each / 2, y: height - tall + 11, "text-anchor": "middle" }, format(row.value)));
+      root.append(svg("text", { x: at * each + each / 2, y: height + 34, "text-anchor": "middle" }, row.label));
+    });
+    return root;
   });
-  return root;
 }

@@ -1,9 +1,9 @@
 // Brokers, slaves and name servers.
 import { post, session } from "../api.js";
 import { fill, h } from "../dom.js";
-import { ago, bytes, compact, duration, rate } from "../format.js";
+import { ago, bytes, compact, rate } from "../format.js";
 import { follow } from "../live.js";
-import { badge, callout, dialog, dot, empty, head, meter, table } from "../parts.js";
+import { badge, callout, dialog, dot, empty, field, head, meter, table } from "../parts.js";
 import { t } from "../words.js";
 
 export function show(root, context) {
@@ -21,16 +21,15 @@ function brokers(answer) {
   return h("div", { class: "card flush" }, h("h2", null, t("Brokers")), table([
     { name: t("Name"), kind: "name", of: (row) => h("a", { href: `/cluster/${encodeURIComponent(row.address)}` }, row.broker, " ", h("span", { class: "faint" }, row.broker_id)) },
     { name: t("State"), of: (row) => (row.is_up ? dot(t(row.role), "good") : h("span", { title: row.trouble }, dot(t("down"), "bad"))) },
-    { name: t("Cluster"), kind: "soft", of: (row) => row.cluster },
-    { name: t("Address"), kind: "mono", of: (row) => row.address },
+    ...(new Set(answer.brokers.map((row) => row.cluster)).size > 1 ? [{ name: t("Cluster"), kind: "soft", of: (row) => row.cluster }] : []),
+    { name: t("Address"), kind: "address", of: (row) => row.address },
     { name: t("Version"), kind: "soft", of: (row) => row.version || "–" },
     { name: t("In/s"), kind: "number", of: (row) => rate(row.in_per_second) },
     { name: t("Out/s"), kind: "number", of: (row) => rate(row.out_per_second) },
     { name: t("Today in / out"), kind: "number", of: (row) => `${compact(row.in_today)} / ${compact(row.out_today)}` },
     { name: t("Disk"), of: (row) => meter(row.disk_ratio) },
-    { name: t("Put p99"), kind: "number", of: (row) => (row.put_p99_ms === null ? "–" : duration(row.put_p99_ms)) },
     { name: t("Started"), kind: "soft", of: (row) => ago(row.started_ms) },
-    { name: "", kind: "actions", of: (row) => row.role === "master" && [h("button", { class: "small", onclick: () => writing(row.broker, false), ...locked }, t("Stop writing")), " ", h("button", { class: "small", onclick: () => writing(row.broker, true), ...locked }, t("Allow"))] },
+    { name: "", kind: "actions", of: (row) => row.role === "master" && h("button", { class: "small", onclick: () => writing(row.broker), ...locked }, t("Writing …")) },
   ], answer.brokers));
 }
 
@@ -52,12 +51,14 @@ function names(answer) {
   ], answer.name_servers));
 }
 
-function writing(broker, allowed) {
+function writing(broker) {
   dialog({
-    title: allowed ? t("Allow writing to {broker}", { broker }) : t("Stop writing to {broker}", { broker }),
-    action: allowed ? t("Allow") : t("Stop writing"),
-    kind: allowed ? "primary" : "primary danger",
-    body: callout(allowed ? t("Clients send to this broker again within half a minute.") : t("Clients send to other brokers within half a minute; what is there can still be read. Topics that are on this broker alone cannot be written to."), "warn"),
-    act: async () => (await post("/api/writing", { broker, allowed })).done,
+    title: t("Writing to {broker}", { broker }),
+    action: t("Apply"),
+    body: [
+      field({ name: "allowed", label: t("Clients"), options: [["false", t("send to other brokers")], ["true", t("may send to this broker")]] }),
+      callout(t("Clients hear of it within half a minute; what is there can still be read. Topics that are on this broker alone cannot be written to meanwhile."), "warn"),
+    ],
+    act: async (values) => (await post("/api/writing", { broker, allowed: values.allowed === "true" })).done,
   });
 }

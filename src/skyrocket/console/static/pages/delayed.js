@@ -18,7 +18,7 @@ export async function show(root, context) {
   const rows = key ? answer.rows.filter((row) => row.message_id === key || row.keys.includes(key)) : answer.rows;
   fill(data,
     !answer.offered && callout(t("These brokers tell only how many wait: lists are known to Skyrocket's brokers alone."), "warn"),
-    answer.offered && h("div", { class: "card" }, h("h2", null, t("Due within")), bars(answer.histogram.map((step) => ({ label: t(step.within), value: step.messages })))),
+    answer.rows.length > 0 && h("div", { class: "card" }, h("h2", null, t("Due within")), bars(answer.histogram.map((step) => ({ label: t(step.within), value: step.messages })))),
     h("div", { class: "halves" },
       h("div", { class: "card flush" }, h("h2", null, t("By topic")), table([
         { name: t("Topic"), kind: "name", of: ([topic]) => h("a", { href: `/topics/${encodeURIComponent(topic)}` }, topic) },

@@ -1,0 +1,57 @@
+"""The console beside a standalone's servers: a convenience, without which they run as well."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from skyrocket.cli.console import require_console
+from skyrocket.cli.program.settings import Sections
+from skyrocket.config.sections import BrokerConfig, TlsConfig
+from skyrocket.errors import ConfigError
+from skyrocket.remoting.tls import client_tls
+
+Failures = tuple[Coroutine[Any, Any, NoReturn], ...]
+
+
+@contextlib.asynccontextmanager
+async def console_beside(
+    wanted: tuple[str, int | None] | None, name_servers: str, sections: Sections
+) -> AsyncIterator[Failures]:
+    """At a host and port, unless None is wanted; what would end it is what is entered."""
+    if wanted is None:
+        yield ()
+        return
+    try:
+        require_console()
+        from skyrocket.console.server import Console
+
+        console = Console(_settings(wanted, name_servers, sections))
+        await console.start()
+    except ConfigError as error:
+        typer.echo(f"skyrocket standalone: warning: no console: {error}. Silence this with --no-console", err=True)
+        yield ()
+        return
+    typer.echo(f"Console: {console.operator_address}")
+    try:
+        yield (console.failed(),)
+    finally:
+        await console.stop()
+
+
+def _settings(wanted: tuple[str, int | None], name_servers: str, sections: Sections) -> Any:
+    from skyrocket.client.core.settings import Acl, ClientSettings
+    from skyrocket.console.core.settings import DEFAULT_PORT, ConsoleSettings
+
+    config = sections[BrokerConfig]
+    account = json.loads(config.inner_client_credentials) if config.inner_client_credentials else None
+    credentials = None if account is None else Acl(account["accessKey"], account["secretKey"])
+    client = ClientSettings(
+        name_servers, instance_name="console", credentials=credentials, tls=client_tls(sections[TlsConfig])
+    )
+    host, port = wanted
+    data = Path(config.store_root).expanduser() / "config" / "console.db"
+    return ConsoleSettings(client, host, DEFAULT_PORT if port is None else port, data)
