@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-failover faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-failover bench-pipeline docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,8 +29,8 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(SERVER_STAMP): pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing what a server needs (150 MB, no Spark) …"
-	@$(INSTALL) -e '.[server]'
+	@echo "Installing what a server and its console need (150 MB, no Spark) …"
+	@$(INSTALL) -e '.[server,console]'
 	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
@@ -38,11 +38,14 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@$(INSTALL) -e '.[dev]'
 	@touch $@
 
-run: $(SERVER) ## start name server and broker in one process (9876, 10911), store in var/store
+run: $(SERVER) ## start name server, broker and console in one process (9876, 10911, 8082), store in var/store
 	@$(BIN)/skyrocket standalone --store $${STORE:-var/store} $(ARGS)
 
 demo: $(STAMP) ## a server, orders, and their revenue per minute on Spark, all at once
 	@$(BIN)/skyrocket demo $(ARGS)
+
+console: $(SERVER) ## the cluster of NAMESRV_ADDR (127.0.0.1:9876) in the browser, http://127.0.0.1:8082
+	@$(BIN)/skyrocket console $(ARGS)
 
 inspect: $(SERVER) ## inspect a sample store, or STORE=directory
 	@test -n "$$STORE" || $(BIN)/python examples/sample_store.py
@@ -80,8 +83,12 @@ interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs J
 interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)
 interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a table (needs Java, Maven)
 pipelines: ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
-$(FAULTS) interop interop-pairs interop-client pipelines: $(STAMP)
+console-pages: ## the pages of the console in Chromium: what people do in them (needs chromium, chromium-driver)
+$(FAULTS) interop interop-pairs interop-client pipelines console-pages: $(STAMP)
 	$(SUITES) $@
+
+console-shots: $(STAMP) ## pictures of all pages of the console in var/console-shots (needs chromium, chromium-driver)
+	$(BIN)/python -m tests.integration.console.shots
 
 long: $(STAMP) ## every suite that has not passed at this commit, one after the other, and one table: hours
 	$(SUITES) --all $(ARGS)
@@ -106,6 +113,8 @@ bench-replication: $(STAMP) ## what a slave costs its master, how fast it follow
 
 bench-failover: $(STAMP) ## time without a writable master after kill -9, beside Apache's (ARGS="--runs 50"; needs Java, Maven)
 	$(BIN)/python -m bench.failover $(ARGS)
+bench-console: $(STAMP) ## the console in front of 1,000 topics: what an idle broker pays, how soon pages have their data
+	$(BIN)/python -m bench.console_pages $(ARGS)
 
 bench-pipeline: $(STAMP) ## decoder, commit-log source, archive, rebuild, stream source and sink beside their floor
 	$(BIN)/python -m bench.pipeline $(ARGS)

@@ -138,6 +138,12 @@ SUITES = (
         stale="var/interop/client.json",
         report="tests.integration.client.matrix",
     ),
+    Suite(
+        "console-pages",
+        "the pages of the console in Chromium: create, send, find, follow, reset, resend, commit, change, be refused",
+        ("tests/integration/console", "tests/cluster/console", "tests/unit/console"),
+        (),
+    ),
     Suite("pipelines", "Spark: kills, clusters, five million messages, Apache RocketMQ", ("tests/pipeline",), ()),
 )
 

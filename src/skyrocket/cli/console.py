@@ -43,6 +43,7 @@ def console(
     cert: Annotated[Path | None, _server("--cert", help="Certificate (PEM): HTTPS.", show_default=False)] = None,
     cert_key: Annotated[Path | None, _server("--cert-key", help="Its key.", show_default=False)] = None,
     behind_https: Annotated[bool, _server("--behind-https", help="A proxy in front speaks HTTPS.")] = False,
+    webhook: Annotated[str, _server("--webhook", help="URL that is told when alerts begin and end.")] = "",
 ) -> None:
     """Show a cluster of Skyrocket or Apache RocketMQ in the browser.
 
@@ -66,6 +67,7 @@ def console(
         certificate_key=cert_key,
         behind_https=behind_https,
         host_names=tuple(host_name or ()),
+        webhook=webhook,
     )
     run(_serve(wanted))
 

@@ -10,6 +10,7 @@ from typing import Final, NoReturn, Self
 import uvicorn
 
 from skyrocket.clock import ServiceClock, SystemClock
+from skyrocket.console.alerts.watcher import Watcher
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.core.settings import ConsoleSettings
@@ -56,6 +57,7 @@ class Console:
             accounts,
             Sessions(clock),
             Attempts(clock),
+            Watcher(view, series, database, clock, settings.webhook),
         )
         self.recorder = Recorder(view, series, clock)
         self.app = application(self.parts)
@@ -75,7 +77,9 @@ class Console:
         """All but the port: for who serves `app` otherwise."""
         await self.parts.database.open()
         await self.parts.accounts.start()
+        await self.parts.watcher.load()
         self._services.start(self.recorder.run, "console-recorder")
+        self._services.start(self.parts.watcher.run, "console-alerts")
 
     async def start(self) -> str:
         """Its address; raises ConfigError when the port or the file cannot be had."""

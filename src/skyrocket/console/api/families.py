@@ -5,6 +5,7 @@ from typing import Final
 
 from skyrocket.console.api import (
     access,
+    alerts,
     audit,
     brokers,
     clients,
@@ -35,6 +36,7 @@ FAMILIES: Final[Sequence[Family]] = (
     clients.family,
     pipelines.family,
     history.family,
+    alerts.family,
     access.family,
     audit.family,
     session.family,

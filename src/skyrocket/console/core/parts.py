@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from skyrocket.clock import ServiceClock
+from skyrocket.console.alerts.watcher import Watcher
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.settings import ConsoleSettings
 from skyrocket.console.history.database import Database
@@ -28,4 +29,5 @@ class Parts:
     accounts: Accounts
     sessions: Sessions
     attempts: Attempts
+    watcher: Watcher
     streams: Gate = field(default_factory=Gate)

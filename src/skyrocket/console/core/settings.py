@@ -23,6 +23,7 @@ class ConsoleSettings:
     certificate_key: Path | None = None
     behind_https: bool = False  # a proxy in front speaks HTTPS: cookies are for it alone
     host_names: tuple[str, ...] = ()  # under which browsers reach it, besides addresses and localhost
+    webhook: str = ""  # is told, as JSON, when alerts begin and end
     max_database_bytes: int = 256 * 1024 * 1024
 
     @property

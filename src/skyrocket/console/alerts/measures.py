@@ -1,0 +1,35 @@
+"""The values that rules look at, by name."""
+
+from collections.abc import Mapping
+
+from skyrocket.console.alerts.rules import Kind
+from skyrocket.console.cluster.groups import is_system_group
+from skyrocket.console.cluster.shared_answers import each
+from skyrocket.console.cluster.view import ClusterView
+from skyrocket.console.history.series import HOUR_MS, Series
+from skyrocket.model.topic import DLQ_PREFIX
+
+Measures = Mapping[Kind, Mapping[str, float]]
+
+
+async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
+    """All kinds; a kind has a value for each name that it knows."""
+    brokers, figures, topics = await view.brokers.get(), await view.group_figures(), await view.topics.get()
+    groups = {name: known for name, known in figures.items() if not is_system_group(name)}
+    waiting = [name for name, known in groups.items() if known.lag > 0]
+    members = await each(waiting, view.members.get)
+    dead: dict[str, float] = {}
+    for topic in topics:
+        if topic.startswith(DLQ_PREFIX):
+            group = topic.removeprefix(DLQ_PREFIX)
+            samples = await series.between(f"dead:group:{group}", now_ms - HOUR_MS, now_ms)
+            dead[group] = samples[-1].value - samples[0].value if samples else 0.0
+    return {
+        "lag": {name: float(known.lag) for name, known in groups.items()},
+        "late_seconds": {name: (known.late_ms or 0) / 1000 for name, known in groups.items()},
+        "no_client": {name: float(name in members and members[name] is None) for name in groups},
+        "dead_letters_per_hour": dead,
+        "disk": {f"{broker.broker}:{broker.broker_id}": broker.disk_ratio or 0.0 for broker in brokers},
+        "broker_down": {f"{broker.broker}:{broker.broker_id}": float(not broker.is_up) for broker in brokers},
+        "delayed": {name: float(count) for name, count in (await view.waiting.get()).timers.items()},
+    }

@@ -1,0 +1,72 @@
+"""Pictures of all pages, light, dark and in Chinese: `make console-shots` puts them into var/console-shots."""
+
+import asyncio
+import math
+
+from skyrocket.console.history.series import MINUTE_MS
+from tests import ROOT
+from tests.integration.console.browser import Browser, browser_at
+from tests.integration.console.shop import Shop, shop
+from tests.integration.console.test_pages import PAGES
+
+FOLDER = ROOT / "var" / "console-shots"
+SETTLED_SECONDS = 1.2
+
+
+async def main() -> None:
+    """All of them."""
+    async with shop() as one:
+        await _past(one)
+        address = next(iter(one.cluster.broker_addresses.values()))
+        rows = one.cluster.messages("Orders")
+        pages = [
+            *PAGES,
+            f"/cluster/{address}",
+            f"/cluster/{address}?tab=settings",
+            f"/messages/Orders/{rows[7].message_id}",
+        ]
+        await asyncio.to_thread(_shoot, one, pages)
+
+
+async def _past(one: Shop) -> None:
+    """A day that has not been, so that charts have lines."""
+    series, now = one.console.parts.series, one.console.parts.clock.now_ms()
+    for minute in range(1, 24 * 60):
+        wave = 1 + math.sin(minute / 97) + 0.3 * math.sin(minute / 7)
+        samples = {
+            "in:cluster": 900 + 300 * wave,
+            "out:cluster": 880 + 290 * wave,
+            "lag:cluster": max(0.0, 4000 * math.sin(minute / 60)),
+            "lag:group:billing": max(0.0, 4000 * math.sin(minute / 60)),
+            "out:group:billing": 300 + 120 * wave,
+            "in:topic:Orders": 310 + 120 * wave,
+            "dead:cluster": 1.0,
+        }
+        await series.add(samples, now - minute * MINUTE_MS)
+
+
+def _shoot(one: Shop, pages: list[str]) -> None:
+    with browser_at(one.console.address) as browser:
+        browser.driver.get(one.console.operator_address)
+        browser.find("#account")
+        for page in pages:
+            _keep(browser, page, "light")
+        browser.driver.execute_script("localStorage.setItem('theme', 'dark')")
+        for page in ("/", "/topics/Orders", "/groups/billing", "/cluster"):
+            _keep(browser, page, "dark")
+        browser.driver.execute_script("localStorage.setItem('language', 'zh'); localStorage.setItem('theme', 'light')")
+        for page in ("/", "/topics", "/groups/billing"):
+            _keep(browser, page, "zh")
+        for text in browser.complaints():
+            print(text)  # noqa: T201
+
+
+def _keep(browser: Browser, page: str, kind: str) -> None:
+    browser.open(page)
+    asyncio.run(asyncio.sleep(SETTLED_SECONDS))  # charts are drawn when their place has a size
+    name = page.strip("/").replace("/", "-").replace("?", "-").replace("=", "-") or "overview"
+    browser.shoot(FOLDER / f"{kind}-{name[:60]}.png")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
