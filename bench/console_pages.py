@@ -1,6 +1,6 @@
 """The console in front of a full cluster: 1,000 topics, 200 groups, 10,000 queues.
 
-python -m bench.console_pages           what the broker pays while nobody looks, and how soon each page is painted and has its data
+python -m bench.console_pages           what the broker pays while nobody looks, how soon each page has its data
 
 The broker is a process of its own; the console runs here, and Chromium looks at it (without Chromium: endpoints alone).
 """

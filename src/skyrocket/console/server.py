@@ -76,8 +76,13 @@ class Console:
     async def open(self) -> None:
         """All but the port: for who serves `app` otherwise."""
         await self.parts.database.open()
-        await self.parts.accounts.start()
-        await self.parts.watcher.load()
+        try:
+            await self.parts.accounts.start()
+            await self.parts.watcher.load()
+        except BaseException:
+            await self.parts.accounts.stop()
+            await self.parts.database.close()
+            raise
         self._services.start(self.recorder.run, "console-recorder")
         self._services.start(self.parts.watcher.run, "console-alerts")
 
@@ -96,6 +101,7 @@ class Console:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=settings.behind_https,  # else anybody on this machine could say to come from elsewhere
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
             ssl_certfile=settings.certificate,

@@ -19,7 +19,7 @@ class BadInput(WrongUse):
 def read(kind: type[T], given: Any, *, from_text: bool = False) -> T:
     """An instance of a dataclass; `from_text`: values are those of a query string. Raises BadInput."""
     if not isinstance(given, Mapping):
-        raise BadInput("the body must be a JSON object: see /api/docs")
+        raise BadInput("the body must be a JSON object: see /docs")
     hints = get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = given.keys() - fields.keys()

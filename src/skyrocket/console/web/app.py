@@ -64,7 +64,9 @@ def _serve(answering: Answering, endpoint: Endpoint) -> Handler:
 
 def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
     """GET /api/live?of=/api/…: the answer of that GET, again whenever it changes."""
-    by_path = {each.path: each for each in ENDPOINTS if each.method == "GET"}
+    # A file or a stream cannot be followed, and what is for one account alone must not outlive its session.
+    followed = [each for each in ENDPOINTS if each.method == "GET" and not each.secret and each.answer is not Response]
+    by_path = {each.path: each for each in followed}
 
     async def follow(request: Request) -> Response:
         wanted = urlsplit(request.query_params.get("of", ""))
@@ -77,7 +79,7 @@ def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
                     endpoint = by_path[route.path]
                     break
             else:
-                raise BadInput("of= must be the path of a GET endpoint: see /api/docs")
+                raise BadInput("of= must be the path of a GET endpoint that answers with JSON to everybody: see /docs")
             asked = Request({**scope, **found}, request.receive)
             call, values = await answering.call(endpoint, asked)
         except SkyrocketError as error:
@@ -93,7 +95,7 @@ async def _openapi(_: Request) -> Response:
 
 
 async def _no_such_endpoint(request: Request) -> Response:
-    text = f"there is no {request.method} {request.url.path}: /api/docs lists what there is"
+    text = f"there is no {request.method} {request.url.path}: /docs lists what there is"
     return json_answer({"error": text, "kind": "NotFound"}, 404)
 
 
