@@ -11,7 +11,7 @@ WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /opt/skyrocket \
-    && /opt/skyrocket/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt ".[server,tls,zookeeper,etcd]"
+    && /opt/skyrocket/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt ".[server,console,tls,zookeeper,etcd]"
 
 FROM python:3.11-slim
 COPY --from=build /opt/skyrocket /opt/skyrocket

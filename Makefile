@@ -113,6 +113,7 @@ bench-replication: $(STAMP) ## what a slave costs its master, how fast it follow
 
 bench-failover: $(STAMP) ## time without a writable master after kill -9, beside Apache's (ARGS="--runs 50"; needs Java, Maven)
 	$(BIN)/python -m bench.failover $(ARGS)
+
 bench-console: $(STAMP) ## the console in front of 1,000 topics: what an idle broker pays, how soon pages have their data
 	$(BIN)/python -m bench.console_pages $(ARGS)
 

@@ -112,7 +112,7 @@ async def test_a_topic_is_followed_live_and_no_faster_than_asked_for() -> None:
         async with cluster.producer() as producer:
             for number in range(5):
                 await producer.send(Message("Orders", str(number).encode()))
-        seen = []
+        seen: list[bytes] = []
         while b"event: skipped" not in b"".join(seen):
             seen.append(await asyncio.wait_for(anext(events), 30))
         await events.aclose()

@@ -100,7 +100,7 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What the browser's log says since it was last asked."""
-        log: list[dict[str, Any]] = self.driver.get_log("browser")
+        log: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [entry["message"] for entry in log if entry["level"] in ("SEVERE", "WARNING")]
 
     def shoot(self, path: Path) -> None:

@@ -1,7 +1,7 @@
 """A topic as it is written to, pushed message by message; no faster than a person can look."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +30,7 @@ class TailWanted:
     per_second: int = 50
 
 
-async def tail(admin: Admin, topic: str, wanted: TailWanted, gate: Gate) -> AsyncIterator[bytes]:
+async def tail(admin: Admin, topic: str, wanted: TailWanted, gate: Gate) -> AsyncGenerator[bytes, None]:
     """From now on: `message` events, `skipped` with a number, `trouble` with its cause."""
     chosen = MessageFilter(wanted.tags, wanted.contains, wanted.property_name, wanted.property_value)
     pause = _PAUSE_SECONDS

@@ -1,0 +1,51 @@
+"""`skyrocket console` and the console of `standalone` as programs."""
+
+import socket
+from pathlib import Path
+
+import httpx
+
+from tests.integration.program import Program, Standalone
+
+
+def test_a_standalone_prints_its_console_and_another_console_looks_at_the_same_cluster(tmp_path: Path) -> None:
+    with Standalone(tmp_path, arguments=("--console-port", "0")) as servers:
+        own = servers.await_line(r"Console: (http://127\.0\.0\.1:\d+)/#token=(\S+)")
+        overview = httpx.get(f"{own[1]}/api/overview", timeout=30).json()
+        login = {"token": own[2]}
+        entered = httpx.post(f"{own[1]}/api/login", json=login, headers={"X-Skyrocket-Csrf": "login"}, timeout=30)
+        arguments = ("--port", "0", "--data", str(tmp_path / "other.db"), "-n", servers.name_server, "--private")
+        with Program("console", *arguments, home=tmp_path) as other:
+            address = other.await_line(r"console: (http://127\.0\.0\.1:\d+/)#token=")[1]
+            private = httpx.get(f"{address}api/overview", timeout=30)
+            assert other.stop() == 0
+            assert other.lines[-1] == "The console has stopped."
+        assert servers.stop() == 0
+    assert [broker["is_up"] for broker in overview["brokers"]] == [True]
+    assert entered.status_code == 200
+    assert private.status_code == 401
+    assert (tmp_path / "store" / "config" / "console.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_standalone_whose_console_has_no_port_says_so_and_runs(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with Standalone(tmp_path, arguments=("--console-port", port)) as servers:
+            servers.await_line(rf"warning: no console: the console cannot listen at 127.0.0.1:{port}.*--no-console")
+            assert servers.stop() == 0
+
+
+def test_a_console_without_a_cluster_starts_and_its_pages_name_the_cause(tmp_path: Path) -> None:
+    arguments = ("--port", "0", "--data", str(tmp_path / "c.db"), "-n", "127.0.0.1:1")
+    with Program("console", *arguments, home=tmp_path) as alone:
+        address = alone.await_line(r"console: (http://127\.0\.0\.1:\d+/)#token=")[1]
+        answer = httpx.get(f"{address}api/overview", timeout=30)
+        assert alone.stop() == 0
+    assert answer.status_code == 502
+    assert "127.0.0.1:1" in answer.json()["error"]
+
+
+def test_wrong_options_are_named(tmp_path: Path) -> None:
+    with Program("console", "--cert", "x.pem", home=tmp_path) as program:
+        assert program.process.wait(60) == 2
+        program.await_line("--cert and --cert-key belong together")
