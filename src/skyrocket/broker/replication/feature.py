@@ -185,6 +185,8 @@ class ReplicationFeature(Feature):
             rows["haSlaves"] = str(len(lags))
             rows["haInSyncReplicas"] = str(1 + sum(self.master.is_in_sync(slave) for slave in self.master.slaves))
             rows["haLagBytes"] = str(max(lags, default=0))
+        if self._parts.switching is not None:
+            rows["masterEpoch"] = str(self._parts.switching.epochs.last.number)
         return rows
 
     def metrics(self) -> Iterator[Metric]:
@@ -209,3 +211,18 @@ class ReplicationFeature(Feature):
             yield single("skyrocket_replication_in_sync", Kind.GAUGE, "Brokers in sync, the master among them", in_sync)
         yield lag
         yield moved
+        yield from self._switch_metrics()
+
+    def _switch_metrics(self) -> Iterator[Metric]:
+        """Of a broker whose role a controller decides."""
+        switching, side = self._parts.switching, self.slave or self.master
+        if switching is None or not isinstance(side, SwitchSlave | SwitchMaster):
+            return
+        is_fenced = self._set.is_isolated
+        for name, help_text, value in (
+            ("skyrocket_failover_master", "1: this broker is master of its set", self.master is not None),
+            ("skyrocket_failover_fenced", "1: no controller has said yet who is master", is_fenced),
+            ("skyrocket_failover_epoch", "The newest epoch of this broker's log", switching.epochs.last.number),
+            ("skyrocket_failover_confirm_offset", "What all of the sync-state set have", side.confirm_offset),
+        ):
+            yield single(name, Kind.GAUGE, help_text, value)

@@ -39,11 +39,11 @@ class SetChecker:
 
     def confirmed(self, replica: SimulatedReplica) -> None:
         assert replica.sync_set is not None
-        end = replica.sync_set.confirm_offset
-        if end > self._shown_end:
-            log = replica.log
-            self.shown[self._shown_end] = bytes(log.data[self._shown_end - log.first : end - log.first])
-            self._shown_end = end
+        log = replica.log
+        shown = log.whole_records(self._shown_end, replica.sync_set.confirm_offset)
+        if shown:
+            self.shown[self._shown_end] = shown
+            self._shown_end += len(shown)
 
     def check(self, log: SimulatedLog) -> None:
         """All that was promised is in this log, where it was; raises PromiseBroken."""

@@ -96,6 +96,16 @@ class SimulatedLog:
         del self.data[at:]
         self.flush()
 
+    def whole_records(self, start: int, end: int) -> bytes:
+        """The bytes of the records from one that begins at `start` to the last that ends before `end`."""
+        first = at = start - self.first
+        while at + _HEAD.size <= end - self.first:
+            size, _ = _HEAD.unpack_from(self.data, at)
+            if at + _HEAD.size + size > end - self.first:
+                break
+            at += _HEAD.size + size
+        return bytes(self.data[first:at])
+
     def payloads(self) -> list[bytes]:
         """All whole records."""
         found, at = [], 0

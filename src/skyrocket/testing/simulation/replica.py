@@ -181,7 +181,9 @@ class SimulatedReplica(Machine):
             self.world.note(f"{self.name} is master no more")
             self.sync_set = None
             self._change(self._connect)
-        elif self._connection is not None:
+        elif self._connection is not None and self.book.role is not None:
+            if self._connection.joins(self, self.set[self.book.role.master_id or 0]):
+                return
             self._connection.close()
 
     def _become_master(self) -> None:
