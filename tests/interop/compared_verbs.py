@@ -143,7 +143,7 @@ COMPARED = (
 
 # The other names, and why this table does not run them.
 ELSEWHERE = {
-    "clusterRT": "never ends; its rows are those of tests/cluster/mqadmin",
+    "clusterRT": "never ends, and its rows are times",
     "startMonitoring": "never ends, and RocketMQ's prints nothing",
     "queryMsgTraceById": "needs traces: tests/cluster/mqadmin/test_accounts_and_traces.py",
     "createUser": "tests/cluster/mqadmin/test_accounts_and_traces.py; passwords are not printed",
@@ -166,7 +166,7 @@ ELSEWHERE = {
     "cleanBrokerMetadata": "needs a controller",
     "addBroker": "needs RocketMQ's broker container",
     "removeBroker": "needs RocketMQ's broker container",
-    "dumpCompactionLog": "reads a local file: tests/unit/cli",
+    "dumpCompactionLog": "reads a local file: tests/cluster/mqadmin/test_accounts_and_traces.py",
     "rocksDBConfigToJson": "reads RocksDB, which neither server uses here",
     "exportMetadataInRocksDB": "reads RocksDB, which neither server uses here",
     "updateStaticTopic": "not made by our tool: it says so and leaves with 1",

@@ -80,7 +80,6 @@ def session_of(
 @pytest.mark.interop
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.requirement("C160")
 @pytest.mark.parametrize(("server", "number"), CASES, ids=[f"{s}-{n}-{COMPARED[n].name}" for s, n in CASES])
 def test_our_tool_prints_the_rows_of_rocketmqs(session_of: Callable[[str], Session], server: str, number: int) -> None:
     session, verb = session_of(server), COMPARED[number]

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import re
 
 import pytest
 from hypothesis import given as with_values
@@ -11,6 +12,7 @@ from skyrocket.cli.mqadmin.commands import COMMANDS
 from skyrocket.cli.mqadmin.handlers import handler_of
 from skyrocket.cli.mqadmin.options import command_named, options_of, parse, usage
 from skyrocket.errors import ConfigError
+from tests import ROOT, commands_page
 
 
 def test_there_are_89_names_and_each_has_its_function() -> None:
@@ -19,6 +21,17 @@ def test_there_are_89_names_and_each_has_its_function() -> None:
         handler = handler_of(name)
         assert inspect.iscoroutinefunction(handler), name
         assert usage(name).startswith(f"usage: mqadmin {name} ")
+
+
+def test_the_page_of_names_has_every_one() -> None:
+    page = (ROOT / "docs" / "reference" / "mqadmin.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_the_page_of_commands_is_not_stale() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert page == commands_page.page(), "run: python -m tests.commands_page > docs/reference/commands.md"
 
 
 def test_no_command_has_an_option_twice() -> None:

@@ -56,6 +56,8 @@ async def consume_message(admin: Admin, given: Given, out: Printer) -> None:
         if end - begin > most:
             out.line(f"The oldler {most} message will be provided")
         await _consume(admin, queue, begin, min(end, begin + most), out)
+        if end - begin <= most:
+            out.line(f"{queue_text(queue)} print msg finished. status=NO_NEW_MSG, offset={end}")
         return
     left = most
     for queue in await admin.queues(topic):

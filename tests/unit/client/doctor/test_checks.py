@@ -246,7 +246,6 @@ ILLNESSES: list[tuple[str, Plant]] = [
 ]
 
 
-@pytest.mark.requirement("B018")
 @pytest.mark.parametrize(("code", "plant"), ILLNESSES, ids=[f"{n}-{code}" for n, (code, _) in enumerate(ILLNESSES)])
 def test_a_planted_illness_is_named_with_its_remedy(code: str, plant: Plant) -> None:
     found = {finding.code: finding for finding in findings_of(plant(healthy()))}
