@@ -105,7 +105,7 @@ async def test_create_a_topic_send_find_by_key_and_delete_it() -> None:
             browser.sees("Sent:", "#notices")
             browser.open("/messages?topic=Returns&id=r-1")
             browser.sees(INJECTION, "table")
-            browser.click("td.mono a")
+            browser.click("td.address a")
             browser.sees("Who has consumed it")
             browser.sees(INJECTION, "pre.body")
             assert browser.driver.title.endswith("Skyrocket")

@@ -15,9 +15,9 @@ const link = (row) => `/messages/${encodeURIComponent(row.topic)}/${encodeURICom
 
 export function messagesTable(rows, nothing = empty(t("No message"), t("Nothing fits what was asked for."))) {
   return table([
-    { name: t("Stored"), kind: "soft", of: (row) => h("span", { class: "mono" }, moment(row.stored_ms, true)) },
-    { name: t("Message id"), kind: "mono", of: (row) => h("a", { href: link(row) }, row.message_id) },
-    { name: t("Place"), kind: "soft", of: (row) => `${row.broker} ${row.queue} @ ${row.offset}` },
+    { name: t("Stored"), kind: "address soft", of: (row) => moment(row.stored_ms, true) },
+    { name: t("Message id"), kind: "address", of: (row) => h("a", { href: link(row) }, row.message_id) },
+    { name: t("Place"), kind: "address soft", of: (row) => `${row.broker} ${row.queue} @ ${row.offset}` },
     { name: t("Tag"), of: (row) => (row.tags ? badge(row.tags, "accent") : "") },
     { name: t("Keys"), kind: "mono", of: (row) => row.keys.join(" ") },
     { name: t("Size"), kind: "number", of: (row) => bytes(row.size) },

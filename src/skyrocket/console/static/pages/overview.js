@@ -1,7 +1,7 @@
 // Is everything up, how much comes and goes, what waits.
 import { h, fill } from "../dom.js";
 import { chart, spark } from "../chart.js";
-import { ago, compact, count, duration, rate } from "../format.js";
+import { compact, count, duration, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, dot, empty, figure, head, meter, table } from "../parts.js";
 import { t } from "../words.js";
@@ -54,8 +54,6 @@ function brokers(answer) {
     { name: t("In/s"), kind: "number", of: (row) => rate(row.in_per_second) },
     { name: t("Out/s"), kind: "number", of: (row) => rate(row.out_per_second) },
     { name: t("Disk"), of: (row) => meter(row.disk_ratio) },
-    { name: t("Version"), kind: "soft", of: (row) => row.version || "–" },
-    { name: t("Started"), kind: "soft", of: (row) => ago(row.started_ms) },
   ], answer.brokers));
 }
 
