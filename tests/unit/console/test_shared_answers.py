@@ -47,6 +47,17 @@ async def test_one_who_leaves_does_not_take_the_answer_from_the_others() -> None
     assert await stayer == 1
 
 
+async def test_who_asks_after_a_change_does_not_get_an_answer_from_before_it() -> None:
+    cluster = Cluster()
+    answer = SharedAnswer(cluster.ask, 5.0, FakeClock())
+    before = asyncio.create_task(answer.get())
+    await asyncio.sleep(0)
+    answer.forget()
+    assert await answer.get() == 2
+    assert await before in (1, 2)
+    await answer.end()
+
+
 async def test_trouble_reaches_all_who_waited_and_is_not_asked_again_at_once() -> None:
     clock, cluster = FakeClock(), Cluster()
     cluster.trouble = True

@@ -123,7 +123,6 @@ class LagRow:
     lag: int
     in_flight: int | None
     last_consumed_ms: int | None
-    client_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,6 @@ async def group(call: Call) -> GroupPage:
                 lag.lag,
                 None if lag.pull_offset is None else lag.in_flight,
                 lag.last_timestamp or None,
-                "",
             )
             for lag in sorted(lags, key=lambda lag: lag.queue)
         ],

@@ -76,4 +76,7 @@ async def logout(call: Call) -> Done:
     """End the session."""
     call.parts.sessions.end(call.cookie)
     call.new_cookie = ""
+    credentials = None if call.session is None else call.session.credentials
+    if credentials is not None and not call.parts.sessions.is_used(credentials):
+        await call.parts.accounts.drop(credentials)
     return Done("logged out")

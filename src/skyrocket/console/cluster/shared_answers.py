@@ -20,6 +20,7 @@ class SharedAnswer(Generic[T]):
         self._clock = clock
         self._asking: asyncio.Task[T] | None = None
         self._asked_at = float("-inf")
+        self._open: set[asyncio.Task[T]] = set()
 
     async def get(self) -> T:
         """The answer; raises what asking raised, also for those who waited with it."""
@@ -27,23 +28,24 @@ class SharedAnswer(Generic[T]):
         if task is None or (task.done() and self._clock.monotonic() - self._asked_at >= self._seconds):
             self._asked_at = self._clock.monotonic()
             task = self._asking = asyncio.create_task(self._ask())
-            task.add_done_callback(_seen)
+            self._open.add(task)
+            task.add_done_callback(self._seen)
         return await asyncio.shield(task)  # one browser that leaves does not take the answer from the others
 
     def forget(self) -> None:
         """Ask anew for the next one: something was changed."""
-        self._asked_at = float("-inf")
+        self._asking = None  # one that is under way may have been answered before the change
 
     async def end(self) -> None:
         """Stop asking."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+        for task in list(self._open):
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
 
-
-def _seen(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # those who wait for it get it; with nobody there it is no news
+    def _seen(self, task: asyncio.Task[T]) -> None:
+        self._open.discard(task)
+        if not task.cancelled():
+            task.exception()  # those who wait for it get it; with nobody there it is no news
 
 
 class SharedAnswers(Generic[K, T]):
@@ -68,7 +70,8 @@ class SharedAnswers(Generic[K, T]):
 
     def forget(self) -> None:
         """Ask anew for all."""
-        self._answers.clear()
+        for answer in self._answers.values():
+            answer.forget()
 
     async def end(self) -> None:
         """Stop asking."""

@@ -56,6 +56,7 @@ class Accounts:
         self.own = Actor(settings)
         self._actors: OrderedDict[Acl, Actor] = OrderedDict()
         self._numbers = itertools.count(1)
+        self._connecting = asyncio.Lock()
 
     async def start(self) -> None:
         await self.own.admin.start()
@@ -69,18 +70,19 @@ class Accounts:
         """Who acts for an account; None is the console's own."""
         if credentials is None:
             return self.own
-        actor = self._actors.get(credentials)
-        if actor is None:
-            # Clients of one name share connections, which are signed for one account.
-            name = f"{self._settings.instance_name}-console-{next(self._numbers)}"
-            actor = Actor(replace(self._settings, credentials=credentials, instance_name=name))
-            await actor.admin.start()
-            self._actors[credentials] = actor
-            if len(self._actors) > _MOST_ACCOUNTS:
-                _, idle = self._actors.popitem(last=False)
-                await idle.stop()
-        self._actors.move_to_end(credentials)
-        return actor
+        async with self._connecting:
+            actor = self._actors.get(credentials)
+            if actor is None:
+                # Clients of one name share connections, which are signed for one account.
+                name = f"{self._settings.instance_name}-console-{next(self._numbers)}"
+                actor = Actor(replace(self._settings, credentials=credentials, instance_name=name))
+                await actor.admin.start()
+                self._actors[credentials] = actor
+                if len(self._actors) > _MOST_ACCOUNTS:
+                    _, idle = self._actors.popitem(last=False)
+                    await idle.stop()
+            self._actors.move_to_end(credentials)
+            return actor
 
     async def check(self, account: str, password: str) -> Acl:
         """The credentials of an account that brokers know; raises LoginRefused."""
@@ -97,7 +99,7 @@ class Accounts:
         except BrokerRefused as error:
             remark = (error.remark or "").lower()
             if error.code != ResponseCode.NO_PERMISSION or any(words in remark for words in _NOT_THIS_ONE):
-                await self._drop(credentials)
+                await self.drop(credentials)
                 raise LoginRefused("the brokers do not know this account, or its password is another") from error
         return credentials  # known; it may do little, and brokers will say so
 
@@ -105,7 +107,8 @@ class Accounts:
         settings = await self.own.admin.broker_settings(with_slaves=False)
         return any(each.get(switch) == "true" for each in settings.values() for switch in _SWITCHES)
 
-    async def _drop(self, credentials: Acl) -> None:
+    async def drop(self, credentials: Acl) -> None:
+        """Close the connections of an account; it is connected again when it is needed."""
         actor = self._actors.pop(credentials, None)
         if actor is not None:
             await actor.stop()
