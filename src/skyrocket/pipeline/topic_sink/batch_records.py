@@ -62,7 +62,9 @@ class BatchRecords:
         try:
             # A plain path is a file of this machine; "s3://", "hdfs://" and "file:" say themselves what they are.
             scheme = urllib.parse.urlsplit(location).scheme
-            self._fs, root = fs.FileSystem.from_uri(location) if scheme else (fs.LocalFileSystem(), location)
+            # Hadoop's names for S3: a stream's checkpoint is read by Spark and by us.
+            uri = f"s3{location[len(scheme) :]}" if scheme in ("s3a", "s3n") else location
+            self._fs, root = fs.FileSystem.from_uri(uri) if scheme else (fs.LocalFileSystem(), location)
             self._folder = f"{root.rstrip('/')}/{FOLDER}/{query}"
             self._fs.create_dir(self._folder)
         except Exception as error:
