@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
     with running_s3() as address:
-        files = fs.S3FileSystem("k", "s", endpoint_override=address, region="us-east-1", allow_bucket_creation=True)
+        account = {"access_key": "k", "secret_key": "s", "region": "us-east-1"}
+        files = fs.S3FileSystem(**account, endpoint_override=address, allow_bucket_creation=True)
         files.create_dir("lake")
         yield f"k:s@lake/checkpoint?endpoint_override={quote(address, safe='')}&region=us-east-1"
 
