@@ -22,8 +22,9 @@ def fail_over(replicas: FailoverSet, loads: Sequence[Load], times: int) -> None:
         _await_more(loads)
         victim.start()
         info = replicas.await_whole()
+        way = f"{type(victim).__name__} to {type(replicas.at(info.master_address)).__name__}"
         acknowledged = sum(load.count() for load in loads)
-        _logger.info("fail-over %d: epoch %s, %d acknowledged", number + 1, info.master_epoch, acknowledged)
+        _logger.info("fail-over %d, %s: epoch %s, %d acknowledged", number + 1, way, info.master_epoch, acknowledged)
     _await_more(loads)
     for load in loads:
         load.end()
