@@ -7,10 +7,9 @@ from typing import Final
 TUNED_BROKER: Final = {
     "brokerHeartbeatInterval": 300,
     "controllerHeartBeatTimeoutMills": 1500,
-    "syncBrokerMetadataPeriod": 1000,
-    "checkSyncStateSetPeriod": 1000,
+    "syncBrokerMetadataPeriod": 500,
 }
-TUNED_CONTROLLER: Final = {"scanNotActiveBrokerInterval": 300, "scanInactiveMasterInterval": 300}
+TUNED_CONTROLLER: Final = {"scanNotActiveBrokerInterval": 200, "scanInactiveMasterInterval": 200}
 
 
 @dataclass(frozen=True)
