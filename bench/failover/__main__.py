@@ -2,10 +2,11 @@
 
 parts (all, unless --only names some):
   ours, ours-tuned        our brokers and our controller (a file): default settings, and as docs/guides/failover.md says
-  apache, apache-tuned    Apache RocketMQ 5.4.0, its brokers and its controller, with the same settings (Java, Maven)
+  ours-frozen             tuned, and masters that stand still (SIGSTOP): their connections stay, only heartbeats stop
+  apache, apache-tuned, apache-frozen       Apache RocketMQ 5.4.0, its brokers and its controller (needs Java, Maven)
 
-Each run kills the master, waits for the first message that another broker acknowledges (allAckInSyncStateSet,
-minInSyncReplicas=2), starts the killed one again and waits until all are in sync. Keep the machine quiet.
+Each run ends the master, waits for the first message that another broker acknowledges (allAckInSyncStateSet,
+minInSyncReplicas=2), starts the old one again and waits until all are in sync. Keep the machine quiet.
 """
 
 import argparse
@@ -21,12 +22,12 @@ from rich.console import Console
 from tests.interop.apache import Apache, Unavailable, obtain
 from tests.interop.failover.sets import APACHE
 
-from bench.failover.report import OURS, Distribution, markdown, print_table
+from bench.failover.report import FROZEN, KILLED, OURS, Distribution, markdown, print_table
 from bench.failover.settings import DEFAULT, TUNED
 from bench.failover.silences import NoMaster, silences
 from bench.load.own_server import WORK
 
-PARTS: Final = ("ours", "ours-tuned", "apache", "apache-tuned")
+PARTS: Final = ("ours", "ours-tuned", "ours-frozen", "apache", "apache-tuned", "apache-frozen")
 _QUICK_RUNS: Final = 2
 
 
@@ -56,7 +57,7 @@ def _stop(*_: object) -> None:
 def _run(options: argparse.Namespace, results: list[Distribution]) -> None:
     runs = _QUICK_RUNS if options.quick else options.runs
     for part in options.only or PARTS:
-        setting = TUNED if part.endswith("-tuned") else DEFAULT
+        setting, frozen = TUNED if "-" in part else DEFAULT, part.endswith("-frozen")
         apache: Apache | None = None
         if part.startswith("apache"):
             try:
@@ -67,10 +68,10 @@ def _run(options: argparse.Namespace, results: list[Distribution]) -> None:
         maker = OURS if apache is None else f"Apache {APACHE}"
         seconds: list[float] = []
         try:
-            seconds.extend(silences(options.work, setting, runs, apache))
+            seconds.extend(silences(options.work, setting, runs, apache, frozen=frozen))
         finally:
             if seconds:
-                results.append(Distribution(maker, setting.name, seconds))
+                results.append(Distribution(maker, setting.name, seconds, FROZEN if frozen else KILLED))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

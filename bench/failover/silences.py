@@ -1,6 +1,6 @@
 """One set, killed again and again: how long nobody acknowledges a message each time.
 
-kill -9 ──────────── nobody acknowledges ────────────▶ the first SEND_OK of another broker
+kill -9, or SIGSTOP ──────────── nobody acknowledges ────────────▶ the first SEND_OK of another broker
 
 A prober sends to all other brokers, each every 20 ms: what clients need to find the new master is not measured.
 """
@@ -32,8 +32,13 @@ class NoMaster(Exception):
     """Nobody took over."""
 
 
-def silences(work: Path, setting: Setting, runs: int, apache: Apache | None = None) -> Iterator[float]:
-    """Seconds of each run; a set of `apache` when it is given, else one of ours, each with its own controller."""
+def silences(
+    work: Path, setting: Setting, runs: int, apache: Apache | None = None, *, frozen: bool = False
+) -> Iterator[float]:
+    """Seconds of each run; a set of `apache` when it is given, else one of ours, each with its own controller.
+
+    `frozen` masters stand still instead of dying: no connection ends, only heartbeats stay away.
+    """
     maker = OURS if apache is None else APACHE
     folder = work / f"{maker}-{setting.name}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -48,19 +53,23 @@ def silences(work: Path, setting: Setting, runs: int, apache: Apache | None = No
         ) as replicas:
             replicas.create_topics(TOPIC)
             for number in range(runs):
-                seconds = _one(replicas)
+                seconds = _one(replicas, frozen=frozen)
                 print(f"{maker}, {setting.name}, run {number + 1}: {seconds:.2f} s", file=sys.stderr, flush=True)
                 yield seconds
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one(replicas: FailoverSet) -> float:
+def _one(replicas: FailoverSet, *, frozen: bool) -> float:
     master = replicas.at(replicas.await_whole().master_address)
     others = [member.address for member in replicas.members if member is not master]
-    killed_at = time.monotonic()
+    ended_at = time.monotonic()
+    if frozen:
+        master.freeze()
+    else:
+        master.kill()
+    seconds = asyncio.run(_first_acknowledged(others)) - ended_at
     master.kill()
-    seconds = asyncio.run(_first_acknowledged(others)) - killed_at
     master.start()
     return seconds
 

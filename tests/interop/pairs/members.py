@@ -48,6 +48,9 @@ class Member(Protocol):
     def stop(self) -> None:
         """As an operator does."""
 
+    def freeze(self) -> None:
+        """SIGSTOP: it says nothing any more, but its connections stay. `kill` must follow."""
+
     def kill(self) -> None:
         """kill -9; nothing happens when it does not run."""
 
@@ -77,6 +80,10 @@ class OurMember:
         code = self._program.stop()
         assert code == 0, "\n".join(self._program.lines[-30:])
         self.kill()
+
+    def freeze(self) -> None:
+        assert self._program is not None
+        self._program.process.send_signal(signal.SIGSTOP)
 
     def kill(self) -> None:
         if self._program is not None:
@@ -131,6 +138,10 @@ class ApacheMember:
         assert self._running is not None
         stack, self._running = self._running, None
         stack.close()
+
+    def freeze(self) -> None:
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGSTOP)
 
     def kill(self) -> None:
         if self._running is None or self._process is None:
