@@ -55,10 +55,8 @@ if TYPE_CHECKING:
         current_group as current_group,
         current_message as current_message,
     )
-    from skyrocket.client.consumer.lite_pull_consumer import (
-        LitePullConsumer as LitePullConsumer,
-        LitePullSettings as LitePullSettings,
-    )
+    from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer as LitePullConsumer
+    from skyrocket.client.consumer.lite_pull_settings import LitePullSettings as LitePullSettings
     from skyrocket.client.consumer.log_context import MessageContext as MessageContext
     from skyrocket.client.consumer.offset_store import OffsetStorage as OffsetStorage
     from skyrocket.client.consumer.push_consumer import PushConsumer as PushConsumer
@@ -163,7 +161,8 @@ _NAMES: Final = {
     "client.consumer.topic_handlers": "NoHandler",
     "client.core.middleware": "Middleware Proceed Sending",
     "client.core.hooks": "ConsumeContext ConsumeHook SendContext SendHook",
-    "client.consumer.lite_pull_consumer": "LitePullConsumer LitePullSettings",
+    "client.consumer.lite_pull_consumer": "LitePullConsumer",
+    "client.consumer.lite_pull_settings": "LitePullSettings",
     "client.consumer.log_context": "MessageContext",
     "client.core.message": "Message ReceivedMessage",
     "client.pop.popped_message": "PoppedMessage",

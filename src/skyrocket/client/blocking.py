@@ -11,8 +11,8 @@ import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final, Generic, Literal, Self, TypeVar, overload
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, overload
 
 from skyrocket.client.admin import admin as _admin
 from skyrocket.client.consumer import lite_pull_consumer as _lite
@@ -32,6 +32,9 @@ from skyrocket.client.producer import transaction as _transaction
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.subscription import ALL_TAGS
 from skyrocket.remoting.event_loop import LoopThread, calls, constructs, waits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -253,6 +256,7 @@ class LitePullConsumer(_Running[_lite.LitePullConsumer]):
     assign = waits(_lite.LitePullConsumer.assign)
     message_queues = waits(_lite.LitePullConsumer.message_queues)
     poll = waits(_lite.LitePullConsumer.poll)
+    poll_arrow = waits(_lite.LitePullConsumer.poll_arrow)
     commit = waits(_lite.LitePullConsumer.commit)
     committed = waits(_lite.LitePullConsumer.committed)
     position = calls(_lite.LitePullConsumer.position)
@@ -270,10 +274,18 @@ class LitePullConsumer(_Running[_lite.LitePullConsumer]):
             while True:
                 yield from _THREAD.get().run(_next(batches.__anext__()))
 
+    def arrow_batches(
+        self, max_messages: int = 8192, columns: Iterable[str] | None = None, *, linger: float = 0.005
+    ) -> "Iterator[pa.RecordBatch]":
+        """Messages as `pyarrow.RecordBatch`es as they come, until the consumer is stopped."""
+        batches = self._inner.arrow_batches(max_messages, columns, linger=linger)
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                yield _THREAD.get().run(_next(batches.__anext__()))
 
-async def _next(awaitable: Any) -> list[ReceivedMessage]:
-    batch: list[ReceivedMessage] = await awaitable
-    return batch
+
+async def _next(awaitable: Any) -> Any:
+    return await awaitable
 
 
 async def _next_message(awaitable: Any) -> ReceivedMessage:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer
+from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.subscription import SqlFilter
 from skyrocket.client.core.errors import BrokerRefused, IllegalSubscription, NotRunning, WrongUse
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
 from skyrocket.config.sections import BrokerConfig
+from skyrocket.errors import ConfigError
 from skyrocket.model.message_queue import MessageQueue
 from tests.cluster.servers import Cluster, cluster
 from tests.waiting import until
@@ -151,7 +153,7 @@ def fetched(consumer: LitePullConsumer) -> int:
 async def test_no_more_is_fetched_ahead_than_allowed(tmp_path: Path) -> None:
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
         await producer.send_batch([Message(TOPIC, b"x")] * 200)
-        settings = LitePullSettings(pull_threshold_for_all=40)
+        settings = LitePullSettings(pull_threshold_for_all=40, pull_batch_size=10)
         async with LitePullConsumer(GROUP, given.names, settings) as consumer:
             await consumer.subscribe(TOPIC)
             await until(lambda: fetched(consumer) >= 40)
@@ -204,3 +206,44 @@ async def test_a_filter_that_brokers_cannot_evaluate_is_refused_at_once(tmp_path
         async with LitePullConsumer(GROUP, given.names) as consumer:
             with pytest.raises(BrokerRefused, match="correct the filter"):
                 await consumer.subscribe(TOPIC, SqlFilter("a >"))
+
+
+async def test_columns_are_what_messages_would_be_and_are_committed_like_them(tmp_path: Path) -> None:
+    settings = LitePullSettings(auto_commit=False)
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await fill(producer, 25)
+        async with LitePullConsumer(GROUP, given.names, settings) as consumer:
+            await consumer.subscribe(TOPIC)
+            first = await consumer.poll_arrow(5, max_messages=3, columns=["queueOffset", "body"])
+            assert first.to_pydict() == {"queueOffset": [0, 1, 2], "body": [b"0", b"1", b"2"]}
+            assert [message.body for message in await consumer.poll(5, max_messages=2)] == [b"3", b"4"]
+            await consumer.commit()
+            assert committed(given) == 5
+            rest: list[bytes] = []
+            async for batch in consumer.arrow_batches(columns=["body"]):
+                rest += batch.column("body").to_pylist()
+                if len(rest) == 20:
+                    break
+            assert rest == [b"%d" % i for i in range(5, 25)]
+            assert (await consumer.poll_arrow(0.01)).num_rows == 0
+            await consumer.commit()
+            assert committed(given) == 25
+            with pytest.raises(ConfigError, match="did you mean 'body'"):
+                await consumer.poll_arrow(0.01, columns=["bdy"])
+            with pytest.raises(WrongUse, match="max_messages 0 is not positive"):
+                await consumer.poll_arrow(0.01, 0)
+
+
+async def test_columns_follow_filters_and_namespaces(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given:
+        client = ClientSettings(given.names, namespace="Shop")
+        async with Producer("Till", client=client) as producer:
+            await producer.send_batch([Message(TOPIC, b"%d" % i, tags="ab"[i % 2]) for i in range(20)])
+        async with LitePullConsumer(GROUP, client=client) as consumer:
+            await consumer.subscribe(TOPIC, "a")
+            batch = await consumer.poll_arrow(10, columns=["topic", "tags", "body"])
+            assert batch.to_pydict() == {
+                "topic": [TOPIC] * 10,
+                "tags": ["a"] * 10,
+                "body": [b"%d" % i for i in range(0, 20, 2)],
+            }

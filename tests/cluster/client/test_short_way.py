@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skyrocket.client import Message, Producer, ProducerSettings, SendFailed, SendHook, SendTimeout
+from skyrocket.client import Admin, Message, Producer, ProducerSettings, SendFailed, SendHook, SendTimeout
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import Outcome
@@ -152,3 +152,44 @@ async def test_a_oneway_send_is_never_repeated(tmp_path: Path, hooks: tuple[Send
             await until(lambda: bool(seen))
             await asyncio.sleep(0.2)
             assert [(each.body, each.is_oneway) for each in seen] == [(b"told", True)]
+
+
+async def test_sends_that_meet_are_batches_with_a_receipt_for_each_message(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send(Message(TOPIC, b"first"))
+        with answered_by(given, lambda *_: BROKER) as seen:  # sees single sends alone
+            receipts = await asyncio.gather(
+                *(producer.send(Message(TOPIC, b"%d" % i, keys=f"k{i}")) for i in range(200))
+            )
+        assert len(seen) < 100
+        assert len({each.message_id for each in receipts}) == len({each.offset_message_id for each in receipts}) == 200
+        async with Admin(given.names) as admin:
+            for number in (0, 57, 199):
+                receipt = receipts[number]
+                by_id = await admin.message(TOPIC, receipt.offset_message_id)
+                assert (by_id.body, by_id.message_id) == (b"%d" % number, receipt.message_id)
+                assert (by_id.queue.queue_id, by_id.queue_offset) == (receipt.queue.queue_id, receipt.queue_offset)
+
+
+async def test_sends_are_requests_of_their_own_when_that_is_wanted(tmp_path: Path) -> None:
+    settings = ProducerSettings(gather_sends=False)
+    async with cluster(tmp_path) as given, Producer("Shop", given.names, settings) as producer:
+        await producer.send(Message(TOPIC, b"first"))
+        with answered_by(given, lambda *_: BROKER) as seen:
+            await asyncio.gather(*(producer.send(Message(TOPIC, b"x")) for _ in range(50)))
+        assert len(seen) == 50
+
+
+async def test_a_broker_that_refuses_batches_gets_single_messages(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await producer.send(Message(TOPIC, b"first"))
+        route = given.route(RequestCode.SEND_BATCH_MESSAGE)
+        own = route.handler
+        route.handler = lambda peer, request: request.answer(ResponseCode.SYSTEM_ERROR, "no batches here")
+        try:
+            receipts = await asyncio.gather(*(producer.send(Message(TOPIC, b"x")) for _ in range(20)))
+        finally:
+            route.handler = own
+        assert {each.attempts for each in receipts} <= {1, 2}
+        assert 2 in {each.attempts for each in receipts}
+        assert len({each.offset_message_id for each in receipts}) == 20

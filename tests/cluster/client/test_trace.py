@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.consumer.handlers import ReconsumeLater
-from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer, LitePullSettings
+from skyrocket.client.consumer.lite_pull_consumer import LitePullConsumer
+from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.push_consumer import PushConsumer
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.start_position import ConsumeFromWhere

@@ -10,20 +10,18 @@ fetched ahead in the background. There are no retries and no dead letters: what 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from skyrocket.client.consumer.allocation import AllocationStrategy, Averagely
-from skyrocket.client.consumer.fetched_messages import FetchedMessages
-from skyrocket.client.consumer.group_member import GroupMember
+from skyrocket.client.consumer.answer_puller import AnswerPuller
+from skyrocket.client.consumer.fetched_answers import FetchedQueue
+from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
+from skyrocket.client.consumer.polling import Held, Polling
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
-from skyrocket.client.consumer.puller import Puller, PullerParts, PullRules
+from skyrocket.client.consumer.puller import PullerParts, PullRules
 from skyrocket.client.consumer.rebalance import Rebalancer
 from skyrocket.client.consumer.start_position import (
-    ConsumeFromWhere,
-    MessageModel,
     max_offset,
     min_offset,
     offset_at,
@@ -33,10 +31,8 @@ from skyrocket.client.consumer.start_position import (
 from skyrocket.client.consumer.subscription import Filter, subscription_of
 from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse
-from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_topic, unwrap, wrap
-from skyrocket.client.core.setting_types import check_types
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.errors import RemotingError
@@ -44,60 +40,7 @@ from skyrocket.remoting.errors import RemotingError
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LitePullSettings:
-    """How lite pull consumers fetch and commit. Defaults are RocketMQ's; times are in seconds."""
-
-    message_model: MessageModel = MessageModel.CLUSTERING
-    """CLUSTERING: members share the queues; BROADCASTING: each has all."""
-    consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    """Where a group without offsets begins: last, first, or a moment."""
-    consume_timestamp: datetime | str | None = None
-    """The moment for CONSUME_FROM_TIMESTAMP; None: half an hour ago."""
-    new_group_from_zero: bool = True
-    """RocketMQ: a new group gets all of a young topic, whatever consume_from says."""
-    strategy: AllocationStrategy = field(default_factory=Averagely)
-    """How members share queues; all members of a group must use the same."""
-    auto_commit: bool = True
-    """Commit what was polled with a later poll; False: by `commit()` alone."""
-    auto_commit_interval: float = 5.0
-    """Seconds between two of these commits."""
-    poll_timeout: float = 5.0
-    """Seconds that `poll` waits for messages unless it is told otherwise."""
-    pull_batch_size: int = 10
-    """Messages that one pull may bring."""
-    pull_threshold_for_all: int = 10_000
-    """Pulling pauses when so many messages wait to be polled."""
-    pull_threshold_for_queue: int = 1000
-    """The same for one queue."""
-    pull_threshold_size_for_queue: int = 100
-    """The same in MiB."""
-    consume_max_span: int = 2000
-    """Pulling pauses when the first and the last message that waits are farther apart."""
-    broker_suspend_max: float = 20.0
-    """Seconds that a broker may hold a pull that finds nothing."""
-    pull_timeout: float = 30.0
-    """Seconds for the answer to a pull."""
-    persist_interval: float = 5.0
-    """Seconds between two reports of progress to the brokers."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-
-
-class _Held:
-    """One assigned queue."""
-
-    __slots__ = ("consumed", "process_queue", "puller", "task")
-
-    def __init__(self, process_queue: ProcessQueue, puller: Puller, task: "asyncio.Task[None]") -> None:
-        self.process_queue = process_queue
-        self.puller = puller
-        self.task = task
-        self.consumed: int | None = None  # the offset after what was polled
-
-
-class LitePullConsumer(GroupMember):
+class LitePullConsumer(Polling):
     """One member of a consumer group, or a reader of chosen queues."""
 
     kind = "lite pull consumer"
@@ -112,17 +55,9 @@ class LitePullConsumer(GroupMember):
         client: ClientSettings | None = None,
         credentials: Acl | None = None,
     ) -> None:
-        self.settings = settings or LitePullSettings()
-        super().__init__(
-            group,
-            settings_of(client, name_servers, credentials),
-            self.settings.consume_from,
-            self.settings.message_model,
-        )
+        super().__init__(group, settings_of(client, name_servers, credentials), settings or LitePullSettings())
         self._assigned = False
-        self._held: dict[MessageQueue, _Held] = {}
         self._paused: set[MessageQueue] = set()
-        self._fetched = FetchedMessages()
         self._sharing = asyncio.Lock()
         self._next_commit = 0.0
         self._offsets: OffsetStore
@@ -154,9 +89,10 @@ class LitePullConsumer(GroupMember):
             self.group,
             self._offsets,
             self._subscriptions,
-            self._fetched,
+            None,
             self._is_paused,
             lambda _: self._restore if self._namespace else None,
+            self._fetched,
         )
         self._rebalancer = Rebalancer(
             instance, self.group, settings.message_model, settings.strategy, lambda: self._subscriptions, self._apply
@@ -267,10 +203,10 @@ class LitePullConsumer(GroupMember):
         self._begin_at(queue, offset)
 
     def _begin_at(self, queue: MessageQueue, offset: int) -> None:
-        process_queue = ProcessQueue(queue, self._instance.clock.monotonic())
-        puller = Puller(self._parts, self._rules, process_queue, offset, self._offset_moved)
+        process_queue = FetchedQueue(queue, self._instance.clock.monotonic())
+        puller = AnswerPuller(self._parts, self._rules, process_queue, offset, self._offset_moved)
         task = self._tasks.start(puller.run(), f"pull {queue}")
-        self._held[queue] = _Held(process_queue, puller, task)
+        self._held[queue] = Held(process_queue, puller, task)
 
     async def _let_go(self, queues: Sequence[MessageQueue]) -> None:
         if not queues:
@@ -283,54 +219,10 @@ class LitePullConsumer(GroupMember):
         for queue in queues:
             self._offsets.forget(queue)
 
-    def _drop(self, held: _Held) -> None:
+    def _drop(self, held: Held) -> None:
         held.task.cancel()
         held.process_queue.drop()
         self._fetched.drop(held.process_queue)
-
-    # ── polling ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def poll(self, timeout: float | None = None, max_messages: int | None = None) -> list[ReceivedMessage]:
-        """The next messages of one queue; empty when none came in time."""
-        self._check_running()
-        seconds = self.settings.poll_timeout if timeout is None else timeout
-        if seconds < 0:
-            raise WrongUse(f"timeout {seconds} is negative")
-        self._commit_when_due()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while not self._fetched.count:
-            left = deadline - loop.time()
-            if left <= 0:
-                await asyncio.sleep(0)
-                return []
-            if not await self._fetched.wait(left) or self._state is not State.RUNNING:
-                return []
-        return self._taken(max_messages)
-
-    def _taken(self, most: int | None) -> list[ReceivedMessage]:
-        was_full = self._is_full()
-        process_queue, messages = self._fetched.take(most)
-        self._held[process_queue.queue].consumed = process_queue.finish(messages)
-        if was_full:
-            for other in self._held.values():
-                other.process_queue.wake()
-        if self._tracer is not None:
-            self._tracer.polled(messages)
-        return messages
-
-    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
-        """Messages one by one until the consumer is stopped."""
-        async for batch in self.batches():
-            for message in batch:
-                yield message
-
-    async def batches(self, max_messages: int | None = None) -> AsyncIterator[list[ReceivedMessage]]:
-        """Messages as they come, until the consumer is stopped."""
-        while self._state is State.RUNNING:
-            batch = await self.poll(1.0, max_messages)
-            if batch:
-                yield batch
 
     # ── offsets ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -352,7 +244,7 @@ class LitePullConsumer(GroupMember):
             self._next_commit = now + self.settings.auto_commit_interval
             self._note_consumed(self._held)
 
-    def _note_consumed(self, queues: Mapping[MessageQueue, _Held]) -> None:
+    def _note_consumed(self, queues: Mapping[MessageQueue, Held]) -> None:
         for queue, held in queues.items():
             # With nothing in hand all was polled, and what did not match the filter was passed over.
             done = held.consumed if held.process_queue.count else held.puller.next_offset
@@ -370,7 +262,7 @@ class LitePullConsumer(GroupMember):
         held = self._held.get(self._full(queue))
         if held is None:
             raise self._not_ours(queue)
-        waiting = self._fetched.first_offset(held.process_queue)
+        waiting = held.process_queue.min_offset
         return held.puller.next_offset if waiting is None else waiting
 
     def _not_ours(self, queue: MessageQueue) -> WrongUse:
@@ -427,9 +319,6 @@ class LitePullConsumer(GroupMember):
 
     def _is_paused(self, queue: MessageQueue) -> bool:
         return queue in self._paused or self._is_full()
-
-    def _is_full(self) -> bool:
-        return self._fetched.count >= self.settings.pull_threshold_for_all
 
     async def _offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
         """Read on there; what was fetched before can still be polled."""

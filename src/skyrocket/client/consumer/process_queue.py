@@ -123,10 +123,11 @@ class ProcessQueue:
 
     def overflow(self, limits: FlowLimits) -> str | None:
         """Why it must not be pulled now, in RocketMQ's words."""
-        if not self._order:
+        first = self.min_offset
+        if first is None:
             return None
         mib = self.size // _MIB
-        first, last, count = self._order[0], self._order[-1], len(self._unfinished)
+        last, count = first + self.span, self.count
         if count > limits.count:
             exceeded = f"count exceeds the threshold {limits.count}"
         elif mib > limits.mib:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
+from skyrocket.client.consumer.pulled_answer import PulledAnswer
 from skyrocket.client.core.errors import ClientError, explained
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
@@ -92,9 +93,15 @@ class PullRules:
 
 
 class Receiver(Protocol):
-    """Who takes what was pulled."""
+    """Who takes the messages that were pulled."""
 
     def arrived(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None: ...
+
+
+class AnswerReceiver(Protocol):
+    """Who takes what was pulled as it came, and decodes it when it is wanted."""
+
+    def received(self, process_queue: ProcessQueue, answer: PulledAnswer) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +112,10 @@ class PullerParts:
     group: str
     offsets: OffsetStore
     subscriptions: Mapping[str, SubscriptionData]
-    receiver: Receiver
+    receiver: Receiver | None
     is_paused: Callable[[MessageQueue], bool]
     topic_restorer: Callable[[MessageQueue], Callable[[ReceivedMessage], None] | None]  # None: it is as it was sent
+    answers: AnswerReceiver | None = None  # instead of the receiver, for pullers that decode nothing
 
 
 class Puller:
@@ -247,6 +255,7 @@ class Puller:
             for message in messages:
                 self._restore(message)
         if messages:
+            assert self._receiver is not None, "a consumer with handlers takes messages"
             self._receiver.arrived(self._process_queue, messages)
             self.next_offset = header.next_begin_offset
             self._process_queue.passed(self.next_offset)

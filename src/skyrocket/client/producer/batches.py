@@ -12,6 +12,7 @@ from skyrocket.model.topic import RETRY_PREFIX
 
 _HEAD = Struct(">iiiii").pack  # as format/batch.py, which checks what it is given; here it is our own
 _LENGTH = Struct(">H").pack
+ELEMENT_BYTES = 22  # of a message in a batch, besides its body and its properties
 
 
 def check_batchable(message: Message) -> None:
@@ -29,14 +30,18 @@ def encoded_element(message: Message, rules: EncodingRules, now_ms: int) -> tupl
     body = checked_body(message, rules.max_message_size)
     unique_key = UNIQUE_KEYS.next(now_ms)
     extra = {INSTANCE_ID: rules.namespace} if rules.namespace else None
-    properties = property_text(message, unique_key, extra).encode()
-    size = 22 + len(body) + len(properties)
-    return b"%b%b%b%b" % (
-        _HEAD(size, 0, 0, message.flag, len(body)),
-        body,
-        _LENGTH(len(properties)),
-        properties,
-    ), unique_key
+    return _element(message.flag, body, property_text(message, unique_key, extra)), unique_key
+
+
+def element_of(message: Message, properties: str) -> bytes:
+    """A message whose body and properties were checked, as it stands in a batch."""
+    return _element(message.flag, message.body, properties)
+
+
+def _element(flag: int, body: bytes, property_text: str) -> bytes:
+    properties = property_text.encode()
+    size = ELEMENT_BYTES + len(body) + len(properties)
+    return b"%b%b%b%b" % (_HEAD(size, 0, 0, flag, len(body)), body, _LENGTH(len(properties)), properties)
 
 
 def batch(first: Message, topic: str, elements: Iterable[bytes], unique_keys: list[str], now_ms: int) -> EncodedMessage:

@@ -117,6 +117,7 @@ class Producer(ProducerGroupMember):
         if self._preparing:
             message = prepared(self._preparing, self.group, message)
         is_free = queue is None and selector is None
+        gathers = settings.gather_sends and timeout is None
         if timeout is None:
             timeout = settings.send_timeout
             if settings.auto_batch and is_free and _may_wait(message):
@@ -124,6 +125,8 @@ class Producer(ProducerGroupMember):
                     await self._accumulator.room()
                 return await self._accumulator.add(message, topic)
         if is_free and retries is None and self._sender.is_plain and is_plain(message, self._rules):
+            if gathers:
+                return await self._send_gathered(message, topic, timeout)
             return await self._send_plainly(message, topic, timeout)
         out = encoded(message, topic, self._rules, self._instance.clock.now_ms())
         size = len(out.body)
@@ -133,6 +136,16 @@ class Producer(ProducerGroupMember):
             if queue is not None or selector is not None or message.sharding_key is not None:
                 queue = await self._chosen(message, topic, queue, selector, argument)
             return await self._sender.send(out, timeout, queue, retries=retries)
+        finally:
+            self._flight.leave(size)
+
+    async def _send_gathered(self, message: Message, topic: str, timeout: float) -> SendReceipt:
+        """Together with others that are sent at the same time."""
+        size = len(message.body)
+        if not self._flight.try_enter(size):
+            await self._flight.enter(size, timeout)
+        try:
+            return await self._gathering.send(message, topic)
         finally:
             self._flight.leave(size)
 

@@ -18,6 +18,7 @@ from skyrocket.client.core.names import check_group, check_sendable, unwrap, wra
 from skyrocket.client.core.routes import Route
 from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
 from skyrocket.client.producer.accumulator import Accumulator
+from skyrocket.client.producer.gathering import Gathering
 from skyrocket.client.producer.in_flight import InFlight
 from skyrocket.client.producer.producer_settings import ProducerSettings
 from skyrocket.client.sending.message_encoding import (
@@ -71,6 +72,7 @@ class ProducerGroupMember(Startable):
         self._instance: ClientInstance
         self._sender: RetryingSender
         self._accumulator: Accumulator
+        self._gathering: Gathering
 
     def __repr__(self) -> str:
         return f"producer {self.group}"
@@ -99,6 +101,12 @@ class ProducerGroupMember(Startable):
             total_bytes=settings.auto_batch_total_bytes,
             timeout=settings.send_timeout,
             keeps_members=self._tracer is not None,
+        )
+        self._gathering = Gathering(
+            self._sender,
+            self._instance.clock,
+            max_bytes=min(settings.max_batch_bytes, settings.max_message_size),
+            timeout=settings.send_timeout,
         )
         try:
             self._instance.join_producer(self)

@@ -43,6 +43,8 @@ class ProducerSettings:
     """Sends at once; further ones wait for their time-out at most."""
     max_in_flight_bytes: int = 100 << 20
     """The same in bytes of their bodies."""
+    gather_sends: bool = True
+    """Whether awaited sends that meet travel in one request; none waits for another."""
     auto_batch: bool = False
     """Let `send` put messages that come together into one request."""
     auto_batch_bytes: int = 32 << 10

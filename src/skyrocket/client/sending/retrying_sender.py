@@ -149,14 +149,34 @@ class RetryingSender:
         if info is None:
             return None
         index = info.next()
-        queue = info.queues[index]
-        connection = self._remoting.connection(self._master(queue.broker_name) or "")
-        if connection is None or not connection.is_open:
+        answer = self.ask_plainly(info, index, body, properties, now_ms, seconds)
+        if answer is None:
             info.take_back()
+            return None
+        return info.queues[index], answer
+
+    def ask_plainly(
+        self, info: TopicPublishInfo, index: int, body: bytes, properties: str, now_ms: int, seconds: float
+    ) -> "asyncio.Future[RemotingCommand] | None":
+        """The same to a chosen queue; None without a connection."""
+        connection = self._remoting.connection(self._master(info.queues[index].broker_name) or "")
+        if connection is None or not connection.is_open:
             return None
         opaque = connection.next_call()
         frame = info.template(index).frame(opaque, now_ms, properties, body)
-        return queue, connection.ask_encoded(opaque, SEND, frame, seconds)
+        return connection.ask_encoded(opaque, SEND, frame, seconds)
+
+    def ask_together(
+        self, info: TopicPublishInfo, index: int, batch: EncodedMessage, now_ms: int, seconds: float
+    ) -> "asyncio.Future[RemotingCommand] | None":
+        """The first attempt of several plain messages in one request."""
+        address = self._master(info.queues[index].broker_name) or ""
+        connection = self._remoting.connection(address)
+        if connection is None or not connection.is_open:
+            return None
+        command = info.command(index, batch, now_ms)
+        self._complete(address, command)
+        return connection.ask(command, seconds)
 
     async def go_on(
         self, out: EncodedMessage, timeout: float, queue: MessageQueue, seconds: float, error: Exception

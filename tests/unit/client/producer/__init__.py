@@ -1,0 +1,1 @@
+"""Producers, without brokers."""
