@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-failover faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,10 @@ bench-client: $(STAMP) ## our client beside a bare protocol loop (ARGS=--others:
 
 bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (13 minutes; needs Java, Maven)
 	$(BIN)/python -m bench.peers $(ARGS)
+
+bench-python: $(STAMP) ## beside Apache RocketMQ, Kafka, NATS, Redis, RabbitMQ by their Python clients (needs Java, Maven)
+	$(INSTALL) --quiet -e ".[bench]"
+	$(BIN)/python -m bench.python_clients $(ARGS)
 
 bench-replication: $(STAMP) ## what a slave costs its master, how fast it follows and catches up
 	$(BIN)/python -m bench.replication $(ARGS)

@@ -2,17 +2,17 @@
 
 import os
 import re
-import subprocess
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-
-from tests.interop.apache import cache_directory, run_bounded
 
 from bench.load import server_usage
 from bench.load.own_server import WORK
 from bench.peers.debian import Unpacked, unpacked
-from bench.peers.other_system import Missing, OtherResult, ToolFailed
+from bench.peers.maven import classpath
+from bench.peers.other_system import OtherResult, ToolFailed
 from bench.peers.processes import NotReady, await_ready, folder, free_ports, listens, process, run_watched
 
 _PACKAGES = tuple(
@@ -21,67 +21,30 @@ _PACKAGES = tuple(
     "erlang-ftp erlang-tftp erlang-snmp libsctp1".split()
 )
 _PERF_TEST = "2.16.0"
-_MAVEN_TIMEOUT_S = 240
 _PUBLISHERS = 64
 _GRACE_S = 60.0
 _CONSUMED_SHARE = 0.9  # of what was sent: the exact number is not printed
 _CONFIRM_LATENCY = re.compile(r"min/median/75th/95th/99th confirm latency: \d+/(\d+)/\d+/\d+/(\d+) µs")
-_POM = """\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>skyrocket</groupId>
-  <artifactId>bench-rabbitmq</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency><groupId>com.rabbitmq</groupId><artifactId>perf-test</artifactId><version>{version}</version></dependency>
-    <dependency>
-      <groupId>ch.qos.logback</groupId><artifactId>logback-classic</artifactId><version>1.2.12</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
 
 
 def measure(warm_up_s: float, seconds: float) -> OtherResult:
     """Run it; raises Missing or ToolFailed."""
-    rabbit = unpacked(_PACKAGES)
     jars = _perf_test()
-    port, distribution_port, mapper_port = free_ports(3)
-    with folder(WORK, "rabbitmq-") as home, ExitStack() as stack:
-        erlang = _erlang(rabbit, home)
-        environment = {
-            **rabbit.environment,
-            "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(home / "log"),
-            "RABBITMQ_NODENAME": f"bench{port}@localhost",
-            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-            "RABBITMQ_NODE_PORT": str(port),
-            "RABBITMQ_DIST_PORT": str(distribution_port),
-            "RABBITMQ_CONFIG_FILE": str(home / "none"),
-            "RABBITMQ_CONF_ENV_FILE": str(home / "env.conf"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "plugins"),
-            "ERL_EPMD_PORT": str(mapper_port),
-        }
-        (home / "env.conf").touch()
-        (home / "plugins").write_text("[].\n")
-        mapper = [str(next(erlang.glob("erts-*")) / "bin" / "epmd"), "-port", str(mapper_port), "-address", "127.0.0.1"]
-        stack.enter_context(process(mapper, home, "epmd", environment))
-        began = time.monotonic()
-        command = [str(next(rabbit.root.glob("usr/lib/rabbitmq/lib/rabbitmq_server-*")) / "sbin" / "rabbitmq-server")]
-        running = stack.enter_context(process(command, home, "rabbitmq", environment))
-        try:
-            await_ready(running, home / "rabbitmq.log", lambda: listens(port))
-        except NotReady as error:
-            raise ToolFailed(str(error)) from error
-        ready = time.monotonic() - began
-        pids = server_usage.pids_listening_on(port)
+    with rabbit_server() as server:
+        pids, home = server.pids, server.home
         time.sleep(3)
         idle = server_usage.memory(pids).anonymous / 1e6
 
         def perf_test(length_s: float, *how: str) -> tuple[str, float, float]:
-            tool = ["java", "-Xmx512m", "-cp", jars, "com.rabbitmq.perf.PerfTest", "-h", f"amqp://127.0.0.1:{port}"]
+            tool = [
+                "java",
+                "-Xmx512m",
+                "-cp",
+                jars,
+                "com.rabbitmq.perf.PerfTest",
+                "-h",
+                f"amqp://127.0.0.1:{server.port}",
+            ]
             done = run_watched([*tool, "-f", "persistent", *how], pids, home, length_s + _GRACE_S)
             return done.output, done.server_cpu_s, done.loaded_mb
 
@@ -112,8 +75,54 @@ def measure(warm_up_s: float, seconds: float) -> OtherResult:
         consume_cpu_us=read_cpu / wanted * 1e6,
         idle_mb=idle,
         loaded_mb=max(loaded, loaded_later),
-        seconds_to_ready=ready,
+        seconds_to_ready=server.seconds_to_ready,
     )
+
+
+@dataclass(frozen=True)
+class RabbitServer:
+    """A server that accepts connections."""
+
+    port: int
+    pids: list[int]
+    seconds_to_ready: float
+    home: Path
+
+
+@contextmanager
+def rabbit_server() -> Iterator[RabbitServer]:
+    """Start it on free ports; raises Missing or ToolFailed."""
+    rabbit = unpacked(_PACKAGES)
+    port, distribution_port, mapper_port = free_ports(3)
+    with folder(WORK, "rabbitmq-") as home, ExitStack() as stack:
+        erlang = _erlang(rabbit, home)
+        environment = {
+            **rabbit.environment,
+            "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(home / "log"),
+            "RABBITMQ_NODENAME": f"bench{port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(port),
+            "RABBITMQ_DIST_PORT": str(distribution_port),
+            "RABBITMQ_CONFIG_FILE": str(home / "none"),
+            "RABBITMQ_CONF_ENV_FILE": str(home / "env.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "plugins"),
+            "ERL_EPMD_PORT": str(mapper_port),
+        }
+        (home / "env.conf").touch()
+        (home / "plugins").write_text("[].\n")
+        mapper = [str(next(erlang.glob("erts-*")) / "bin" / "epmd"), "-port", str(mapper_port), "-address", "127.0.0.1"]
+        stack.enter_context(process(mapper, home, "epmd", environment))
+        began = time.monotonic()
+        command = [str(next(rabbit.root.glob("usr/lib/rabbitmq/lib/rabbitmq_server-*")) / "sbin" / "rabbitmq-server")]
+        running = stack.enter_context(process(command, home, "rabbitmq", environment))
+        try:
+            await_ready(running, home / "rabbitmq.log", lambda: listens(port))
+        except NotReady as error:
+            raise ToolFailed(str(error)) from error
+        ready = time.monotonic() - began
+        yield RabbitServer(port, server_usage.pids_listening_on(port), ready, home)
 
 
 def _average(said: str, what: str) -> float:
@@ -134,17 +143,6 @@ def _erlang(rabbit: Unpacked, home: Path) -> Path:
 
 
 def _perf_test() -> str:
-    """The classpath of PerfTest, fetched once."""
-    home = cache_directory() / f"perf-test-{_PERF_TEST}"
-    listing = home / "classpath.txt"
-    if not listing.exists():
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "pom.xml").write_text(_POM.format(version=_PERF_TEST))
-        goal = ["dependency:build-classpath", "-DincludeScope=runtime", f"-Dmdep.outputFile={listing}"]
-        try:
-            done = run_bounded(["mvn", "--quiet", "--batch-mode", *goal], _MAVEN_TIMEOUT_S, cwd=home)
-        except (subprocess.TimeoutExpired, FileNotFoundError) as error:
-            raise Missing(f"Maven does not give its load tool PerfTest: {error}") from error
-        if not listing.exists():
-            raise Missing(f"Maven does not give its load tool PerfTest: {done.stdout.strip()[:300]}")
-    return listing.read_text().strip()
+    return classpath(
+        f"perf-test-{_PERF_TEST}", f"com.rabbitmq:perf-test:{_PERF_TEST}", "ch.qos.logback:logback-classic:1.2.12"
+    )

@@ -1,0 +1,1 @@
+"""Message systems as a Python program sees them: each with its own asyncio client, one after the other."""
