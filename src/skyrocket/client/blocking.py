@@ -275,7 +275,7 @@ class LitePullConsumer(_Running[_lite.LitePullConsumer]):
                 yield from _THREAD.get().run(_next(batches.__anext__()))
 
     def arrow_batches(
-        self, max_messages: int = 8192, columns: Iterable[str] | None = None, *, linger: float = 0.005
+        self, max_messages: int = 8192, columns: Iterable[str] | None = None, *, linger: float = 0.02
     ) -> "Iterator[pa.RecordBatch]":
         """Messages as `pyarrow.RecordBatch`es as they come, until the consumer is stopped."""
         batches = self._inner.arrow_batches(max_messages, columns, linger=linger)

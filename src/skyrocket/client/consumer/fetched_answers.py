@@ -69,6 +69,7 @@ class FetchedAnswers:
     def __init__(self) -> None:
         self._waiting: deque[tuple[FetchedQueue, PulledAnswer]] = deque()
         self._arrival = asyncio.Event()
+        self._wanted = 1
         self.count = 0  # messages in hand; those that will be dropped for their tags are among them
 
     def received(self, process_queue: ProcessQueue, answer: PulledAnswer) -> None:
@@ -78,7 +79,8 @@ class FetchedAnswers:
             process_queue.add(answer)
             self._waiting.append((process_queue, answer))
             self.count += len(answer.starts)
-            self._arrival.set()
+            if self.count >= self._wanted:
+                self._arrival.set()
 
     def take(self, most: int | None) -> tuple[FetchedQueue, list[ReceivedMessage]]:
         """The oldest messages of one queue, up to a limit; there must be an answer, but none of it may be wanted."""
@@ -124,13 +126,16 @@ class FetchedAnswers:
         self._waiting = deque(each for each in self._waiting if each[0] is not process_queue)
         self.count = sum(len(answer.starts) for _, answer in self._waiting)
 
-    async def wait(self, seconds: float) -> bool:
-        """Whether messages came, or `wake` was called, in time."""
+    async def wait(self, seconds: float, wanted: int = 1) -> bool:
+        """Whether so many messages are in hand, or `wake` was called, in time."""
         self._arrival.clear()
+        self._wanted = wanted
         try:
             await asyncio.wait_for(self._arrival.wait(), seconds)
         except TimeoutError:
             return False
+        finally:
+            self._wanted = 1
         return True
 
     def wake(self) -> None:

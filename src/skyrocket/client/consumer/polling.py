@@ -107,7 +107,7 @@ class Polling(GroupMember):
         max_messages: int = 8192,
         columns: Iterable[str] | None = None,
         *,
-        linger: float = 0.005,
+        linger: float = 0.02,
     ) -> "pa.RecordBatch":
         """The next messages of one topic and broker as a `pyarrow.RecordBatch`; without a row when none came in time.
 
@@ -124,15 +124,15 @@ class Polling(GroupMember):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while await self._arrived(deadline):
-            patience = loop.time() + linger
-            while self._fetched.count < self._most_in_hand(max_messages) and (left := patience - loop.time()) > 0:
-                await self._fetched.wait(left)
+            wanted = self._most_in_hand(max_messages)
+            if self._fetched.count < wanted and linger > 0:
+                await self._fetched.wait(linger, wanted)
             if self._fetched.count and (batch := self._taken_columns(polls, max_messages)).num_rows:
                 return batch
         return polls.none()
 
     async def arrow_batches(
-        self, max_messages: int = 8192, columns: Iterable[str] | None = None, *, linger: float = 0.005
+        self, max_messages: int = 8192, columns: Iterable[str] | None = None, *, linger: float = 0.02
     ) -> "AsyncIterator[pa.RecordBatch]":
         """Messages as `pyarrow.RecordBatch`es as they come, until the consumer is stopped."""
         wanted = None if columns is None else list(columns)

@@ -1,0 +1,84 @@
+"""The comparison of Python clients: every phase is measured with any client, and what is missing is named."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from bench.python_clients import measure
+from bench.python_clients.__main__ import table
+from bench.python_clients.measure import IN_FLIGHT, Amounts, measured
+from bench.python_clients.system import Client, Row, Running, System
+
+
+class InMemory(Client):
+    """A system that is a list."""
+
+    def __init__(self) -> None:
+        self.most_in_flight = self.in_flight = 0
+        self.consumed: list[tuple[str, int]] = []
+        self.followers: list[Callable[[bytes], None]] = []
+        self.attempts = 0
+
+    async def open(self) -> None:
+        self.attempts += 1
+        if self.attempts < 2:
+            raise ConnectionRefusedError("not yet")
+
+    async def close(self) -> None:
+        self.followers.clear()
+
+    async def send(self, body: bytes) -> None:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await asyncio.sleep(0)
+        for follower in self.followers:
+            follower(body)
+        self.in_flight -= 1
+
+    async def send_many(self, body: bytes, count: int) -> None:
+        await asyncio.sleep(0)
+
+    async def fill(self, body: bytes, count: int) -> None:
+        await asyncio.sleep(0)
+
+    async def consume_one_by_one(self, count: int, reader: str) -> None:
+        self.consumed.append((reader, count))
+        await asyncio.sleep(0)
+
+    async def consume_in_bulk(self, count: int, reader: str) -> None:
+        await self.consume_one_by_one(count, reader)
+
+    async def follow(self, seen: Callable[[bytes], None]) -> None:
+        self.followers.append(seen)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.followers.remove(seen)
+
+
+def test_every_phase_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "_SETTLE_S", 0.0)
+    client = InMemory()
+
+    @contextmanager
+    def start() -> Iterator[Running]:
+        yield Running(lambda: client, [os.getpid()])
+
+    amounts = Amounts(seconds=0.01, rounds=2, batched=10, stock=20, latency_rate=200, latency_seconds=0.05)
+    row = measured(System("list", "a list", "nothing", start), amounts)
+    assert client.attempts == 2
+    assert client.most_in_flight == IN_FLIGHT
+    assert client.consumed == [(f"reader{number}", 20) for number in range(1, 5)]
+    assert min(row.awaited_rate, row.batched_rate, row.one_by_one_rate, row.bulk_rate) > 0
+    assert row.idle_mb > 1
+    assert 0 < row.latency_p50_ms <= row.latency_p99_ms
+    assert time.monotonic() > row.first_message_s > 0
+
+
+def test_the_table_has_what_an_acknowledgement_means_and_what_was_left_out() -> None:
+    text = table([Row("Kafka", "in the page cache", awaited_rate=23_300.4)], {"NATS": "no network"})
+    assert "| Kafka | in the page cache | 23,300 |" in text
+    assert text.endswith("No NATS: no network")
