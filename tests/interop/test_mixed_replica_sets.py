@@ -2,12 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from skyrocket.cli import app
+from skyrocket.protocol.bodies.controller import ReplicasInfo
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import pull
 from tests.integration.program import Program
@@ -91,6 +93,10 @@ def replicas_of(
             replica.stop()
 
 
+def _is_led_by_another(gone: str | None, info: ReplicasInfo) -> bool:
+    return info.master_address not in (None, gone)
+
+
 async def bodies(client: RemotingClient, master: str) -> list[int]:
     """The numbers of all messages."""
     found: list[int] = []
@@ -120,12 +126,7 @@ async def test_each_maker_takes_over_from_the_other(tmp_path: Path, newest: Apac
                 master = next(each for each in replicas if each.address == before.master_address)
                 master.kill()
                 gone = before.master_address
-                before = await until_set(
-                    client,
-                    controller,
-                    lambda info, gone=gone: info.master_address not in (None, gone),
-                    "another master",
-                )
+                before = await until_set(client, controller, partial(_is_led_by_another, gone), "another master")
                 await send(names, sent, 100)
                 sent += 100
                 master.start()

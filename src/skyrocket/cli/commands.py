@@ -114,7 +114,7 @@ def skyrocket(
 def main() -> None:
     """Entry point of the `skyrocket` command."""
     if "_SKYROCKET_COMPLETE" in os.environ:  # the shell asks what could be typed
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     sys.exit(app(prog_name="skyrocket"))

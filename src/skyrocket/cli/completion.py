@@ -19,6 +19,6 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Your shell.", show_d
 
     zsh: the same in ~/.zshrc; fish: `skyrocket completion fish > ~/.config/fish/completions/skyrocket.fish`.
     """
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     typer.echo(get_completion_script(prog_name="skyrocket", complete_var="_SKYROCKET_COMPLETE", shell=shell.value))

@@ -16,6 +16,7 @@ from skyrocket.broker.replication.ha_server import MAX_CONNECTIONS, HaServer
 from skyrocket.broker.replication.logs import MasterLog, SlaveLog
 from skyrocket.broker.replication.master_stream import TransferRules
 from skyrocket.broker.replication.replicas import Replicas
+from skyrocket.broker.replication.slave_stream import ReportRules
 from skyrocket.clock import SystemClock
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.protocol.ha import REPORT, TRANSFER
@@ -89,7 +90,7 @@ async def running_master(
 @contextlib.asynccontextmanager
 async def following(directory: Path, master: Address, config: StoreConfig = SMALL) -> AsyncIterator[MessageStore]:
     with MessageStore(directory, config) as store:
-        client = HaClient(SlaveLog(store), SystemClock(), lambda: master, retry_seconds=FAST)
+        client = HaClient(SlaveLog(store), SystemClock(), lambda: master, rules=ReportRules(retry_seconds=FAST))
         task = asyncio.create_task(client.run())
         try:
             yield store
@@ -265,7 +266,7 @@ async def test_a_master_that_sends_other_bytes_is_left_and_nothing_is_appended(t
     async with server:
         address = Address(*server.sockets[0].getsockname()[:2])
         with MessageStore(tmp_path / "slave", SMALL) as store:
-            client = HaClient(SlaveLog(store), SystemClock(), lambda: address, retry_seconds=FAST)
+            client = HaClient(SlaveLog(store), SystemClock(), lambda: address, rules=ReportRules(retry_seconds=FAST))
             task = asyncio.create_task(client.run())
             await until(lambda: "bytes of offset" in (client.trouble or ""))
             task.cancel()
@@ -288,7 +289,11 @@ async def test_a_slave_that_waits_for_its_disk_reports_nothing_before_the_disk_h
         address = Address(*server.sockets[0].getsockname()[:2])
         log = UnflushedLog(1000)
         client = HaClient(
-            log, SystemClock(), lambda: address, retry_seconds=FAST, when_flushed=lambda _, told: callbacks.append(told)
+            log,
+            SystemClock(),
+            lambda: address,
+            rules=ReportRules(retry_seconds=FAST),
+            when_flushed=lambda _, told: callbacks.append(told),
         )
         task = asyncio.create_task(client.run())
         await until(lambda: callbacks)

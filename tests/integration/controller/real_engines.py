@@ -150,9 +150,11 @@ class ZooKeeperEnsemble:
             self.servers.append(EngineServer([*command, str(home / "zoo.cfg")], port, home / "log"))
 
     def leader(self) -> EngineServer:
-        found: list[EngineServer] = []
-        wait_until(lambda: found.extend(each for each in self.servers if self._leads(each)) or found)
-        return found[0]
+        def leaders() -> list[EngineServer]:
+            return [each for each in self.servers if self._leads(each)]
+
+        wait_until(leaders, "one of them leads")
+        return leaders()[0]
 
     @staticmethod
     def _leads(server: EngineServer) -> bool:
@@ -191,9 +193,11 @@ class EtcdCluster:
             self.servers.append(EngineServer(command, port, home / "log"))
 
     def leader(self) -> EngineServer:
-        found: list[EngineServer] = []
-        wait_until(lambda: found.extend(each for each in self.servers if self._leads(each)) or found)
-        return found[0]
+        def leaders() -> list[EngineServer]:
+            return [each for each in self.servers if self._leads(each)]
+
+        wait_until(leaders, "one of them leads")
+        return leaders()[0]
 
     @staticmethod
     def _leads(server: EngineServer) -> bool:

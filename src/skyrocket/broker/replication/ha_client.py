@@ -72,7 +72,6 @@ class HaClient:
         master: Callable[[], Address | None],
         *,
         rules: ReportRules | None = None,
-        retry_seconds: float = 5.0,
         when_flushed: Callable[[int, Callable[[bool], None]], None] | None = None,
         may_follow: Callable[[], Awaitable[str | None]] | None = None,
         tls: ssl.SSLContext | None = None,
@@ -86,7 +85,6 @@ class HaClient:
         self._clock = clock
         self._master = master
         self._rules = rules or ReportRules()
-        self._retry_seconds = retry_seconds
         self._when_flushed = when_flushed
         self._may_follow = may_follow
         self._tls = tls
@@ -108,7 +106,7 @@ class HaClient:
             else:
                 await self._follow(address)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._retry_seconds):
+                async with asyncio.timeout(self._rules.retry_seconds):
                     await self._wake.wait()
             self._wake.clear()
 

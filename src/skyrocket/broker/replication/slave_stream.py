@@ -36,6 +36,7 @@ class ReportRules:
 
     report_seconds: float = 5.0
     silence_seconds: float = 20.0
+    retry_seconds: float = 5.0  # between two attempts to find the master
 
 
 class SlaveStream:

@@ -216,8 +216,6 @@ class RetryingSender:
         if first is not None:
             began -= first.seconds
             attempts.append(first)
-            if isinstance(first.error, RemotingClosed):
-                raise NotRunning(f"producer {self._group}", "stopped") from first.error
             failed_broker = first.broker_name
             self._doubt(out.topic, first.error)
         deadline = began + timeout
@@ -252,10 +250,8 @@ class RetryingSender:
             except (RequestError, RemotingError, BrokerAbsent) as error:
                 ended = clock.monotonic()
                 attempts.append(Attempt(chosen.broker_name, address, ended - now, error))
-                if isinstance(error, RemotingClosed):
-                    raise NotRunning(f"producer {self._group}", "stopped") from error
-                self._judge(chosen.broker_name, error, ended)
                 self._doubt(out.topic, error)
+                self._judge(chosen.broker_name, error, ended)
                 failed_broker = chosen.broker_name
                 if not self._may_retry(error, fixed=queue is not None and not out.is_numbered):
                     break
@@ -389,7 +385,12 @@ class RetryingSender:
         return info.avoiding(self.faults, now, failed_broker)
 
     def _doubt(self, topic: str, error: Exception) -> None:
-        """A broker that cannot be reached, or says that it takes no messages, may have lost its place to another."""
+        """A broker that cannot be reached, or says that it takes no messages, may have lost its place to another.
+
+        Raises NotRunning when nobody could be reached because this producer ends.
+        """
+        if isinstance(error, RemotingClosed):
+            raise NotRunning(f"producer {self._group}", "stopped") from error
         is_refused = isinstance(error, RequestError) and int(error.code) in _NO_MASTER_CODES
         if is_refused or isinstance(error, RemotingError):
             self._instance.doubt(topic)
