@@ -318,7 +318,7 @@ async def test_a_topic_that_nobody_may_create_has_no_route(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("hooks", [(), (SendHook(),)], ids=["plain", "hooked"])
 async def test_more_sends_than_allowed_wait_their_turn(tmp_path: Path, hooks: tuple[SendHook, ...]) -> None:
-    settings = ProducerSettings(max_in_flight=4)
+    settings = ProducerSettings(max_in_flight=4, gather_sends=False)
     async with cluster(tmp_path) as given, Producer("Shop", given.names, settings, hooks=hooks) as producer:
         address = str(given.brokers["broker-a"].identity.address)
         await producer.send(Message(TOPIC, b"x"))
