@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from skyrocket.controller.decisions import Outcome
 from skyrocket.controller.machine import ControllerMachine, SetRequest
@@ -19,7 +19,7 @@ from skyrocket.protocol.requests.controller import (
 )
 from tests.unit.controller.samples import CLUSTER, address_of, apply_id, heartbeat
 
-NAMES = st.sampled_from(["broker-a", "broker-b"])
+NAMES = st.sampled_from(["broker-a"] * 5 + ["broker-b"])  # one that much happens to, and one beside it
 IDS = st.integers(1, 4)
 SETS_OF_IDS = st.frozensets(IDS, max_size=4)
 SMALL = st.integers(0, 5)
@@ -66,12 +66,21 @@ class Lives(RuleBasedStateMachine):
         if isinstance(request, AlterSyncStateSet):
             assert request.master_broker_id == before.master_id
             assert request.master_epoch == before.master_epoch
+            assert after.in_sync <= self.machine.live.of(after, self.now).keys(), "who is in sync lives"
 
     def forget(self, name: str) -> None:
         """Operators cleaned the whole set: what comes after is another set of that name."""
         self.highest.pop(name, None)
         self.given_ids = {each for each in self.given_ids if each[0] != name}
         self.masters = {key: master for key, master in self.masters.items() if key[0] != name}
+
+    @initialize()
+    def three_brokers_are_in_sync(self) -> None:
+        for broker_id in (1, 2, 3):
+            self.a_new_broker_gets_its_id("broker-a")
+            self.a_heartbeat_comes("broker-a", broker_id, 0, 0)
+        self.somebody_wants_an_election("broker-a", 1, False, True)
+        self.its_master_changes_the_sync_state_set("broker-a", frozenset({1, 2, 3}), 0, 0)
 
     @rule(name=NAMES)
     def a_new_broker_gets_its_id(self, name: str) -> None:
@@ -126,6 +135,18 @@ class Lives(RuleBasedStateMachine):
         request = AlterSyncStateSet(broker_name=name, master_broker_id=master, master_epoch=epoch)
         self.ask(request, SyncStateSet(tuple(ids), sync_epoch))
 
+    @rule(name=NAMES, ids=SETS_OF_IDS, epochs_behind=st.integers(0, 1), sync_behind=st.integers(0, 1))
+    def its_master_changes_the_sync_state_set(
+        self, name: str, ids: frozenset[int], epochs_behind: int, sync_behind: int
+    ) -> None:
+        known = self.machine.sets.get(name)
+        if known is not None and known.master_id is not None:
+            request = AlterSyncStateSet(
+                broker_name=name, master_broker_id=known.master_id, master_epoch=known.master_epoch - epochs_behind
+            )
+            proposed = SyncStateSet((*ids, known.master_id), known.sync_epoch - sync_behind)
+            self.ask(request, proposed)
+
     @rule(name=NAMES, broker_id=IDS)
     def a_broker_registers(self, name: str, broker_id: int) -> None:
         self.ask(
@@ -158,4 +179,4 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLives.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
