@@ -50,7 +50,8 @@ class ReplicaSet:
             controller_mode=True,
             controller_addresses=self._controller_address,
             heartbeat_interval_ms=100,
-            controller_expiry_ms=1000,
+            controller_expiry_ms=5000,
+            inner_client_credentials='{"accessKey":"brokers","secretKey":"12345678"}',
             replica_look_period_ms=300,
             sync_set_period_ms=300,
         )
@@ -125,12 +126,14 @@ class ReplicaSet:
 
 @contextlib.asynccontextmanager
 async def running_controller(folder: Path) -> AsyncIterator[tuple[Controller, str]]:
-    """A controller that keeps its decisions in a file, and looks often; its address."""
+    """A controller that keeps its decisions in a file, believes signed words alone, and looks often; its address."""
     config = ControllerConfig(
         bind_address="127.0.0.1",
         peers=f"n0-127.0.0.1:{free_port()}",
         store=f"file:{folder / 'controller'}",
         config_store_path=str(folder / "controller.properties"),
+        access_key="brokers",
+        secret_key="12345678",
         scan_interval_ms=100,
         master_scan_interval_ms=100,
     )

@@ -18,7 +18,7 @@ from skyrocket.broker.replication.feature import ReplicationFeature
 from skyrocket.broker.replication.switch_master import SwitchMaster
 from skyrocket.broker.replication.switch_slave import SwitchSlave
 from skyrocket.broker.state.epochs import Epochs
-from skyrocket.broker.state.switching import CutDemand, RoleWord, Switching
+from skyrocket.broker.state.switching import RoleWord, Switching
 from skyrocket.clock import Clock, ServiceClock
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
 from skyrocket.errors import ConfigError, SkyrocketError
@@ -31,7 +31,7 @@ from skyrocket.store.disk import Disk
 _logger = logging.getLogger(__name__)
 
 _FENCED_ID: Final = 1  # of a slave before a controller has given it an id: nobody is told of it
-_RETRY_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 3.0
 
 F = TypeVar("F", bound=Feature)
 
@@ -70,11 +70,12 @@ class FailoverBroker:
         self.book = RoleBook()
         self._life: Broker | None = None
         self._address = ""
-        self._cut: CutDemand | None = None
+        self._cut: int | None = None  # where the log must end before its master can be followed
         self._changed = asyncio.Event()
         self._services = Services()
         self._failure: asyncio.Future[NoReturn] | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._switch: asyncio.Task[None] | None = None  # from one role to another
         files = IdentityFiles(self._disk, self._root, config.cluster_name, config.broker_name)
         self.manager = ReplicaManager(self, Controllers(self._client, controllers), self.book, files, self._config)
 
@@ -151,6 +152,8 @@ class FailoverBroker:
     async def stop(self) -> None:
         """End in order; may be called again."""
         await self._services.end()
+        if self._switch is not None:
+            await asyncio.wait((self._switch,))
         await self._end_life(goodbye=True)
         await self._client.close()
         if self._failure is not None:
@@ -159,6 +162,8 @@ class FailoverBroker:
     async def break_off(self) -> None:
         """Serve nobody any more, as a killed process. `stop` must follow."""
         await self._services.end()
+        if self._switch is not None:
+            await asyncio.wait((self._switch,))
         if self._life is not None:
             await self._life.break_off()
 
@@ -184,8 +189,8 @@ class FailoverBroker:
         """The broker has got another id."""
         self._changed.set()
 
-    def _demand_cut(self, demand: CutDemand) -> None:
-        self._cut = demand
+    def _demand_cut(self, end_offset: int) -> None:
+        self._cut = end_offset
         self._changed.set()
 
     async def _run_roles(self) -> None:
@@ -193,9 +198,10 @@ class FailoverBroker:
         while True:
             await self._changed.wait()
             self._changed.clear()
+            self._switch = asyncio.ensure_future(self._take_role())
             try:
-                await self._take_role()
-            except SkyrocketError as error:
+                await asyncio.shield(self._switch)  # a life that begins or ends does so as a whole
+            except (SkyrocketError, OSError) as error:
                 _logger.error("the role could not be taken, trying again reason=%s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._changed.set()
@@ -243,6 +249,7 @@ class FailoverBroker:
             disk=self._disk,
             switching=switching,
         )
+        self._client.signer = life.parts.client.signer  # controllers may want to know who asks
         self._address = str(await life.start(cut_at=cut_at))
         self._life = life
         self._watch = asyncio.ensure_future(self._watch_life(life))
@@ -279,8 +286,8 @@ class FailoverBroker:
     def _cut_after(self, life: Broker) -> int | None:
         """A log that must be cut by its master's word, or ends inside a record that will not come."""
         if self._cut is not None:
-            self._epochs.cut(self._cut.end_offset, also_at_end=self._cut.common)
-            return self._cut.end_offset
+            # Epochs are cut later, with the master: bytes of a forgotten one would be taken for those of the last.
+            return self._cut
         log, dispatched = life.store.commit_log, life.store.dispatcher.dispatched_offset
         if dispatched >= log.raw_end or life.store.dispatcher.damage is not None:
             return None

@@ -9,7 +9,6 @@ from skyrocket.broker.core.parts import Parts
 from skyrocket.broker.replication.slave import Slave
 from skyrocket.broker.replication.slave_stream import ReplicaLog, ReportRules, SlaveStream
 from skyrocket.broker.replication.switch_streams import CutNeeded, SwitchSlaveStream
-from skyrocket.broker.state.switching import CutDemand
 from skyrocket.protocol.auto_switch import SlaveHello
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import RequestError, SystemBusy
@@ -122,4 +121,4 @@ class SwitchSlave(Slave):
 
     def _left(self, error: Exception) -> None:
         if isinstance(error, CutNeeded):
-            self._switching.demand_cut(CutDemand(error.end_offset, error.common))
+            self._switching.demand_cut(error.end_offset)

@@ -29,10 +29,9 @@ _NOBODY: Final = SlaveHello(-1)
 class CutNeeded(MasterLeft):
     """This log went another way than its master's; what lies behind `end_offset` must go before it can be followed."""
 
-    def __init__(self, end_offset: int, common: tuple[Epoch, ...]) -> None:
+    def __init__(self, end_offset: int) -> None:
         super().__init__(f"the log must be cut at {end_offset}: behind it the master's went another way")
         self.end_offset = end_offset
-        self.common = common  # epochs of the master's log
 
 
 class SwitchMasterStream(MasterStream):
@@ -121,7 +120,7 @@ class SwitchSlaveStream(SlaveStream):
                 "directory so that it begins anew, or take it out of the set"
             )
         if point < end:
-            raise CutNeeded(point, others)
+            raise CutNeeded(point)
         self._epochs.cut(point, also_at_end=others)
         self._has_agreed = True
         return self._report(point, now)

@@ -8,6 +8,7 @@
 A member that has not been heard of holds everything up until the controller has agreed that it is none.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -60,7 +61,7 @@ class SyncSet:
     _unanswered: frozenset[int] = frozenset()  # the controller may have taken these, nobody knows
     _gone: set[int] = field(default_factory=set)
     _followers: dict[int, _Follower] = field(default_factory=dict)
-    _waits: list[SetWait] = field(default_factory=list)  # in the order of their offsets
+    _waits: deque[SetWait] = field(default_factory=deque)  # in the order of their offsets
 
     # ── the controller's word ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,13 +174,11 @@ class SyncSet:
 
     def _settle(self) -> None:
         self._confirm()
-        safe = self._safe_offset()
-        ready = [wait for wait in self._waits if wait.end_offset <= safe]
-        if ready:
-            self._waits = [wait for wait in self._waits if wait.end_offset > safe and wait.settled is not None]
-        for wait in ready:
-            if wait.settled is not None:
-                wait.settled()
+        safe, waits = self._safe_offset(), self._waits
+        while waits and (waits[0].settled is None or waits[0].end_offset <= safe):
+            settled = waits.popleft().settled
+            if settled is not None:
+                settled()
 
     def _confirm(self) -> None:
         others = [self.acknowledged(broker_id) for broker_id in self.counted if broker_id != self.own_id]

@@ -95,5 +95,5 @@ def consistent_point(own: Sequence[Epoch], own_end: int, others: Sequence[Epoch]
 
 
 def _ends(epochs: Sequence[Epoch], end_offset: int) -> list[int]:
-    """Where each epoch ends in a log that ends here."""
-    return [later.start_offset for later in epochs[1:]] + [end_offset] * bool(epochs)
+    """Where each epoch ends in a log that ends here; one that lost its newest bytes may end before its last epochs."""
+    return [min(later.start_offset, end_offset) for later in epochs[1:]] + [end_offset] * bool(epochs)

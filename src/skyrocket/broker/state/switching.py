@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skyrocket.broker.state.epochs import Epochs
-from skyrocket.format.epochs import Epoch
 
 
 class RoleWord(NamedTuple):
@@ -18,13 +17,6 @@ class RoleWord(NamedTuple):
     members_epoch: int = 0
 
 
-class CutDemand(NamedTuple):
-    """The log must end at an offset before its master can be followed; `common` are the master's epochs."""
-
-    end_offset: int
-    common: tuple[Epoch, ...]
-
-
 @dataclass(slots=True)
 class Switching:
     """Of one life of a broker."""
@@ -33,4 +25,4 @@ class Switching:
     epochs: Epochs
     role: RoleWord | None = None  # of a master: the word that made it one; of a slave None until it is known
     told: Callable[[RoleWord], None] = field(default=lambda word: None)  # a controller spoke
-    demand_cut: Callable[[CutDemand], None] = field(default=lambda demand: None)
+    demand_cut: Callable[[int], None] = field(default=lambda end: None)  # the log must end at an offset

@@ -103,7 +103,6 @@ class SimulatedReplica(Machine):
     def start(self) -> None:
         self.is_up = True
         self.log.recover()
-        self.epochs.cut(self.log.end_offset, also_at_end=self.epochs.all)
         self.book = RoleBook()
         self.book.own_id = self.broker_id
         self.sync_set, self._changing = None, False
@@ -334,7 +333,7 @@ class SimulatedReplica(Machine):
             connection.send(self, report)
 
     def _cut(self, cut: CutNeeded) -> None:
-        self.epochs.cut(cut.end_offset, also_at_end=cut.common)
+        """Its epochs are cut when both have agreed, after the log."""
         self.log.cut(cut.end_offset)
 
     def _watch(self, connection: Connection) -> None:

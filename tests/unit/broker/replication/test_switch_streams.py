@@ -73,7 +73,6 @@ def test_a_log_that_went_another_way_must_be_cut_first() -> None:
     assert cut.value.end_offset == 4
     assert bytes(log.data) == b"aaaaOOOO", "the stream itself cuts nothing"
     del log.data[4:]
-    epochs.cut(4, cut.value.common)
     talk(master_of(b"aaaaNN", (1, 0), (3, 4)), slave_of(log, epochs))
     assert (bytes(log.data), epochs.all) == (b"aaaaNN", (Epoch(1, 0), Epoch(3, 4)))
 
@@ -84,6 +83,13 @@ def test_an_old_master_that_wrote_alone_in_an_epoch_without_confirmed_bytes_is_c
     with pytest.raises(CutNeeded) as cut:
         talk(master, slave_of(log_of(b"aaaaOO"), epochs_of((1, 0), (2, 4))))
     assert cut.value.end_offset == 4
+
+
+def test_a_log_that_lost_its_newest_bytes_is_followed_from_where_it_ends() -> None:
+    """Epoch 2 began at 4, but of epoch 1 only two bytes are left."""
+    log, epochs = log_of(b"aa"), epochs_of((1, 0), (2, 4))
+    talk(master_of(b"aaaaaNN", (1, 0), (3, 5)), slave_of(log, epochs))
+    assert (bytes(log.data), epochs.all) == (b"aaaaaNN", (Epoch(1, 0), Epoch(3, 5)))
 
 
 def test_a_log_that_has_nothing_in_common_is_left_alone() -> None:
