@@ -24,6 +24,7 @@ def shop(rocketmq: LocalCluster) -> Iterator[dict[str, str]]:
         sent = [producer.send(Message("Orders", b"body-%d" % i, "paid", [f"key-{i}"])) for i in range(4)]
         wait_until(lambda: len(seen) == 4)
         wait_until(lambda: sum(each.lag for each in admin.consumer_lag("Billing", "Orders")) == 0)
+        wait_until(lambda: any("Shop" in table.groups for table in admin.producers().values()))  # its first heartbeat
         (member,) = admin.consumer_connections("Billing").connections
         yield {
             "b": rocketmq.broker_addresses["broker-a"],

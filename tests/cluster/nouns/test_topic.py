@@ -98,7 +98,7 @@ def test_a_name_server_that_is_away_or_is_none_fails_with_the_next_step(rocketmq
     assert away.code == 1
     assert "no name server answered" in away.errors
     broker = at(rocketmq.broker_addresses["broker-a"], "topic", "list")
-    assert broker.code == 1
+    assert broker.code == 2
     assert "is not a name server" in broker.errors
     assert "9876" in broker.errors
 

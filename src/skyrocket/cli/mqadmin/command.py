@@ -97,8 +97,9 @@ def _java_words(error: Exception) -> str:
 
     if isinstance(error, BrokerRefused):
         return f"CODE: {error.code}  DESC: {error.remark}\n"
-    if isinstance(error, NoRoute):
-        return f"CODE: 17  DESC: No topic route info in name server for the topic: {error.topic}\n"
+    route = error if isinstance(error, NoRoute) else error.__cause__  # a group that nobody knows has no retry topic
+    if isinstance(route, NoRoute):
+        return f"CODE: 17  DESC: No topic route info in name server for the topic: {route.topic}\n"
     return ""
 
 
