@@ -122,6 +122,7 @@ def test_a_transport_of_kombu_delivers_gives_back_rejects_and_purges(rocketmq: L
         again = other.SimpleQueue("mail.fast").get(timeout=60)
         assert again.payload == back.payload
         again.ack()
+        wait_until(lambda: rocketmq.messages("%DLQ%celery-mail_fast"))
         (letter,) = rocketmq.messages("%DLQ%celery-mail_fast")
         assert json.loads(letter.body)["properties"]["delivery_tag"] == rejected.delivery_tag
         queue.put({"number": 3})

@@ -1,5 +1,6 @@
 """Several handlers of a topic, bodies as values, context and dependencies, results that are sent, middleware."""
 
+import asyncio
 import dataclasses
 import logging
 import re
@@ -40,7 +41,7 @@ from skyrocket.client import (
 from skyrocket.config.sections import BrokerConfig
 from tests.cluster.client.push_consumers import FIRST
 from tests.cluster.servers import cluster
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 SETTINGS = PushConsumerSettings(consume_from=FIRST)
 
@@ -201,7 +202,7 @@ async def test_what_cannot_be_decoded_goes_to_the_dead_letters_alone_and_says_wh
         await producer.send_batch([Message("Orders", body) for body in bodies])
         async with consumer:
             await until(lambda: len(got) == 3 and len(dead_lines(caplog)) == 2)
-            letters = await admin.dead_letters("Billing")
+            letters = await dead_letters(admin, 2)
     assert sorted(got) == ["1", "3", "5"], "the others are consumed, each once"
     causes = [cause for letter in letters if (cause := cause_of(letter)) is not None]
     assert {cause.error_type for cause in causes} == {"skyrocket.client.consumer.handlers.UndecodableBody"}
@@ -210,6 +211,17 @@ async def test_what_cannot_be_decoded_goes_to_the_dead_letters_alone_and_says_wh
         "the body is no Order: unexpected end of data: line 1 column 2 (char 1)",
     ]
     assert all("the message goes to %DLQ%Billing after 1 attempt topic=Orders" in line for line in dead_lines(caplog))
+
+
+async def dead_letters(admin: Admin, count: int) -> list[ReceivedMessage]:
+    """So many, as soon as the name server knows their topic and they can be read."""
+    found: list[ReceivedMessage] = []
+    deadline = asyncio.get_running_loop().time() + SECONDS
+    while len(found) < count:
+        assert asyncio.get_running_loop().time() < deadline, f"{len(found)} of {count} dead letters"
+        await asyncio.sleep(0.02)
+        found = await admin.dead_letters("Billing")
+    return found
 
 
 def dead_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -249,7 +261,7 @@ async def test_a_retry_policy_decides_delay_number_and_which_exceptions(
             await producer.send("Orders", body)
         async with consumer:
             await until(lambda: len(dead_lines(caplog)) == 3)
-            letters = await admin.dead_letters("Billing")
+            letters = await dead_letters(admin, 3)
     assert sorted(attempts) == [("asked", 1), ("asked", 2), ("failing", 1), ("failing", 2), ("hopeless", 1)]
     causes = {letter.body.decode(): cause for letter in letters if (cause := cause_of(letter)) is not None}
     assert causes["hopeless"].error_type == "ValueError"
