@@ -45,7 +45,7 @@ class Console:
         clock = clock or SystemClock()
         self.settings = settings
         accounts, database = Accounts(settings.client), Database(settings.database)
-        view, series = ClusterView(accounts.own.admin, clock), Series(database, settings.max_database_bytes)
+        view, series = ClusterView(accounts.reading.admin, clock), Series(database, settings.max_database_bytes)
         self.parts = Parts(
             settings,
             settings.token or secrets.token_urlsafe(_TOKEN_BYTES),

@@ -27,11 +27,19 @@ async def test_a_broker_that_is_gone_is_shown_as_down_and_found_by_the_checks() 
     async with AsyncLocalCluster(brokers=2) as cluster, console_of(cluster) as visitor:
         await visitor.get("/api/overview")
         await cluster.kill_broker("broker-b")
-        visitor.console.parts.view.brokers.forget()
+        visitor.console.parts.view.forget()
         health = await visitor.get("/api/health")
+        half = await visitor.get("/api/overview")
+        await visitor.get("/api/topics", kind="all", sort="-in")
+        await visitor.get("/api/groups", system=True)
+        await cluster.kill_broker("broker-a")
+        visitor.console.parts.view.forget()
+        nobody = await visitor.get("/api/overview")
     (finding,) = [each for each in health["findings"] if each["subject"] == "broker"]
     assert finding["severity"] == "critical"
     assert finding["name"] == "broker-b:0"
+    assert [broker["is_up"] for broker in half["brokers"]] == [True, False]
+    assert [broker["is_up"] for broker in nobody["brokers"]] == [False, False]
 
 
 async def test_samples_of_rates_and_lag_can_be_read_as_history() -> None:

@@ -18,6 +18,7 @@ async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
     groups = {name: known for name, known in figures.items() if not is_system_group(name)}
     waiting = [name for name, known in groups.items() if known.lag > 0]
     members = await each(waiting, view.members.get)
+    timers = (await view.waiting.get()).timers or {}
     dead: dict[str, float] = {}
     for topic in topics:
         if topic.startswith(DLQ_PREFIX):
@@ -31,5 +32,5 @@ async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
         "dead_letters_per_hour": dead,
         "disk": {f"{broker.broker}:{broker.broker_id}": broker.disk_ratio or 0.0 for broker in brokers},
         "broker_down": {f"{broker.broker}:{broker.broker_id}": float(not broker.is_up) for broker in brokers},
-        "delayed": {name: float(count) for name, count in (await view.waiting.get()).timers.items()},
+        "delayed": {name: float(count) for name, count in timers.items()},
     }

@@ -43,8 +43,8 @@ class Overview:
     lag: int
     dead_letters: float | None  # None until the first sample
     dead_letters_before: float | None  # an hour ago
-    delayed: int
-    half_messages: int | None  # None: these brokers do not tell
+    delayed: int | None  # None: these brokers do not tell
+    half_messages: int | None
     late_groups: list[LateGroup]
     findings: list[Finding]
     in_history: list[Sample]  # of the last hour
@@ -91,7 +91,7 @@ async def overview(call: Call) -> Overview:
         sum(each.lag for each in ours.values()),
         dead[-1].value if dead else None,
         dead[0].value if dead else None,
-        sum(waiting.timers.values()),
+        None if waiting.timers is None else sum(waiting.timers.values()),
         waiting.halves,
         [LateGroup(name, each.lag, each.late_ms, view.out_per_second(name)) for name, each in late if each.lag],
         await all_findings(call),

@@ -38,7 +38,7 @@ class Login:
 async def session(call: Call) -> SessionAnswer:
     """Who is logged in, and at which cluster."""
     known = call.session
-    servers = call.parts.accounts.own.admin.name_servers()
+    servers = call.parts.accounts.reading.admin.name_servers()
     return SessionAnswer(
         None if known is None else known.account,
         known is not None,

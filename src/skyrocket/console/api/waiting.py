@@ -59,7 +59,7 @@ class Timers:
 @family.get("/api/timers")
 async def timers(call: Call, wanted: TimersWanted) -> Timers:
     """Messages that wait for their time."""
-    counts = dict((await call.parts.view.waiting.get()).timers)
+    counts = dict((await call.parts.view.waiting.get()).timers or {})
     try:
         found = await call.admin.pending_timers(wanted.topic or None, most=_MOST)
     except NotOffered:

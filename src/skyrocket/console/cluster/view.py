@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from skyrocket.client.admin.admin import Admin
@@ -19,6 +19,7 @@ from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.codes import ResponseCode
+from skyrocket.remoting.errors import RemotingError
 
 _OFTEN_SECONDS: Final = 4.0  # rates and lag; browsers look every five
 _RARELY_SECONDS: Final = 15.0  # which topics and groups there are
@@ -31,8 +32,8 @@ _LOST_BROKERS: Final = 200
 class Waiting:
     """Messages that wait at brokers for something else than a consumer."""
 
-    timers: Mapping[str, int]  # by topic
-    halves: int | None  # None: these brokers do not tell
+    timers: Mapping[str, int] | None  # by topic; None: these brokers do not tell, or are not there
+    halves: int | None
 
 
 class ClusterView:
@@ -55,7 +56,7 @@ class ClusterView:
 
     def forget(self) -> None:
         """Something was changed: what is asked next is asked anew."""
-        for answer in (self.cluster, self.topics, self.groups, self.lags, self.waiting):
+        for answer in (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting):
             answer.forget()
         self.topic_figures.forget()
         self.members.forget()
@@ -99,15 +100,21 @@ class ClusterView:
             return _lost(place, str(error))
         return state_of(place.cluster, place.broker_name, place.broker_id, place.address, rows)
 
+    async def _nobody_is_up(self) -> bool:
+        """Then there is nothing to ask for, and the pages show which brokers are down."""
+        return not any(state.is_up and state.role == "master" for state in await self.brokers.get())
+
     async def _topics(self) -> dict[str, topics.TopicShape]:
+        if await self._nobody_is_up():
+            return {}
         info = await self.cluster.get()
         return topics.shapes(await self._admin.topic_table(), _named_after(info))
 
     async def _groups(self) -> dict[str, SubscriptionGroup]:
-        return await self._admin.groups()
+        return {} if await self._nobody_is_up() else await self._admin.groups()
 
     async def _lags(self) -> dict[str, list[QueueLag]]:
-        lags = await self._admin.all_lag()
+        lags = {} if await self._nobody_is_up() else await self._admin.all_lag()
         now = self._clock.monotonic()
         for group, queues in lags.items():
             by_topic: dict[str, int] = {}
@@ -122,34 +129,47 @@ class ClusterView:
         return lags
 
     async def _waiting(self) -> Waiting:
+        if await self._nobody_is_up():
+            return Waiting(None, None)
         try:
-            timers = await self._admin.timer_counts()
-        except BrokerRefused:  # RocketMQ 4 has no timers
-            timers = {}
+            timers: Mapping[str, int] | None = await self._admin.timer_counts()
+        except (BrokerRefused, RemotingError):  # RocketMQ 4 has no timers; or one of the brokers is down
+            timers = None
         try:
             halves: int | None = len(await self._admin.open_transactions(most=1000))
-        except BrokerRefused:
+        except (BrokerRefused, RemotingError):
             halves = None
         return Waiting(timers, halves)
 
     async def _topic_figures(self, topic: str) -> topics.TopicFigures:
         try:
             stats = list((await self._admin.topic_statistics(topic)).values())
-        except NoRoute:
+        except (NoRoute, RemotingError):  # its brokers are gone, or down
             return topics.TopicFigures(0, 0, None, None)
         rate = self._speeds.look(("in", topic), topics.total_of(stats), self._clock.monotonic())
         return topics.figures(stats, rate)
 
     async def _members(self, group: str) -> ConsumerConnections | None:
-        """Who is connected; None when nobody is."""
-        try:
-            return await self._admin.consumer_connections(group)
-        except BrokerRefused as error:
-            if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
-                return None
-            raise
-        except NoRoute:  # it never had a client, or was deleted
-            return None
+        """Who is connected to the masters that are up; None when nobody is."""
+        found: ConsumerConnections | None = None
+        for state in await self.brokers.get():
+            if not state.is_up or state.role != "master":
+                continue
+            try:
+                known = await self._admin.consumer_connections(group, broker=state.address)
+            except BrokerRefused as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+            except RemotingError:  # it has gone down since
+                continue
+            else:
+                found = known if found is None else _both(found, known)
+        return found
+
+
+def _both(one: ConsumerConnections, other: ConsumerConnections) -> ConsumerConnections:
+    clients = {client.client_id: client for client in (*one.connections, *other.connections)}
+    return replace(one, connections=tuple(clients.values()), subscriptions={**one.subscriptions, **other.subscriptions})
 
 
 def _lost(place: BrokerPlace, why: str) -> BrokerState:

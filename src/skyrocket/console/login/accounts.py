@@ -26,9 +26,10 @@ class LoginRefused(ClientError):
 class Actor:
     """Does what one account asks for."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, *, tolerant: bool = False) -> None:
+        """`tolerant`: what brokers that answer say is enough; for reading alone."""
         self._settings = settings
-        self.admin = Admin(client=settings)
+        self.admin = Admin(client=settings, tolerant=tolerant)
         self._producer: Producer | None = None
         self._starting = asyncio.Lock()
 
@@ -54,15 +55,17 @@ class Accounts:
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self.own = Actor(settings)
+        self.reading = Actor(settings, tolerant=True)  # half a cluster is better than none
         self._actors: OrderedDict[Acl, Actor] = OrderedDict()
         self._numbers = itertools.count(1)
         self._connecting = asyncio.Lock()
 
     async def start(self) -> None:
         await self.own.admin.start()
+        await self.reading.admin.start()
 
     async def stop(self) -> None:
-        for actor in (*self._actors.values(), self.own):
+        for actor in (*self._actors.values(), self.reading, self.own):
             await actor.stop()
         self._actors.clear()
 

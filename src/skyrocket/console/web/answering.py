@@ -60,7 +60,7 @@ class Answering:
         needs_login = needs_login or not (self._parts.settings.anonymous_may_read or endpoint.is_open)
         if needs_login and session is None:
             raise NeedsLogin("log in first: changes, and accounts, are not for everybody")
-        actor = self._parts.accounts.own
+        actor = self._parts.accounts.reading
         if (endpoint.changes or endpoint.secret) and session is not None:
             actor = await self._parts.accounts.actor(session.credentials)
         wanted = None
