@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from skyrocket.client import NoRoute, QueueLag, blocking
+from skyrocket.client import NoRoute, NotFound, QueueLag, blocking
 from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError, DataError
@@ -107,7 +107,7 @@ def _groups_of(admin: blocking.Admin, cluster: "ClientSettings") -> dict[str, Su
 def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag]:
     try:
         return admin.consumer_lag(group)
-    except NoRoute as error:
+    except (NoRoute, NotFound) as error:
         if is_named:
             # Not with the client's own advice: nobody should create a retry topic by hand because of a misspelt group.
             raise ConfigError(
