@@ -43,7 +43,8 @@ async def stored(name_server: str, count: int) -> list[bytes]:
 
 @pytest.mark.requirement("D030")
 async def test_a_killed_master_is_followed_by_another_and_comes_back_as_a_slave(tmp_path: Path) -> None:
-    with Standalone(tmp_path, arguments=THREE) as program:
+    patient = "controllerHeartBeatTimeoutMills=60000"  # a killed one is noticed at once, a slow one lives
+    with Standalone(tmp_path, patient, arguments=THREE) as program:
         first = program.await_line(MASTER.format(epoch=1))[1]
         where = Path(program.await_line(STORE.format(address=re.escape(first)))[1])
         async with Producer("Shop", client=ClientSettings(name_servers=program.name_server)) as producer:

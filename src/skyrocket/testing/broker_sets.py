@@ -24,7 +24,7 @@ _FAILOVER: Final = {
     "slaveReadEnable": "true",
     "allAckInSyncStateSet": "true",
     "brokerHeartbeatInterval": "100",
-    "controllerHeartBeatTimeoutMills": "5000",  # a killed broker is noticed at once: this is for a machine that is slow
+    "controllerHeartBeatTimeoutMills": "60000",  # a killed broker is noticed at once; a slow machine kills nobody
     "syncBrokerMetadataPeriod": "500",
     "checkSyncStateSetPeriod": "500",
 }

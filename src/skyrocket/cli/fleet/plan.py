@@ -14,14 +14,7 @@ _FOLDER: Final = "broker-"
 _SMALLEST_SAFE_SET: Final = 3  # one may die, and a message is still on two
 # The user's own settings count more: they come behind these.
 _MASTER_SETTINGS: Final = ("brokerRole=SYNC_MASTER", "slaveReadEnable=true")
-_FAILOVER_SETTINGS: Final = (
-    "enableControllerMode=true",
-    "allAckInSyncStateSet=true",
-    "slaveReadEnable=true",
-    # On one machine nothing but the broker itself is slow: who is silent for so long is gone.
-    "brokerHeartbeatInterval=500",
-    "controllerHeartBeatTimeoutMills=3000",
-)
+_FAILOVER_SETTINGS: Final = ("enableControllerMode=true", "allAckInSyncStateSet=true", "slaveReadEnable=true")
 
 
 @dataclass(frozen=True, slots=True)
