@@ -207,7 +207,9 @@ class Gathering:
                 keys, ids = [each.unique_key for each in members], whole.offset_message_id.split(",")
                 outcomes = [member_receipt(whole, keys, ids, number) for number in range(len(members))]
         except (RequestError, RemotingError) as error:
-            outcomes = [_Failed(queue, error)] * len(members)
+            # What is refused for good may be the fault of one of them: the broker judges each alone.
+            is_judged_anew = len(members) > 1 and isinstance(error, RequestError) and self._sender.is_final(error)
+            outcomes = [None if is_judged_anew else _Failed(queue, error)] * len(members)
         except Exception as error:  # noqa: BLE001 - an answer that makes no sense: it belongs to those who wait
             _fail(members, error)
             outcomes = [None] * len(members)

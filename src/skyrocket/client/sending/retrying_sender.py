@@ -399,6 +399,10 @@ class RetryingSender:
         if not self._chooses_plainly and not isinstance(error, BrokerAbsent):
             self.faults.failed(broker_name, now, reachable=not isinstance(error, RemotingError))
 
+    def is_final(self, error: RequestError) -> bool:
+        """Whether another broker would refuse the same."""
+        return not self._may_retry(error, fixed=False)
+
     def _may_retry(self, error: Exception, *, fixed: bool) -> bool:
         if fixed:  # RocketMQ: one attempt; but what was never sent cannot be doubled
             return isinstance(error, ConnectFailed)

@@ -17,7 +17,9 @@ from skyrocket.client.sending.topic_publish_info import TopicPublishInfo
 from skyrocket.format.batch import decode_batch
 from skyrocket.format.properties import decode_properties
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import RequestError, error_of
 from skyrocket.remoting.errors import ConnectionLost
 from skyrocket.testing.clock import FakeClock
 
@@ -82,6 +84,9 @@ class SenderDouble:
     async def send(self, out: EncodedMessage, timeout: float) -> SendReceipt:
         self.alone.append((out.body, timeout, None))
         return SendReceipt(SendStatus.SEND_OK, out.unique_key, "alone", MessageQueue("", "", 0), -1)
+
+    def is_final(self, error: RequestError) -> bool:
+        return int(error.code) == ResponseCode.MESSAGE_ILLEGAL
 
     def confirm(self, request: Asked) -> None:
         """As a broker: an id for each message, and the offset of the first."""
@@ -274,6 +279,17 @@ async def test_messages_that_wait_for_the_disk_and_those_that_do_not_travel_apar
     for request in double.asked:
         double.confirm(request)
     await asyncio.gather(*senders.tasks)
+
+
+async def test_a_refusal_that_may_be_the_fault_of_one_is_judged_for_each() -> None:
+    double, gathering, _ = lanes("a")
+    senders = Senders(gathering)
+    for _ in range(3):
+        senders.send()
+    await turns()
+    double.asked[0].answer.set_exception(error_of(ResponseCode.MESSAGE_ILLEGAL, "one of them", None))
+    await asyncio.gather(*senders.tasks)
+    assert double.alone == [(b"%d" % i, TIMEOUT, None) for i in range(3)]
 
 
 async def test_an_answer_that_makes_no_sense_is_told_to_all_of_its_senders() -> None:
