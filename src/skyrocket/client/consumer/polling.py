@@ -127,6 +127,8 @@ class Polling(GroupMember):
             wanted = self._most_in_hand(max_messages)
             if self._fetched.count < wanted and linger > 0:
                 await self._fetched.wait(linger, wanted)
+                if self._state is not State.RUNNING:
+                    break
             if self._fetched.count and (batch := self._taken_columns(polls, max_messages)).num_rows:
                 return batch
         return polls.none()
@@ -145,7 +147,7 @@ class Polling(GroupMember):
         try:
             from skyrocket.client.consumer.column_polls import ColumnPolls
         except ImportError as error:
-            raise WrongUse(f"columns need pyarrow, which cannot be imported ({error}): pip install pyarrow") from error
+            raise WrongUse(f"columns need pyarrow and numpy ({error}): pip install 'skyrocket[arrow]'") from error
         return ColumnPolls(columns, (lambda topic: unwrap(self._namespace, topic)) if self._namespace else None)
 
     def _most_in_hand(self, wanted: int) -> int:
