@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ class KafkaClient(Client):
 
     def __init__(self, port: int) -> None:
         self._address = f"127.0.0.1:{port}"
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # a server that starts is no news
         self._producer: Any = None
 
     async def open(self) -> None:

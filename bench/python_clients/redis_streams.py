@@ -12,6 +12,8 @@ from bench.python_clients.system import Client, Running, System
 
 _PACKAGES = ("redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1")
 _PORTION = 1000
+_BLOCK_MS = 1000
+_SOCKET_S = 60.0  # longer than any command blocks
 
 
 class RedisClient(Client):
@@ -24,7 +26,7 @@ class RedisClient(Client):
     async def open(self) -> None:
         import redis.asyncio
 
-        self._redis = redis.asyncio.Redis(port=self._port, max_connections=80)
+        self._redis = redis.asyncio.Redis(port=self._port, max_connections=80, socket_timeout=_SOCKET_S)
         await self._redis.ping()
 
     async def close(self) -> None:
@@ -55,16 +57,17 @@ class RedisClient(Client):
     async def _consume(self, count: int, reader: str, portion: int) -> None:
         await self._redis.xgroup_create("stock", reader, "0")
         while count > 0:
-            found = await self._redis.xreadgroup(reader, "one", {"stock": ">"}, count=portion, block=5000)
+            found = await self._redis.xreadgroup(reader, "one", {"stock": ">"}, count=portion, block=_BLOCK_MS)
             entries = _entries(found)
             assert all(fields[b"body"] for _, fields in entries)
             await self._redis.xack("stock", reader, *(number for number, _ in entries))
             count -= len(entries)
 
     async def follow(self, seen: Callable[[bytes], None]) -> None:
-        last: Any = "$"
+        newest = await self._redis.xrevrange("live", count=1)
+        last: Any = newest[0][0] if newest else "0-0"
         while True:
-            for number, fields in _entries(await self._redis.xread({"live": last}, block=5000)):
+            for number, fields in _entries(await self._redis.xread({"live": last}, block=_BLOCK_MS)):
                 last = number
                 seen(fields[b"body"])
             await asyncio.sleep(0)
