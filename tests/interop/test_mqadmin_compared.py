@@ -106,7 +106,7 @@ def _run(tool: Apache, server: str, names: str, home: Path) -> Session:
         (out / f"topics{mark}.json").write_text(json.dumps([listed]))
         (out / f"groups{mark}.json").write_text(json.dumps([{"groupName": f"Listed{mark}", "retryMaxTimes": 7}]))
     numbers = [number for number, verb in enumerate(COMPARED) if server in verb.servers]
-    with scene(names) as places:
+    with contextlib.chdir(out), scene(names) as places:  # some verbs write where they stand
         places |= {"n": names, "out": str(out)}
         session = Session({}, {})
         for phase in range(3):
