@@ -70,5 +70,6 @@ def print_table(console: Console, results: Sequence[Distribution]) -> None:
 
 
 def markdown(results: Sequence[Distribution]) -> str:
-    lines = [_HEAD, ["--:" if title in _HEAD[3:8] else "---" for title in _HEAD], *rows(results)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    lines = ["| " + " | ".join(cells) + " |" for cells in (_HEAD, *rows(results))]
+    lines.insert(1, "|" + "|".join("--:" if title in _HEAD[3:8] else "---" for title in _HEAD) + "|")
+    return "\n".join(lines)
