@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-failover faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines long newcomer bench bench-load bench-client bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,8 +83,9 @@ interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs J
 interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)
 interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a table (needs Java, Maven)
 pipelines: ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
+pipelines-outside: ## the sink exactly once through twenty kills, on a server of S3, under Dagster (installs both)
 console-pages: ## the pages of the console in Chromium: what people do in them (needs chromium, chromium-driver)
-$(FAULTS) interop interop-pairs interop-client pipelines console-pages: $(STAMP)
+$(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside console-pages: $(STAMP)
 	$(SUITES) $@
 
 console-shots: $(STAMP) ## pictures of all pages of the console in var/console-shots (needs chromium, chromium-driver)

@@ -46,6 +46,7 @@ def _faults(*names: str) -> tuple[str, ...]:
 
 
 _BENCHMARKS = ("tests/integration/test_bench_runs.py", "tests/integration/test_bench_replication_runs.py")
+_OUTSIDE = tuple(f"tests/pipeline/test_{name}.py" for name in ("topic_sink_kills", "topic_sink_s3", "orchestration"))
 _CLIENT = ("three_servers", "kill", "mixed_groups", "terminal")
 
 # The parts of the fault suite are cut so that each ends within 20 minutes on two quiet cores.
@@ -144,7 +145,18 @@ SUITES = (
         ("tests/integration/console", "tests/cluster/console", "tests/unit/console"),
         (),
     ),
-    Suite("pipelines", "Spark: kills, clusters, five million messages, Apache RocketMQ", ("tests/pipeline",), ()),
+    Suite(
+        "pipelines",
+        "Spark: kills, clusters, five million messages, Apache RocketMQ",
+        ("tests/pipeline",),
+        tuple(option for path in _OUTSIDE for option in ("--ignore", path)),
+    ),
+    Suite(
+        "pipelines-outside",
+        "the sink exactly once through twenty kills of driver, task and broker; on a server of S3; under Dagster",
+        _OUTSIDE,
+        (),
+    ),
 )
 
 
