@@ -77,7 +77,8 @@ def test_the_demo_shows_revenue_and_ends_cleanly(tmp_path: Path, end: str) -> No
                 assert shown[-1], "it ends after a result"
             if end == "signal":
                 running.send_signal(signal.SIGTERM)
-            rest, _ = running.communicate(timeout=PATIENCE_SECONDS)
+            rest = running.stdout.read()  # `communicate` passes over what `readline` has buffered
+            running.wait(PATIENCE_SECONDS)
         finally:
             running.kill()
     assert running.returncode == 0, rest
