@@ -1,5 +1,6 @@
 """The streaming side of the topic source against brokers in this process, called as Spark calls it, without a JVM."""
 
+import asyncio
 import pickle
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
+from skyrocket.client import Admin
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_source.loss import DataLost
@@ -16,6 +18,7 @@ from skyrocket.pipeline.topic_source.offsets import flat
 from skyrocket.pipeline.topic_source.queues import BrokersAway
 from skyrocket.pipeline.topic_source.splits import backlog
 from skyrocket.pipeline.topic_source.stream_reader import TopicStreamReader
+from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.testing import LocalCluster
 from tests.pipeline.topics import filled, numbers, rows_of, stream_reader
 
@@ -241,6 +244,27 @@ def test_a_deleted_topic_is_data_loss(mq: LocalCluster) -> None:
     with pytest.raises(DataLost, match=f"topic {topic}.*its broker has the topic no more"):
         strict.latestOffset(end, ALL)
     assert lenient.latestOffset(end, ALL) == end
+
+
+def test_a_broker_that_comes_back_between_two_questions_has_lost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name servers know no queue of the topic any more, and a moment later the broker is there again."""
+    with LocalCluster() as mq:
+        filled(mq, "T", 3)
+        reader = stream_reader(mq, subscribe="T", metadataTtlMs=0)
+        end = reader.latestOffset(reader.initialOffset(), ALL)
+        cluster = Admin.cluster
+
+        async def back_again(admin: Admin) -> ClusterInfo:
+            await asyncio.to_thread(mq.start_broker)
+            return await cluster(admin)
+
+        monkeypatch.setattr(Admin, "cluster", back_again)
+        mq.stop_broker()
+        assert reader.latestOffset(end, ALL) == end
+        monkeypatch.undo()
+        filled(mq, "T", 2, first=3)
+        later = reader.latestOffset(end, ALL)
+        assert numbers(rows_of(reader, reader.partitions(end, later))) == [3, 4]
 
 
 def test_offsets_that_go_back_are_data_loss(mq: LocalCluster) -> None:

@@ -152,9 +152,15 @@ class Queues:
             raise error
         registered = set((await connection.admin.cluster()).brokers)
         holders = {queue.broker_name for queue in known}
-        if holders <= registered:
-            seen.gone.add(topic)
-        for name in holders - registered:
+        absent = holders - registered
+        if not absent:
+            try:
+                await connection.instance.route(topic, fresh=True)
+            except NoRoute:
+                seen.gone.add(topic)
+            else:
+                absent = holders  # it came back between the two questions: the next look will see it
+        for name in absent:
             seen.away[name] = BrokerAbsent(name, topic, "address")
 
     async def _ask(
