@@ -14,13 +14,13 @@ from skyrocket.protocol.requests.transaction import EndTransaction
 from tests.unit.protocol.samples import SEND_FIELDS
 
 DECLARED_BUT_UNUSED = {13, 22, 23, 27, 47, *range(209, 215), 301, 302}
-CONTAINER_AND_RAFT = {902, 903, *range(1014, 1019)}
+RAFT = {*range(1014, 1019)}
 
 QUEUE = {"topic": "T", "queueId": "3"}
 
 
 def test_every_code_in_use_has_a_type() -> None:
-    assert set(RequestCode) - REQUESTS.keys() == DECLARED_BUT_UNUSED | CONTAINER_AND_RAFT
+    assert set(RequestCode) - REQUESTS.keys() == DECLARED_BUT_UNUSED | RAFT
     assert all(kind.code == code for code, kind in REQUESTS.items())
     assert all(isinstance(kind.answer, type) for kind in REQUESTS.values())
 

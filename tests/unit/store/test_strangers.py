@@ -13,12 +13,12 @@ def test_unknown_files_are_named_in_one_line_and_left_alone(stores: Stores, capl
     stores.open().close()
     root = stores.root / "store"
     (root / "notes.txt").write_text("mine")
-    (root / "epochFileCheckpoint").write_text("1")
+    (root / "another.txt").write_text("1")
     with caplog.at_level(logging.WARNING):
         stores.open()
     lines = [line for line in caplog.messages if "unknown files" in line]
     assert len(lines) == 1
-    assert "epochFileCheckpoint, notes.txt" in lines[0]
+    assert "another.txt, notes.txt" in lines[0]
     assert (root / "notes.txt").read_text() == "mine"
 
 
