@@ -76,6 +76,8 @@ def test_rolling_restarts_lose_nothing(
     names = rocketmq.name_server_address
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(_worker(tmp_path, names)) for _ in range(workers)]
+        for each in running:
+            each.await_line("consumes Orders")  # before that a signal finds nobody who would hear it
         load = stack.enter_context(Load(names))
         wait_until(lambda: len(_seen(tmp_path)) > 20)
         for number in range(rounds):
