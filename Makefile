@@ -14,7 +14,7 @@ SUITES := $(BIN)/python -m tests.suites
 INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-client faults-replication faults-failover faults-formats
+FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-attacks faults-client faults-replication faults-failover faults-formats
 
 .PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
 
@@ -74,7 +74,8 @@ faults-store: ## part: a crash and an error at every operation of the disk, full
 faults-flips: ## part: flipped bits, logs cut at every byte, power cuts, kill -9 in a loop
 faults-damage: ## part: damaged, lost and swapped files of both makers, 2,000 random harms
 faults-lives: ## part: random lives of a store against a model
-faults-broker: ## part: brokers killed under load; pop, timers, transactions against models; attacks
+faults-broker: ## part: brokers killed under load; pop, timers, transactions against models
+faults-attacks: ## part: floods and bombs, and an honest client beside them that waits 200 ms at most (a quiet machine)
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
 faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes; acting masters
 faults-failover: ## part: simulated sets under controllers; masters of both makers killed under load; engines killed and paused (needs Java, Maven, zookeeper, etcd-server)
