@@ -138,6 +138,8 @@ def scene(names: str) -> Iterator[dict[str, str]]:
             ]
             wait_until(lambda: len(seen) == 8)
             wait_until(lambda: [each.lag for each in admin.consumer_lag("Readers", "Orders")] == [0] * 4)
+            # Its retry topic is committed a moment later; one tool must not see less than the other.
+            wait_until(lambda: any(each.queue.topic == "%RETRY%Readers" for each in admin.consumer_lag("Readers")))
             wait_until(lambda: len(admin.consumer_connections("Readers").connections) == 1)
             (member,) = admin.consumer_connections("Readers").connections
             (place,) = admin.brokers()
