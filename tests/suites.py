@@ -115,7 +115,7 @@ SUITES = (
             "tests/interop/test_controller_answers.py",
             "tests/interop/test_apache_brokers_under_our_controller.py",
         ),
-        ("-n", JOBS, "--dist", "loadfile"),  # a file's tests share one engine
+        ("-n", JOBS, "--dist", "loadscope"),  # a file's tests share one engine; classes are shared out one by one
     ),
     Suite(
         "faults-formats",

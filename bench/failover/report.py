@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from bench.failover.settings import DEFAULT, TUNED
 OURS = "Skyrocket"
 LONGEST_TUNED_SECONDS = 3.0
 KILLED, FROZEN = "kill -9", "SIGSTOP"
+_MOST_LINES, _BAR_LENGTH = 20, 40
 _HEAD = ["set of three", "settings", "master ends by", "runs", "fastest", "median", "90 %", "slowest", "wanted", "met"]
 
 
@@ -60,6 +62,27 @@ def rows(results: Sequence[Distribution]) -> list[list[str]]:
     return found
 
 
+def histogram(found: Distribution) -> list[str]:
+    """How many runs fell into each step of half a second, or longer steps where that makes too many lines."""
+    first, last = min(found.seconds), max(found.seconds)
+    step = 0.5
+    while (last - first) / step > _MOST_LINES:
+        step *= 2
+    counts = Counter(int(each / step) for each in found.seconds)
+    most = max(counts.values())
+    lines = [f"{found.maker}, {found.setting}, {found.ending}"]
+    for place in range(min(counts), max(counts) + 1):
+        count = counts[place]
+        bar = "█" * math.ceil(count * _BAR_LENGTH / most)
+        lines.append(f"{place * step:5.1f} to {(place + 1) * step:5.1f} s  {count:3d}  {bar}".rstrip())
+    return lines
+
+
+def histograms(results: Sequence[Distribution]) -> str:
+    """One below the other."""
+    return "\n\n".join("\n".join(histogram(each)) for each in results)
+
+
 def print_table(console: Console, results: Sequence[Distribution]) -> None:
     table = Table(title="Time without a writable master")
     for title in _HEAD:
@@ -67,9 +90,10 @@ def print_table(console: Console, results: Sequence[Distribution]) -> None:
     for cells in rows(results):
         table.add_row(*cells)
     console.print(table)
+    console.print("\n" + histograms(results), markup=False)
 
 
 def markdown(results: Sequence[Distribution]) -> str:
     lines = ["| " + " | ".join(cells) + " |" for cells in (_HEAD, *rows(results))]
     lines.insert(1, "|" + "|".join("--:" if title in _HEAD[3:8] else "---" for title in _HEAD) + "|")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", "```", histograms(results), "```"])

@@ -1,11 +1,12 @@
 """Engines and controllers that are killed and paused while decisions are made: none is lost, none is made twice."""
 
+import asyncio
 import random
 from pathlib import Path
 
 import pytest
 
-from tests.faults.controllers import beating_set, three_controllers
+from tests.faults.controllers import ControllerProgram, beating_set, three_controllers
 from tests.integration.controller.real_engines import place_of, running_engine, why_not
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -57,6 +58,26 @@ async def test_decisions_go_on_while_engines_and_controllers_are_killed(kind: st
                 alive.check_answer(header.master_epoch, header.master_broker_id)
             alive.check_notices()
             assert len(alive.masters) >= MOVES
+
+
+async def test_a_controller_that_stood_still_takes_no_broker_for_dead(tmp_path: Path) -> None:
+    """A file: nobody else can lead meanwhile, and when it goes on it finds closed connections and old heartbeats."""
+    controller = ControllerProgram(tmp_path, 0, f"file:{tmp_path / 'replica-sets'}")
+    controller.start()
+    try:
+        async with beating_set([controller.address]) as alive:
+            await alive.all_in_sync()
+            before, _ = await alive.info()
+            controller.pause()
+            await asyncio.sleep(8.0)  # longer than the five seconds after which a silent broker is lost
+            controller.go_on()
+            for _ in range(100):
+                after, known = await alive.info()
+                assert after == before
+                assert len(known.broker_ids) == len(alive.brokers)
+                await asyncio.sleep(0.05)
+    finally:
+        controller.kill()
 
 
 @pytest.mark.parametrize("kind", KINDS)

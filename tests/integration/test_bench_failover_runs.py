@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.failover.report import Distribution, rows
+from bench.failover.report import Distribution, histogram, rows
 from bench.failover.settings import TUNED_BROKER, TUNED_CONTROLLER
 
 from skyrocket.config.sections import BrokerConfig, ControllerConfig, StoreConfig
@@ -44,6 +44,18 @@ def test_the_table_judges_ours_by_apaches_and_by_three_seconds() -> None:
         ["1.00 s", "2.25 s", "3.50 s", "3.50 s", "slowest ≤ 3 s", "no"],
         ["5.00 s", "5.00 s", "5.00 s", "5.00 s", "", ""],
     ]
+
+
+def test_a_histogram_counts_the_runs_of_each_half_second() -> None:
+    assert histogram(Distribution("Skyrocket", "default", [0.9, 1.1, 1.4, 2.6])) == [
+        "Skyrocket, default, kill -9",
+        "  0.5 to   1.0 s    1  " + "█" * 20,
+        "  1.0 to   1.5 s    2  " + "█" * 40,
+        "  1.5 to   2.0 s    0",
+        "  2.0 to   2.5 s    0",
+        "  2.5 to   3.0 s    1  " + "█" * 20,
+    ]
+    assert len(histogram(Distribution("Skyrocket", "default", [0.5, 60.0]))) <= 22
 
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ from skyrocket.remoting.tls import ServerTls, client_tls
 _logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.5
+_ATTEND_SECONDS: Final = 0.25
 
 
 class CannotListen(SkyrocketError):
@@ -114,6 +115,7 @@ class Controller:
             raise CannotListen(_next_step(config, self._own.port, error)) from error
         self._own = self._own._replace(port=listening.port)
         await self._engine.join(Member(config.self_id, str(self._own)), self._told)
+        self._services.start(self._attend)
         self._services.start(self._scan_brokers)
         self._services.start(self._scan_masters)
         return self._own
@@ -144,6 +146,12 @@ class Controller:
 
     # ── masters that are lost ────────────────────────────────────────────────────────────────────────────────────────
 
+    async def _attend(self) -> None:
+        """So that a pause of this process is not taken for one of all brokers."""
+        while True:
+            self.machine.attend(self._clock.monotonic())
+            await asyncio.sleep(_ATTEND_SECONDS)
+
     async def _scan_brokers(self) -> None:
         while True:
             await asyncio.sleep(self.settings.config.scan_interval_ms / 1000)
@@ -154,7 +162,8 @@ class Controller:
         gone = self.machine.silence(self._clock.monotonic())
         self._lost([key for key, _ in gone], "silent")
         for _, connection in gone:
-            cast(Peer, connection).close(CloseReason.IDLE)
+            if connection is not None:
+                cast(Peer, connection).close(CloseReason.IDLE)
 
     async def _scan_masters(self) -> None:
         while True:
@@ -171,7 +180,7 @@ class Controller:
 
     def _connection_closed(self, peer: Peer, reason: CloseReason) -> None:
         if not self._is_stopping:
-            self._lost(self.machine.disconnected(peer), reason.value)
+            self._lost(self.machine.disconnected(peer, self._clock.monotonic()), reason.value)
 
     def _lost(self, keys: Iterable[BrokerKey], reason: str) -> None:
         for key in keys:

@@ -49,7 +49,7 @@ class Decider:
     def __init__(
         self, machine: ControllerMachine, engine: Engine, clock: Clock, role_changed: Callable[[RoleChange], None]
     ) -> None:
-        self.standing = Standing(trouble="the controller has just started")
+        self._standing = Standing(trouble="the controller has just started")
         self.elections = ElectionCounts()
         self.writes = 0
         self.failed_writes = 0
@@ -61,13 +61,21 @@ class Decider:
         self._versions: dict[str, int] | None = None  # None: the engine must be read
 
     @property
+    def standing(self) -> Standing:
+        """How we stand, as far as can be said now: who led and was away for a session may have been replaced."""
+        sure_until = self._standing.sure_until
+        if self._standing.leadership is None or sure_until is None or self._clock.monotonic() < sure_until:
+            return self._standing
+        return Standing(members=self._standing.members, trouble=f"{self._engine.description} was not heard for long")
+
+    @property
     def leads(self) -> bool:
         """Whether this controller decides now, as far as it knows."""
         return self.standing.leadership is not None
 
     def told(self, standing: Standing) -> None:
         """The engine says how we stand."""
-        if standing.leadership != self.standing.leadership:
+        if standing.leadership != self._standing.leadership:
             self._versions = None
             _logger.warning(
                 "the lead has changed leads=%s leader=%s reason=%s",
@@ -75,7 +83,7 @@ class Decider:
                 None if standing.leader is None else standing.leader.address,
                 standing.trouble,
             )
-        self.standing = standing
+        self._standing = standing
 
     async def decide(self, request: SetRequest, body: Any = None) -> Outcome:
         """Raises NotControllerLeader, SystemFailure, SystemBusy."""
@@ -132,9 +140,10 @@ class Decider:
         return leadership
 
     def _leadership(self) -> int:
-        if self.standing.leadership is None:
+        leadership = self.standing.leadership
+        if leadership is None:
             raise NotControllerLeader("The controller is not in leader state")
-        return self.standing.leadership
+        return leadership
 
     async def _write(self, leadership: int, change: Change) -> None:
         assert self._versions is not None
@@ -156,7 +165,7 @@ class Decider:
             del versions[change.broker_name]
         else:
             versions[change.broker_name] = version
-        if self.standing.leadership == leadership:
+        if self._standing.leadership == leadership:
             self._versions = versions
 
 

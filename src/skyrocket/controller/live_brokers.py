@@ -1,6 +1,10 @@
 """Who lives: the brokers whose heartbeats came in time, with what they last said of their logs. In memory alone.
 
 Brokers send heartbeats to every controller, so that one that becomes leader knows already who lives.
+
+A controller that stood still (a paused process, a machine that swaps) has heard nobody, and that says nothing about
+brokers: silence is counted in the time alone in which we listened. What it finds when it goes on, connections that
+brokers closed because it did not answer, is no death either: those brokers must be silent first.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +18,8 @@ from skyrocket.protocol.requests.broker_registration import BrokerHeartbeat
 DEFAULT_TIMEOUT_SECONDS: Final = 10.0
 LAST_PRIORITY: Final = (1 << 31) - 1
 _UNKNOWN: Final = -1
+_ABSENCE_SECONDS: Final = 1.0  # who has not attended for longer has stood still
+_WAKING_SECONDS: Final = 1.0  # connections that ended meanwhile are noticed in this time
 
 
 class BrokerKey(NamedTuple):
@@ -38,7 +44,7 @@ class LiveBroker:
 
     heard: float  # monotonic seconds
     timeout_seconds: float
-    connection: object
+    connection: object  # None when it ended while we stood still
     report: Report
 
     def lives_at(self, now: float) -> bool:
@@ -52,11 +58,26 @@ class LiveBrokers:
     def __init__(self, started: float, limit: int) -> None:
         """`limit`: brokers at most, because anybody can claim to be one."""
         self._started = started
+        self._attended = started
+        self._woke: float | None = None
         self._limit = limit
         self._live: dict[BrokerKey, LiveBroker] = {}
 
     def __len__(self) -> int:
         return len(self._live)
+
+    def attend(self, now: float) -> None:
+        """We listen; must be called several times a second, and before anything is concluded."""
+        away, self._attended = now - self._attended, now
+        if away > _ABSENCE_SECONDS:
+            self._woke = now
+            self._started += away
+            for each in self._live.values():
+                each.heard += away
+
+    def is_waking(self, now: float) -> bool:
+        """Whether we have just gone on after we stood still."""
+        return self._woke is not None and now - self._woke <= _WAKING_SECONDS
 
     def heard(self, broker_id: int, header: BrokerHeartbeat, connection: object, now: float) -> None:
         """A heartbeat came; raises SystemBusy when there is no place for one broker more."""
@@ -78,6 +99,11 @@ class LiveBrokers:
     def connected_by(self, connection: object) -> list[BrokerKey]:
         """Whose heartbeats come over this connection."""
         return [key for key, each in self._live.items() if each.connection is connection]
+
+    def lose_connection(self, connection: object) -> None:
+        """Those who used it live as long as silence lasts."""
+        for key in self.connected_by(connection):
+            self._live[key].connection = None
 
     def silent(self, now: float) -> list[BrokerKey]:
         """Whose last heartbeat is too old."""

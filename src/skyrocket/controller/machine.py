@@ -2,7 +2,7 @@
 
     decide(request, body, now)  ─▶ Outcome        nothing is changed by it: the change is written first, then applied
     apply(change)                                  the engine has it
-    heard, disconnected, silence                   who lives
+    attend, heard, disconnected, silence           who lives
     in_need(now)                ─▶ names           sets whose master is lost, and for which somebody could be there
 
 The same events at the same times give the same outcomes, so that a simulator can drive it.
@@ -78,6 +78,7 @@ class ControllerMachine:
 
     def decide(self, request: SetRequest, body: Any, now: float) -> Outcome:
         """What to answer, and what to write before; raises SystemBusy when there are too many sets."""
+        self.attend(now)
         situation = self._situation(request.broker_name, now)
         if isinstance(request, AlterSyncStateSet):
             outcome = decisions.alter_sync_state_set(request, body, situation)
@@ -98,6 +99,7 @@ class ControllerMachine:
 
     def sync_state_data(self, _: GetSyncStateData, names: Iterable[str] | None, now: float) -> Outcome:
         """The sets of these names, without those that are not known."""
+        self.attend(now)
         if not names:
             return Outcome(code=ResponseCode.SYSTEM_ERROR, remark=_UNSET_REMARK)
         found = {name: self.sets[name] for name in names if name in self.sets}
@@ -110,18 +112,28 @@ class ControllerMachine:
 
     # ── who lives ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def attend(self, now: float) -> None:
+        """Time passes, and we listen: who does not say so several times a second has stood still."""
+        self.live.attend(now)
+
     def heard(self, header: BrokerHeartbeat, connection: object, now: float) -> None:
         """A heartbeat; raises InvalidControllerRequest or SystemBusy."""
+        self.attend(now)
         if header.broker_id is None:
             raise InvalidControllerRequest("Heart beat with empty brokerId")
         self.live.heard(header.broker_id, header, connection, now)
 
-    def disconnected(self, connection: object) -> list[BrokerKey]:
-        """A connection has ended: whoever sent heartbeats over it is gone."""
+    def disconnected(self, connection: object, now: float) -> list[BrokerKey]:
+        """A connection has ended: whoever sent heartbeats over it is gone, unless it may be because of us."""
+        self.attend(now)
+        if self.live.is_waking(now):
+            self.live.lose_connection(connection)
+            return []
         return self._forget(self.live.connected_by(connection))
 
     def silence(self, now: float) -> list[tuple[BrokerKey, object]]:
         """Forget who was silent for too long; who it was, and over which connection it had spoken."""
+        self.attend(now)
         return [(key, self.live.forget(key).connection) for key in self.live.silent(now)]
 
     def _forget(self, keys: list[BrokerKey]) -> list[BrokerKey]:
@@ -133,6 +145,7 @@ class ControllerMachine:
 
     def in_need(self, now: float) -> list[str]:
         """Sets that need an election: their master does not live, or they have none and somebody could be it."""
+        self.attend(now)
         return [name for name, each in self.sets.items() if self._needs_election(each, now)]
 
     def _needs_election(self, replica_set: ReplicaSet, now: float) -> bool:

@@ -26,8 +26,16 @@ from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import RemotingServer
 from skyrocket.store.config_file import ConfigFile
+from skyrocket.testing.clock import FakeClock
 
 CLUSTER, NAME = "DefaultCluster", "broker-a"
+
+
+def listen(controller: Controller, clock: FakeClock, seconds: int) -> None:
+    """Time passes for a controller that does not stand still."""
+    for _ in range(seconds * 2):
+        clock.advance(seconds=0.5)
+        controller.machine.attend(clock.monotonic())
 
 
 @contextlib.asynccontextmanager

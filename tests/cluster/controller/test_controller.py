@@ -32,7 +32,7 @@ from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.store.disk import Disk
 from skyrocket.testing.clock import FakeClock
-from tests.cluster.controller.controller_fixture import CLUSTER, NAME, SeenBroker, replica_set, running
+from tests.cluster.controller.controller_fixture import CLUSTER, NAME, SeenBroker, listen, replica_set, running
 from tests.http_get import get
 from tests.ports import free_port
 from tests.unit.controller.shared_engine import SharedEngine
@@ -69,7 +69,7 @@ async def test_a_slave_whose_connection_ends_changes_nothing(tmp_path: Path) -> 
 async def test_a_silent_master_is_followed(tmp_path: Path) -> None:
     clock = FakeClock()
     async with running(tmp_path, clock=clock) as (controller, address), replica_set(address) as (first, second):
-        clock.advance(seconds=11)
+        listen(controller, clock, 11)
         await second.beat()
         controller.scan_brokers()
         await until(lambda: second.epoch == 2)
@@ -80,7 +80,7 @@ async def test_a_silent_master_is_followed(tmp_path: Path) -> None:
 async def test_a_set_that_nobody_could_lead_has_a_master_when_one_in_sync_comes_back(tmp_path: Path) -> None:
     clock = FakeClock()
     async with running(tmp_path, clock=clock) as (controller, address), replica_set(address) as (_, second):
-        clock.advance(seconds=11)
+        listen(controller, clock, 11)
         controller.scan_brokers()
         async with RemotingClient() as client:
             for _ in range(20):

@@ -5,11 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.protocol.errors import RequestError
+from skyrocket.broker.failover import replica_manager
+from skyrocket.broker.replication.feature import ReplicationFeature
+from skyrocket.protocol.errors import RequestError, SystemBusy
+from skyrocket.protocol.requests.offsets import GetMaxOffset, SearchOffsetByTimestamp
+from skyrocket.protocol.requests.pop import PeekMessage, PopMessage
+from skyrocket.protocol.requests.query import QueryMessage, ViewMessageById
 from skyrocket.remoting.errors import RemotingError
-from tests.cluster.broker.broker_fixture import message
+from tests.cluster.broker.broker_fixture import GROUP, TOPIC, message, pull_request
 from tests.cluster.failover.replica_set import STORE, ReplicaSet, replica_set
 from tests.waiting import until
+
+READS = (
+    pull_request(),
+    PopMessage(
+        consumer_group=GROUP, topic=TOPIC, queue_id=-1, max_msg_nums=32, poll_time=0, invisible_time=60_000, exp="*"
+    ),
+    PeekMessage(consumer_group=GROUP, topic=TOPIC, queue_id=0, max_msg_nums=32),
+    QueryMessage(topic=TOPIC, key="a", max_num=32, begin_timestamp=0, end_timestamp=1 << 62),
+    ViewMessageById(offset=0, topic=TOPIC),
+    GetMaxOffset(topic=TOPIC, queue_id=0),
+    SearchOffsetByTimestamp(topic=TOPIC, queue_id=0, timestamp=1 << 62),
+)
 
 
 async def send_alone(found: ReplicaSet, number: int, body: bytes) -> None:
@@ -71,6 +88,37 @@ async def test_a_master_that_is_restarted_before_anybody_noticed_goes_on_in_its_
         log = await found.equal()
         assert b"before;" in log
         assert b"after;" in log
+
+
+async def test_a_master_that_is_restarted_shows_nothing_that_its_set_has_not_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_manager, "_PATIENCE_SECONDS", 3600.0)  # members that are away stay members
+    async with replica_set(tmp_path, store=replace(STORE, slave_timeout_ms=60_000)) as found:
+        first = await found.in_sync(3)
+        await found.send(b"common;")
+        keep_from_slaves(found, first)
+        await send_alone(found, first, b"alone;")
+        machine = found.controller.machine
+        machine.in_need = lambda now: []  # type: ignore[method-assign]
+        machine.has_lost_master = lambda key: False  # type: ignore[method-assign]
+        others = [number for number in found.brokers if number != first]
+        for number in (first, *others):
+            await found.kill(number)
+        await found.start(first)
+        assert await found.led_by() == first
+        address = f"127.0.0.1:{found.ports[first]}"
+        assert b"alone;" in found.log(first)
+        for request in READS:
+            with pytest.raises(SystemBusy):
+                await found.client.call(address, request)
+        for number in others:
+            await found.start(number)
+        await found.equal()
+        await until(lambda: found.brokers[first].feature(ReplicationFeature).troubles()["replication"]() is None)
+        pulled = await found.client.call(address, pull_request())
+        assert b"common;" in bytes(pulled.body)
+        assert b"alone;" in bytes(pulled.body)  # all three have it now
 
 
 async def test_without_enough_members_nothing_is_taken(tmp_path: Path) -> None:

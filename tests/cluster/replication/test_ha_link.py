@@ -23,6 +23,7 @@ from skyrocket.protocol.ha import REPORT, TRANSFER
 from skyrocket.remoting.addresses import Address
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
+from skyrocket.testing.clock import FakeClock
 from tests.cluster.broker.broker_fixture import SMALL
 from tests.waiting import until
 
@@ -304,3 +305,24 @@ async def test_a_slave_that_waits_for_its_disk_reports_nothing_before_the_disk_h
         assert reports == [1000]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_master_that_is_not_found_at_once_is_told_when_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
+    clock, asked = FakeClock(), 0
+
+    def nobody() -> None:
+        nonlocal asked
+        asked += 1
+
+    client = HaClient(UnflushedLog(0), clock, nobody, rules=ReportRules(retry_seconds=0.01))
+    following = asyncio.create_task(client.run())
+    await until(lambda: asked > 5)
+    assert client.trouble == "the address of the master's HA port is not known", "/ready says it at once"
+    assert not caplog.messages, "every start of a set begins so"
+    clock.advance(seconds=3)
+    await until(lambda: caplog.messages)
+    before = asked
+    await until(lambda: asked > before + 5)
+    assert caplog.messages == ["not following reason=the address of the master's HA port is not known"]
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)

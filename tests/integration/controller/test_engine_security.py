@@ -1,5 +1,6 @@
 """Accounts and certificates of real engines: who has them decides, who has not is told why."""
 
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -8,7 +9,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
 from skyrocket.config.sections import ControllerConfig
-from tests.integration.controller.joined import joined
+from tests.integration.controller.joined import Joined, joined
 from tests.integration.controller.real_engines import Certificates, certificates, running_engine, why_not
 from tests.waiting import until
 
@@ -59,8 +60,18 @@ async def test_what_an_account_writes_into_zookeeper_is_its_own(tmp_path: Path) 
                 stranger.get(f"/x/sets/{NAME}")
             stranger.stop()
             stranger.close()
-            async with joined(engine, "x", 1) as other:
-                await until(lambda: "NoAuthError" in str(other.standing.trouble))
+            wrong = ControllerConfig(store_user="keeper", store_password="guessed", session_ms=2000)
+            async with joined(engine, "x", 1) as nobody, joined(engine, "x", 2, wrong) as guesser:
+                for other in (nobody, guesser):
+                    await until(partial(_is_refused, other))
+                    assert not other.leads
+            async with joined(engine, "x", 3, known) as second:
+                await until(lambda: second.standing.leader is not None)
+                assert (await second.documents()).keys() == {NAME}
+
+
+def _is_refused(other: Joined) -> bool:
+    return "NoAuthError" in str(other.standing.trouble)
 
 
 def with_tls(files: Certificates) -> ControllerConfig:

@@ -23,6 +23,9 @@ SETS = ((OURS, OURS, OURS), (APACHE, OURS, OURS), (OURS, APACHE, APACHE))
 MAKERS = [Makers(brokers, controller) for brokers in SETS for controller in (OURS, APACHE)]
 
 
+PAIRS = [Makers(brokers, OURS) for brokers in ((APACHE, OURS), (OURS, APACHE))]
+
+
 @pytest.mark.requirement("D030")
 @pytest.mark.parametrize("makers", MAKERS, ids=str)
 def test_masters_of_a_set_are_killed_under_load_and_nothing_acknowledged_is_lost(
@@ -34,3 +37,15 @@ def test_masters_of_a_set_are_killed_under_load_and_nothing_acknowledged_is_lost
         with OurLoad(replicas.names) as ours, JavaLoad(apache, tmp_path, replicas.names) as javas:
             fail_over(replicas, [ours, javas], TIMES)
             replicas.check([ours, javas])
+
+
+@pytest.mark.parametrize("makers", PAIRS, ids=str)
+def test_each_maker_takes_over_from_the_other_in_a_pair(
+    tmp_path: Path, makers: Makers, apache_of_version: Callable[[str], Apache]
+) -> None:
+    apache = apache_of_version(APACHE)
+    with failover_set(makers, tmp_path, apache, broker_settings={"minInSyncReplicas": 1}) as replicas:
+        replicas.create_topics(OurLoad.topic)
+        with OurLoad(replicas.names) as ours:
+            fail_over(replicas, [ours], 2)
+            replicas.check([ours])

@@ -29,12 +29,28 @@ def heartbeat(broker_id: int | None, *, name: str = NAME, **said: int) -> Broker
     return BrokerHeartbeat(cluster_name=CLUSTER, broker_addr=at, broker_name=name, broker_id=broker_id, **said)
 
 
+def listen(machine: ControllerMachine, now: float, seconds: float) -> float:
+    """Time passes for a controller that does not stand still; what time it is then."""
+    for _ in range(int(seconds * 2)):
+        now += 0.5
+        machine.attend(now)
+    return now
+
+
 class Given:
     """A machine whose decisions are applied at once, and a time that is moved by hand."""
 
     def __init__(self, machine: ControllerMachine | None = None) -> None:
         self.machine = machine or ControllerMachine(0.0)
         self.now = 100.0
+        if machine is None:
+            listen(self.machine, 0.0, self.now)
+
+    def listens(self, seconds: float) -> None:
+        self.now = listen(self.machine, self.now, seconds)
+
+    def stands_still(self, seconds: float) -> None:
+        self.now += seconds
 
     def ask(self, request: SetRequest, body: object = None) -> Outcome:
         outcome = self.machine.decide(request, body, self.now)

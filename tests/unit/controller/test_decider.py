@@ -83,6 +83,26 @@ async def test_a_leader_that_does_not_know_that_its_session_is_over_decides_noth
     assert decode(shared.documents[NAME].content).replicas.keys() == {1, 2}
 
 
+async def test_a_leader_that_stood_still_for_a_session_answers_nothing_before_it_has_heard_of_its_engine() -> None:
+    _, first, _ = await two()
+    await first.decider.decide(apply_id(1))
+    standing = first.decider.standing._replace(sure_until=first.clock.monotonic() + 6.0)
+    first.decider.told(standing)
+    assert first.decider.leads
+    first.clock.advance(seconds=6)
+    assert not first.decider.leads
+    assert first.decider.standing.leader is None, "it names nobody, itself not either"
+    for request in (GetReplicaInfo(broker_name=NAME), ElectMaster(broker_name=NAME)):
+        with pytest.raises(NotControllerLeader):
+            await first.decider.decide(request)
+    with pytest.raises(NotControllerLeader):
+        await first.decider.sync_state_data(GetSyncStateData(), (NAME,))
+    assert await first.decider.in_need() == []
+    first.decider.told(standing._replace(sure_until=first.clock.monotonic() + 6.0))
+    await first.decider.decide(GetReplicaInfo(broker_name=NAME))
+    assert first.seat.reads == 1, "under the same number nobody else has decided"
+
+
 @pytest.mark.parametrize("failure", ["fails_before", "fails_after"])
 async def test_after_a_write_that_failed_the_engine_is_believed(failure: str) -> None:
     shared, first, _ = await two()

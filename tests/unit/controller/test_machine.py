@@ -93,7 +93,7 @@ def test_a_broker_without_an_id_is_sent_to_get_one() -> None:
 def test_a_broker_that_registers_hears_of_a_master_that_lives() -> None:
     given = replicating(1, 2)
     assert register(given, 2).master_address == address_of(1)
-    given.now += 11
+    given.listens(11)
     given.lives(2)
     assert register(given, 2).master_broker_id is None
 
@@ -140,7 +140,7 @@ def test_a_set_has_only_replicas_that_live_and_its_master() -> None:
     assert given.alter(1, 7).code == ResponseCode.CONTROLLER_INVALID_REPLICAS
     assert given.alter(2).code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
     assert given.alter(1).code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED  # as it is
-    given.now += 11
+    given.listens(11)
     given.lives(1)
     assert given.alter(1, 2).code == ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
     assert Given().alter(1).code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
@@ -162,7 +162,7 @@ def test_the_first_that_asks_is_the_first_master() -> None:
 
 def test_all_living_replicas_are_told_of_a_new_master() -> None:
     given = replicating(1, 2, 3)
-    given.now += 11
+    given.listens(11)
     given.lives(2, epoch=1, max_offset=5)
     given.lives(3, epoch=1, max_offset=4)
     change = given.elect().role_change
@@ -199,7 +199,7 @@ def test_the_newest_epoch_counts_then_the_longest_log_then_the_priority(
     reports: dict[int, dict[str, int]], master: int
 ) -> None:
     given = replicating(1, 2, 3)
-    given.now += 11
+    given.listens(11)
     for broker_id, said in reports.items():
         given.lives(broker_id, **said)
     given.elect()
@@ -210,7 +210,7 @@ def test_only_who_is_in_sync_becomes_master() -> None:
     given = set_of(1, 2, 3)
     given.elect(1)
     given.alter(1, 2)
-    given.now += 11
+    given.listens(11)
     given.lives(3, epoch=9, max_offset=999)
     outcome = given.elect(3)
     assert outcome.code == ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
@@ -225,7 +225,7 @@ def test_an_unclean_election_takes_who_lives() -> None:
         given.ask(apply_id(broker_id))
         given.lives(broker_id)
     given.elect(1)
-    given.now += 11
+    given.listens(11)
     given.lives(2)
     given.elect()
     assert given.machine.sets[NAME].master_id == 2
@@ -234,7 +234,7 @@ def test_an_unclean_election_takes_who_lives() -> None:
 
 def test_a_set_that_nobody_can_lead_waits_for_one_that_was_in_sync() -> None:
     given = replicating(1, 2)
-    given.now += 11
+    given.listens(11)
     outcome = given.elect()
     assert outcome.code == ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
     alone = given.machine.sets[NAME]
@@ -269,10 +269,10 @@ def test_a_set_that_is_not_known_elects_nobody() -> None:
 
 def test_a_silent_master_is_in_need_of_an_election() -> None:
     given = replicating(1, 2)
-    given.now += 9
+    given.listens(9)
     given.lives(2)
     assert given.machine.in_need(given.now) == []
-    given.now += 2
+    given.listens(2)
     assert given.machine.in_need(given.now) == [NAME]
     assert [key for key, _ in given.machine.silence(given.now)] == [BrokerKey(CLUSTER, NAME, 1)]
     assert given.machine.has_lost_master(BrokerKey(CLUSTER, NAME, 1))
@@ -283,7 +283,7 @@ def test_each_broker_says_how_long_it_may_be_silent() -> None:
     given = replicating(1, 2)
     given.lives(1, heartbeat_timeout_millis=1000)
     given.lives(2)
-    given.now += 2
+    given.listens(2)
     assert given.machine.in_need(given.now) == [NAME]
 
 
@@ -291,8 +291,8 @@ def test_whose_connection_ends_is_gone_unless_it_has_another() -> None:
     given = replicating(1, 2)
     old = given.lives(1)
     new = given.lives(1)
-    assert given.machine.disconnected(old) == []
-    assert given.machine.disconnected(new) == [BrokerKey(CLUSTER, NAME, 1)]
+    assert given.machine.disconnected(old, given.now) == []
+    assert given.machine.disconnected(new, given.now) == [BrokerKey(CLUSTER, NAME, 1)]
     assert given.machine.in_need(given.now) == [NAME]
 
 
@@ -300,12 +300,49 @@ def test_a_controller_that_has_just_started_gives_a_master_time_to_find_it() -> 
     before = replicating(1, 2)
     given = Given(ControllerMachine(before.now))
     given.machine.load(before.machine.sets.values())
-    given.now = before.now + 5
+    given.listens(5)
     given.lives(2)
     assert given.machine.in_need(given.now) == []
-    given.now = before.now + 11
+    given.listens(6)
     given.lives(2)
     assert given.machine.in_need(given.now) == [NAME]
+
+
+def test_a_controller_that_stood_still_has_heard_nobody_and_takes_nobody_for_dead() -> None:
+    given = replicating(1, 2)
+    given.stands_still(60)
+    assert given.machine.in_need(given.now) == []
+    assert given.machine.silence(given.now) == []
+    assert given.elect().code == ResponseCode.CONTROLLER_MASTER_STILL_EXIST
+    given.listens(9)
+    given.lives(2)
+    assert given.machine.in_need(given.now) == []
+    given.listens(2)
+    assert given.machine.in_need(given.now) == [NAME], "it has listened to a silent master for long enough"
+
+
+def test_silence_before_a_pause_counts() -> None:
+    given = replicating(1, 2)
+    given.listens(9)
+    given.stands_still(60)
+    given.lives(2)
+    assert given.machine.in_need(given.now) == []
+    given.listens(2)
+    assert given.machine.in_need(given.now) == [NAME]
+
+
+def test_connections_that_ended_while_a_controller_stood_still_are_no_deaths() -> None:
+    given = replicating(1, 2)
+    connections = [given.lives(broker_id) for broker_id in (1, 2)]
+    given.stands_still(60)
+    assert [given.machine.disconnected(each, given.now) for each in connections] == [[], []]
+    assert given.machine.in_need(given.now) == []
+    given.listens(2)
+    again = given.lives(1)
+    assert given.machine.disconnected(again, given.now) == [BrokerKey(CLUSTER, NAME, 1)], "it is awake by now"
+    given.lives(1)
+    given.listens(9)
+    assert given.machine.silence(given.now) == [(BrokerKey(CLUSTER, NAME, 2), None)], "it never came back"
 
 
 def test_a_heartbeat_needs_an_id_and_a_place() -> None:
@@ -332,7 +369,7 @@ def test_there_are_not_more_sets_than_allowed() -> None:
 def test_operators_see_who_is_in_sync_and_who_lives() -> None:
     given = set_of(1, 2)
     given.elect(1)
-    given.now += 11
+    given.listens(11)
     given.lives(2)
     body = given.machine.sync_state_data(GetSyncStateData(), (NAME, "unknown"), given.now).body
     assert isinstance(body, BrokerReplicasInfo)
@@ -362,7 +399,7 @@ def test_what_lives_is_not_cleaned_unless_that_is_wanted() -> None:
     given = replicating(1, 2, 3)
     refused = ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
     assert clean(given) == clean(given, "2") == clean(given, "2;x") == refused
-    given.now += 11
+    given.listens(11)
     given.lives(1)
     assert clean(given, "2") == ResponseCode.SUCCESS
     assert given.machine.sets[NAME].replicas.keys() == {1, 3}

@@ -17,7 +17,7 @@ from skyrocket.protocol.requests.controller import (
     GetNextBrokerIdAnswer,
     RegisterAtController,
 )
-from tests.unit.controller.samples import CLUSTER, address_of, apply_id, heartbeat
+from tests.unit.controller.samples import CLUSTER, address_of, apply_id, heartbeat, listen
 
 NAMES = st.sampled_from(["broker-a"] * 5 + ["broker-b"])  # one that much happens to, and one beside it
 IDS = st.integers(1, 4)
@@ -114,8 +114,13 @@ class Lives(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.5, 3.0, 11.0]))
     def time_passes(self, seconds: float) -> None:
-        self.now += seconds
+        self.now = listen(self.machine, self.now, seconds)
         self.machine.silence(self.now)
+
+    @rule(seconds=st.sampled_from([3.0, 11.0]))
+    def the_controller_stands_still(self, seconds: float) -> None:
+        self.now += seconds
+        assert not self.machine.silence(self.now), "who does not listen hears nobody"
 
     @rule(name=NAMES, broker_id=st.just(-1) | IDS, designated=st.booleans(), written=st.booleans())
     def somebody_wants_an_election(self, name: str, broker_id: int, designated: bool, written: bool) -> None:

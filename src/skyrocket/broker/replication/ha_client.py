@@ -17,6 +17,7 @@ _logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS: Final = 5.0
 _FLUSH_SECONDS: Final = 5.0
+_QUIET_SECONDS: Final = 3.0  # the parts of a set find each other after a start
 _UNSENT_BYTES: Final = 1 << 16
 
 LEFT = (OSError, MasterLeft, ProtocolError, StoreError)  # why a master is left
@@ -96,13 +97,16 @@ class HaClient:
         self.stream: SlaveStream | None = None  # while connected
         self._link: MasterLink | None = None
         self.trouble: str | None = "not connected yet"
+        self._told: str | None = None  # the trouble that the log has
+        self._quiet_until = 0.0  # a master that is not found yet is no trouble before
 
     async def run(self) -> None:
         """Follow until cancelled or stopped."""
+        self._quiet_until = self._clock.monotonic() + _QUIET_SECONDS
         while not self._is_stopped:
             address = self._master()
             if address is None:
-                self._say("the address of the master's HA port is not known")
+                self._say("the address of the master's HA port is not known", may_pass=True)
             else:
                 await self._follow(address)
             with contextlib.suppress(TimeoutError):
@@ -140,13 +144,14 @@ class HaClient:
                     lambda: link, address.host, address.port, ssl=self._tls
                 )
         except (OSError, TimeoutError) as error:
-            self._say(f"cannot connect to {address}: {error or 'time-out'}")
+            self._say(f"cannot connect to {address}: {error or 'time-out'}", may_pass=True)
             return
         if self._is_stopped or self._master() != address:
             link.end(MasterLeft("this slave stops, or has another master now"))
             return
         _logger.info("following master=%s from=%d", address, self._log.end_offset)
-        self.trouble = None
+        self.trouble = self._told = None
+        self._quiet_until = 0.0  # who loses a master says so
         now = self._clock.monotonic()
         self._link, self.stream = link, self._new_stream(self._log, self._rules, now)
         link.write(self.stream.begin(now))
@@ -209,7 +214,11 @@ class HaClient:
             self._link.write(self.stream.progress(self._clock.monotonic()))
             self._await_flush()
 
-    def _say(self, trouble: str) -> None:
-        if trouble != self.trouble:
-            _logger.warning("not following reason=%s", trouble)
+    def _say(self, trouble: str, *, may_pass: bool = False) -> None:
+        """Also to the log, once; what every start meets only when it does not pass soon."""
         self.trouble = trouble
+        is_early = may_pass and self._clock.monotonic() < self._quiet_until
+        if trouble == self._told or is_early:
+            return
+        self._told = trouble
+        _logger.log(logging.INFO if self._is_stopped else logging.WARNING, "not following reason=%s", trouble)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 
 from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.replication.confirmed_reads import ConfirmedReads
 from skyrocket.broker.replication.ha_server import HaServer, SlaveLink
 from skyrocket.broker.replication.logs import MasterLog, SafeLog
 from skyrocket.broker.replication.master import Master, Waits
@@ -32,8 +33,10 @@ class SwitchMaster(Master):
         self._switching = parts.switching
         self._epochs: Epochs = parts.switching.epochs
         self._topics = parts.tables.topics
+        self._router = parts.router
         rules = sync_rules(parts.store.config)
         self.sync_set = SyncSet(parts.switching.broker_id, 0, lambda: self._log.readable_offset, rules)
+        self._reads = ConfirmedReads(lambda: self.sync_set.confirm_offset)
         self.on_followers: Callable[[], None] = lambda: None  # called when the set may have to be another
         super().__init__(parts)
         parts.store.shown_end = lambda: self.sync_set.confirm_offset
@@ -52,10 +55,15 @@ class SwitchMaster(Master):
         return SetWaits(self.sync_set, parts.store.config)
 
     async def listen(self) -> None:
-        """The store is open: begin the epoch, then let slaves in. Raises OlderEpoch and HaPortTaken."""
+        """The store is open: begin the epoch, then let slaves in. Raises OlderEpoch and HaPortTaken.
+
+        A master that was elected is alone in its set, and all that it has is confirmed. One that was restarted in its
+        epoch has members that may not have all of its log, and one of them may be the next master.
+        """
         role = self._switching.role
         assert role is not None
         self.begin_epoch(role)
+        self._reads.hold(self._router, self._commit_log.written_offset)
         await super().listen()
 
     def begin_epoch(self, role: RoleWord) -> None:
@@ -75,6 +83,14 @@ class SwitchMaster(Master):
         self.sync_set.began_at = end
         self.sync_set.adopt(role.members, role.members_epoch)
         _logger.info("master of epoch %d from=%d members=%s", role.master_epoch, end, sorted(role.members))
+
+    def trouble(self) -> str | None:
+        if not self._reads.are_open:
+            return (
+                "this master was restarted, and its set has not confirmed what its log had: consumers wait until its "
+                "slaves are back, or the controller has agreed that they are not in sync"
+            )
+        return super().trouble()
 
     @property
     def end_offset(self) -> int:

@@ -6,19 +6,15 @@ import logging
 from typing import Final
 
 from skyrocket.broker.core.parts import Parts
+from skyrocket.broker.replication.confirmed_reads import ConfirmedReads
 from skyrocket.broker.replication.slave import Slave
 from skyrocket.broker.replication.slave_stream import ReplicaLog, ReportRules, SlaveStream
 from skyrocket.broker.replication.switch_streams import CutNeeded, SwitchSlaveStream
 from skyrocket.protocol.auto_switch import SlaveHello
-from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import RequestError, SystemBusy
+from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import ExchangeBrokerHaInfo
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.admission import REJECTED
-from skyrocket.remoting.answers import Outcome
 from skyrocket.remoting.errors import RemotingError
-from skyrocket.remoting.peer import Peer
-from skyrocket.remoting.serving import RawHandler
 
 _logger = logging.getLogger(__name__)
 
@@ -37,7 +33,7 @@ class SwitchSlave(Slave):
         self._store_config = parts.store.config
         self._dispatching = parts.dispatching
         self._confirmed = 0
-        self._found_end = 0  # what the log had when this life began: it may not be confirmed
+        self._reads = ConfirmedReads(lambda: self.confirm_offset)
         self._wanted: str | None = None
         self._asked = asyncio.Event()
         parts.broker_set.has_controller = True
@@ -68,14 +64,9 @@ class SwitchSlave(Slave):
         self._dispatching.request()  # more may be confirmed although no bytes have come
 
     def refuse_puts(self) -> None:
-        """The store is open. Also pulls are refused until all that was found in the log is known to be confirmed."""
-        self._found_end = self._commit_log.written_offset
+        """The store is open. Also reads are refused until all that was found in the log is known to be confirmed."""
         super().refuse_puts()
-
-    def _pull(self, serve: RawHandler, peer: Peer, request: RemotingCommand) -> Outcome:
-        if self.confirm_offset < self._found_end:
-            raise SystemBusy(REJECTED)
-        return super()._pull(serve, peer, request)
+        self._reads.hold(self._router, self._commit_log.written_offset)
 
     # ── whom to follow ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,7 +6,8 @@
 
 Both conditions are checked by the engine in one step with the write. So it does not matter whether a leader knows
 already that it leads no more: after the engine has given the lead to another, no write of the old leader gets through.
-Whoever cannot reach its engine does not lead; it hears a standing without a leader.
+Whoever cannot reach its engine does not lead; it hears a standing without a leader. Who stands still hears nothing:
+so a standing says how long it can be relied upon, and reads are answered no longer than that.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ class Standing(NamedTuple):
     leader: Member | None = None
     members: tuple[Member, ...] = ()
     trouble: str | None = None  # why there is no leader, for people
+    sure_until: float | None = None  # monotonic; nobody else can lead before, if we do. None: without end
 
 
 class Document(NamedTuple):

@@ -109,7 +109,7 @@ class EtcdEngine:
             await self._take_place()
             line = {each.create_revision: each for each in await self._etcd.range(self._line_prefix)}
         members = {number: decode_member(each.value) for number, each in line.items()}
-        self._told(standing_of(members, self._own_number))
+        self._told(standing_of(members, self._own_number, self._lease_ends))
 
     async def _keep_lease(self) -> None:
         asked = self._clock.monotonic()

@@ -28,9 +28,10 @@ def decode_member(content: bytes) -> Member:
         return Member("?", content[:100].decode("utf-8", "replace"))
 
 
-def standing_of(line: Mapping[int, Member], own_number: int | None) -> Standing:
-    """How we stand, where members are in line under these numbers."""
+def standing_of(line: Mapping[int, Member], own_number: int | None, sure_until: float | None = None) -> Standing:
+    """How we stand, where members are in line under these numbers; our own place is ours until then at least."""
     if not line:
         return Standing(trouble=NOBODY)
     first = min(line)
-    return Standing(first if first == own_number else None, line[first], tuple(line[number] for number in sorted(line)))
+    members = tuple(line[number] for number in sorted(line))
+    return Standing(first if first == own_number else None, line[first], members, sure_until=sure_until)

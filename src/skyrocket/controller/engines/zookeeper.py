@@ -20,6 +20,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import CREATOR_ALL_ACL
 
+from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import ControllerConfig
 from skyrocket.controller.engines.engine import Document, EngineUnavailable, Member, Overtaken, Standing, Told
 from skyrocket.controller.engines.member_line import decode_member, encode_member, standing_of
@@ -35,8 +36,10 @@ _NUMBER_LENGTH: Final = 10  # ZooKeeper's
 class ZooKeeperEngine:
     """One session after the other, each with a place in the line."""
 
-    def __init__(self, place: Place, config: ControllerConfig) -> None:
+    def __init__(self, place: Place, config: ControllerConfig, clock: Clock | None = None) -> None:
         self.description = str(place)
+        self._clock = clock or SystemClock()
+        self._session_seconds = config.session_ms / 1000
         self._line_path = f"{place.path}/controllers"
         self._sets_path = f"{place.path}/sets"
         self._look_seconds = config.session_ms / 3000
@@ -169,6 +172,7 @@ class ZooKeeperEngine:
         """Take a place if we have none, and see who is the first."""
         if not self._client.connected:
             raise EngineUnavailable("not connected yet")
+        asked = self._clock.monotonic()  # what ZooKeeper answers to lets the session last so long from here on
         names = await self._names_in_line()
         if self._own_name not in names:
             self._own_name = await self._new_place(names)
@@ -176,7 +180,8 @@ class ZooKeeperEngine:
         line = {_number_of(name): await self._member(name) for name in names}
         self._members = {name: self._members[name] for name in names}
         if self._client.connected and self._own_name is not None:
-            self._told(standing_of(line, _number_of(self._own_name)))
+            sure_until = asked + self._session_seconds
+            self._told(standing_of(line, _number_of(self._own_name), sure_until))
 
     async def _names_in_line(self) -> list[str]:
         try:

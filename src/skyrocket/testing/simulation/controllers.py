@@ -114,7 +114,7 @@ class SimulatedController(Machine):
 
     def disconnected(self, connection: object) -> None:
         """The process at the other end has died."""
-        self._machine.disconnected(connection)
+        self._machine.disconnected(connection, self.now)
 
     def ask(self, request: SetRequest, body: Any = None) -> Outcome:
         """Decide, write, answer."""
@@ -137,6 +137,7 @@ class SimulatedController(Machine):
 
     def _scan(self) -> None:
         self.later(_SCAN_SECONDS, self._scan)
+        self._machine.attend(self.now)
         if self.leads:
             self._machine.silence(self.now)
             for name in self._machine.in_need(self.now):
