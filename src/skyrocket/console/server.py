@@ -177,5 +177,7 @@ def _outboxes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox]:
         found.append(Outbox(f"the webhook {settings.webhook}", partial(post, settings.webhook), clock))
     if settings.mail is not None:
         receivers = ", ".join(settings.mail.receivers)
-        found.append(Outbox(receivers, mails(settings.mail, settings.client.name_servers), clock))
+        given = settings.client.name_servers
+        names = given if isinstance(given, str) else ";".join(given)
+        found.append(Outbox(receivers, mails(settings.mail, names), clock))
     return found

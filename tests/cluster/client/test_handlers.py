@@ -399,6 +399,9 @@ async def test_middleware_stands_around_handlers_and_sends(tmp_path: Path) -> No
                 page = metrics.page().decode()
             with pytest.raises(WrongUse):
                 producer.use(metrics)
+    handled = 'skyrocket_client_handler_latency_seconds_count{group="Billing",topic="Orders",handler="order"}'
+    assert f"{handled} 2\n" in page  # it came again
+    assert 'skyrocket_client_send_latency_seconds_count{group="Shop",topic="Orders"} 1\n' in page
     expected = ["outer before 1", "inner before 1", "handler", "inner after order", "outer after order"]
     assert seen == expected * 2
     assert {"outer": "send", "inner": "send"}.items() <= got[0].properties.items()
