@@ -11,7 +11,6 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default
 from pathlib import Path
-from typing import cast
 
 from tests.waiting import until
 
@@ -78,7 +77,7 @@ class MailSink:
             elif word == "DATA":
                 writer.write(b"354 go on\r\n")
                 data = await reader.readuntil(b"\r\n.\r\n")
-                self.mails.append(cast(EmailMessage, BytesParser(policy=default).parsebytes(data[:-3])))
+                self.mails.append(BytesParser(policy=default).parsebytes(data[:-3]))
                 writer.write(b"250 taken\r\n")
             elif word == "QUIT":
                 writer.write(b"221 bye\r\n")
