@@ -4,6 +4,8 @@
 #   docker run -p 9876:9876 -p 10909:10909 -p 10911:10911 -v skyrocket-store:/store \
 #     -e SKYROCKET_BROKER_BROKER_IP1=<address of this machine> skyrocket
 #
+# /metrics, /health and /ready are at port 5557; a name server and a controller need a health check of their own.
+#
 # Clients connect to the address that the broker tells them, so it must be the host's and not the container's.
 
 FROM python:3.11-slim AS build
@@ -20,12 +22,13 @@ RUN useradd --system --uid 3000 --create-home --home-dir /home/skyrocket skyrock
     && chown skyrocket:skyrocket /store
 ENV PATH=/opt/skyrocket/bin:$PATH \
     PYTHONUNBUFFERED=1 \
-    SKYROCKET_BROKER_STORE_PATH_ROOT_DIR=/store
+    SKYROCKET_BROKER_STORE_PATH_ROOT_DIR=/store \
+    SKYROCKET_BROKER_METRICS_EXPORTER_TYPE=PROM
 USER skyrocket
 VOLUME /store
-EXPOSE 9876 10909 10911
+EXPOSE 5557 9876 10909 10911
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
-    CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 10911), 2).close()"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:5557/ready', timeout=2)"]
 ENTRYPOINT ["skyrocket"]
 CMD ["standalone"]

@@ -9,11 +9,12 @@ import pytest
 from skyrocket.cli.broker import BROKER_SECTIONS
 from skyrocket.cli.commands import load
 from skyrocket.cli.namesrv import NAME_SERVER_SECTIONS
-from skyrocket.config.sections import BrokerConfig, NameServerConfig
+from skyrocket.config.sections import BrokerConfig, MetricsExporter, NameServerConfig
 from skyrocket.config.sources import environment_name, keys_of
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address
 from tests import ROOT
 
+METRICS_PORT = BrokerConfig().metrics_port
 NAME_SERVER_PORT, BROKER_PORT = NameServerConfig().listen_port, BrokerConfig().listen_port
 PORTS = {
     "namesrv": {NAME_SERVER_PORT},
@@ -63,8 +64,8 @@ def checked_port(healthcheck: str) -> int:
 def test_the_image_runs_standalone_with_its_ports_and_an_ordinary_user() -> None:
     assert json.loads(of_kind("ENTRYPOINT")[0]) == ["skyrocket"]
     assert parse_command(json.loads(of_kind("CMD")[0])).info_name == "standalone"
-    assert {int(port) for port in of_kind("EXPOSE")[0].split()} == PORTS["standalone"]
-    assert checked_port(of_kind("HEALTHCHECK")[0]) == BROKER_PORT
+    assert {int(port) for port in of_kind("EXPOSE")[0].split()} == PORTS["standalone"] | {METRICS_PORT}
+    assert f"http://127.0.0.1:{METRICS_PORT}/ready" in of_kind("HEALTHCHECK")[0]
     assert of_kind("USER") == ["skyrocket"]
     assert "useradd" in of_kind("RUN")[1]
 
@@ -72,7 +73,10 @@ def test_the_image_runs_standalone_with_its_ports_and_an_ordinary_user() -> None
 def test_the_image_keeps_its_store_on_the_volume() -> None:
     variables = dict(pair.split("=", 1) for pair in of_kind("ENV")[0].split())
     ours = {name: value for name, value in variables.items() if name.startswith("SKYROCKET_")}
-    assert ours == {"SKYROCKET_BROKER_STORE_PATH_ROOT_DIR": of_kind("VOLUME")[0]}
+    assert ours == {
+        "SKYROCKET_BROKER_STORE_PATH_ROOT_DIR": of_kind("VOLUME")[0],
+        "SKYROCKET_BROKER_METRICS_EXPORTER_TYPE": MetricsExporter.PROM.value,
+    }
     assert set(ours) <= VARIABLES
 
 

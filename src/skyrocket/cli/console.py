@@ -1,5 +1,6 @@
 """`skyrocket console`: a cluster in the browser."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,12 +14,45 @@ from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
+    from skyrocket.console.alerts.mail import MailSettings
     from skyrocket.console.core.settings import ConsoleSettings
 
 HOW_TO_GET_IT: Final = "pip install 'skyrocket[console]'"
 _DEFAULT_DATA: Final = Path("~/.skyrocket/console.db")
 
-_server = panel("Server")
+_server, _mails = panel("Server"), panel("Alerts by e-mail")
+
+
+@dataclass(frozen=True, slots=True)
+class MailOptions:
+    """Who is told of alerts by e-mail, and through whom."""
+
+    mail_to: Annotated[
+        list[str] | None, _mails("--mail-to", help="Address that is told of alerts; may be repeated.")
+    ] = None
+    mail_from: Annotated[
+        str, _mails("--mail-from", help="Sender; without it the first --mail-to.", show_default=False)
+    ] = ""
+    smtp: Annotated[
+        str, _mails("--smtp", help="Mail server: smtp://HOST, smtp+starttls://USER@HOST, smtps://USER@HOST.")
+    ] = "smtp://127.0.0.1"
+    smtp_password: Annotated[
+        str,
+        _mails("--smtp-password", envvar="SKYROCKET_CONSOLE_SMTP_PASSWORD", help="Of its user.", show_default=False),
+    ] = ""
+    smtp_ca: Annotated[
+        Path | None,
+        _mails("--smtp-ca", help="Its authority (PEM), unless the machine knows it.", show_default=False),
+    ] = None
+
+    def settings(self) -> "MailSettings | None":
+        """None when nobody is told; raises ConfigError."""
+        from skyrocket.console.alerts.mail import MailServer, MailSettings
+
+        if not self.mail_to:
+            return None
+        server = MailServer.parse(self.smtp, self.smtp_password, self.smtp_ca)
+        return MailSettings(server, tuple(self.mail_to), self.mail_from or self.mail_to[0])
 
 
 @client_command("console")
@@ -44,6 +78,8 @@ def console(
     cert_key: Annotated[Path | None, _server("--cert-key", help="Its key.", show_default=False)] = None,
     behind_https: Annotated[bool, _server("--behind-https", help="A proxy in front speaks HTTPS.")] = False,
     webhook: Annotated[str, _server("--webhook", help="URL that is told when alerts begin and end.")] = "",
+    *,
+    mail: MailOptions,
 ) -> None:
     """Show a cluster of Skyrocket or Apache RocketMQ in the browser.
 
@@ -68,6 +104,7 @@ def console(
         behind_https=behind_https,
         host_names=tuple(host_name or ()),
         webhook=webhook,
+        mail=mail.settings(),
     )
     run(_serve(wanted))
 

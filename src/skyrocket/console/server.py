@@ -5,12 +5,16 @@ import contextlib
 import secrets
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NoReturn, Self
 
 import uvicorn
 
 from skyrocket.clock import ServiceClock, SystemClock
+from skyrocket.console.alerts.mail import mails
+from skyrocket.console.alerts.outbox import Outbox
 from skyrocket.console.alerts.watcher import Watcher
+from skyrocket.console.alerts.webhook import post
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.core.settings import ConsoleSettings
@@ -57,7 +61,7 @@ class Console:
             accounts,
             Sessions(clock),
             Attempts(clock),
-            Watcher(view, series, database, clock, settings.webhook),
+            Watcher(view, series, database, clock, _outboxes(settings, clock)),
         )
         self.recorder = Recorder(view, series, clock)
         self.app = application(self.parts)
@@ -85,6 +89,8 @@ class Console:
             raise
         self._services.start(self.recorder.run, "console-recorder")
         self._services.start(self.parts.watcher.run, "console-alerts")
+        for outbox in self.parts.watcher.outboxes:
+            self._services.start(outbox.run, f"console-tells-{outbox.receiver}")
 
     async def start(self) -> str:
         """Its address; raises ConfigError when the port or the file cannot be had."""
@@ -162,3 +168,16 @@ class Console:
         await self.parts.view.end()
         await self.parts.accounts.stop()
         await self.parts.database.close()
+
+
+def _outboxes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox]:
+    """Who is told of alerts."""
+    found = []
+    if settings.webhook:
+        found.append(Outbox(f"the webhook {settings.webhook}", partial(post, settings.webhook), clock))
+    if settings.mail is not None:
+        receivers = ", ".join(settings.mail.receivers)
+        given = settings.client.name_servers
+        names = given if isinstance(given, str) else ";".join(given)
+        found.append(Outbox(receivers, mails(settings.mail, names), clock))
+    return found

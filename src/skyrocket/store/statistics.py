@@ -10,12 +10,16 @@ LATENCY_BOUNDS_MS = (1, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_
 class LatencyHistogram:
     """How many puts took how long; messages put together share their time."""
 
+    bounds = tuple(bound / 1000 for bound in LATENCY_BOUNDS_MS)  # in seconds
+
     def __init__(self) -> None:
+        self.seconds = 0.0  # of all together
         self.counts = [0] * (len(LATENCY_BOUNDS_MS) + 1)
         self.max_ms = 0.0
         self.on_slow: Callable[[float], None] | None = None  # told of puts of a millisecond or more, in their thread
 
     def add(self, milliseconds: float, messages: int = 1) -> None:
+        self.seconds += milliseconds * messages / 1000
         if milliseconds < 1:  # nearly always
             self.counts[0] += messages
             return

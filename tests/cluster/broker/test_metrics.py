@@ -70,6 +70,10 @@ async def test_what_happens_in_a_broker_is_seen_in_its_metrics(tmp_path: Path) -
         assert value(found["rocketmq_consumer_lag_messages"], **consumed) == 3
         assert value(found["rocketmq_consumer_inflight_messages"], **consumed) == 3
         assert value(found["rocketmq_consumer_ready_messages"], **consumed) == 0
+        for latency, count in (("send", 5), ("store", 5), ("pull", 1)):
+            name = f"skyrocket_{latency}_latency_seconds"
+            assert value(found[f"{name}_count"]) == value(found[f"{name}_bucket"], le="+Inf") == count
+            assert value(found[f"{name}_sum"]) > 0
         assert value(found["rocketmq_processor_watermark"], processor="pull") == 1
         assert value(found["rocketmq_processor_watermark"], processor="send") == 0
         assert value(found["rocketmq_producer_connections"]) == 1

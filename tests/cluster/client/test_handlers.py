@@ -408,6 +408,8 @@ async def test_middleware_stands_around_handlers_and_sends(tmp_path: Path) -> No
     assert f'skyrocket_client_handler_calls_total{{{labels},result="failed"}} 1\n' in page
     assert f'skyrocket_client_handler_messages_total{{{labels},result="consumed"}} 1\n' in page
     assert f"skyrocket_client_handlers_running{{{labels}}} 0\n" in page
+    assert f"skyrocket_client_handler_latency_seconds_count{{{labels}}} 2\n" in page
+    assert 'skyrocket_client_send_latency_seconds_count{group="Shop",topic="Orders"} 1\n' in page
     assert 'skyrocket_client_sent_messages_total{group="Shop",topic="Other",result="sent"} 2\n' in page
     assert 'skyrocket_client_queues_in_hand{group="Billing",topic="Orders"} ' in page
 

@@ -7,6 +7,7 @@ from skyrocket.client import Message
 from skyrocket.console.alerts.measures import measures
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.cluster.console.console_fixture import console_of
+from tests.waiting import until
 
 
 async def test_a_rule_fires_is_told_to_the_webhook_and_is_not_told_while_it_is_muted() -> None:
@@ -37,7 +38,8 @@ async def test_a_rule_fires_is_told_to_the_webhook_and_is_not_told_while_it_is_m
         parts = visitor.console.parts
         parts.view.forget()
         found = await measures(parts.view, parts.series, parts.clock.now_ms())
-        await parts.watcher.tell(parts.watcher.look(found))
+        parts.watcher.tell(parts.watcher.look(found))
+        await until(lambda: told)
         answer = await visitor.get("/api/alerts")
         await visitor.post("/api/alerts/rules/any/mute", {"minutes": 60})
         ended = parts.watcher.look({"lag": {"billing": 0.0}})

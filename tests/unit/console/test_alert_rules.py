@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.console.alerts.rules import Phase, Rule, Watch
+from skyrocket.console.alerts.measures import slaves_behind
+from skyrocket.console.alerts.rules import DEFAULT_RULES, Phase, Rule, Watch
+from skyrocket.console.cluster.runtime import BrokerState
 
 MINUTE_MS = 60_000
 LATE = Rule("late", "lag", threshold=100, minutes=5)
@@ -54,3 +56,33 @@ def test_whatever_the_values_an_alert_begins_only_after_five_high_minutes_and_en
 def test_names_are_chosen_by_a_pattern() -> None:
     rule = Rule("shop", "lag", 1, subject="shop-*")
     assert [rule.is_about(name) for name in ("shop-1", "bank-1")] == [True, False]
+
+
+def test_each_thing_that_operators_lose_sleep_over_has_a_rule_from_the_start() -> None:
+    kinds = {rule.kind for rule in DEFAULT_RULES}
+    assert kinds == {
+        "lag",
+        "late_seconds",
+        "no_client",
+        "dead_letters_per_hour",
+        "disk",
+        "broker_down",
+        "slave_behind_bytes",
+    }
+
+
+def test_a_slave_is_behind_by_what_its_master_has_more_and_only_while_both_say_so() -> None:
+    def broker(name: str, broker_id: int, end: int | None, *, is_up: bool = True) -> BrokerState:
+        role = "slave" if broker_id else "master"
+        return BrokerState("c", name, broker_id, f"{name}{broker_id}", role, is_up, "", log_max_offset=end)
+
+    brokers = [
+        broker("a", 0, 1000),
+        broker("a", 1, 400),
+        broker("a", 2, 1007),
+        broker("b", 0, 5, is_up=False),
+        broker("b", 1, 5),
+        broker("c", 0, None),
+        broker("c", 1, 5),
+    ]
+    assert slaves_behind(brokers) == {"a:1": 600.0, "a:2": 0.0}

@@ -1,6 +1,6 @@
 """Pulls, answered at once or held until messages come."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from skyrocket.broker.core.feature import Feature, Follow
 from skyrocket.broker.core.parts import Parts
@@ -8,6 +8,7 @@ from skyrocket.broker.pull.long_polling import LongPolling
 from skyrocket.broker.pull.pull import PullProcessor, no_lite_pulls
 from skyrocket.broker.pull.slave_reads import SlaveReads
 from skyrocket.model.permission import PERM_READ
+from skyrocket.observability.exposition import Metric, histogram
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers, serve_raw
@@ -61,6 +62,9 @@ class PullFeature(Feature):
     def _permission_changed(self) -> None:
         if not self._settings.broker.broker_permission & PERM_READ:
             self.polling.wake_all()  # those who wait ask again, and are refused
+
+    def metrics(self) -> Iterable[Metric]:
+        return (histogram("skyrocket_pull_latency_seconds", "Reads of pulls that found messages", self._pull.latency),)
 
     def runtime_rows(self) -> Mapping[str, str]:
         """Pulls that wait for messages are not a backlog."""

@@ -14,6 +14,7 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
+from skyrocket.observability.histogram import Histogram
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
@@ -96,6 +97,7 @@ class PullProcessor:
         self.slave_read = slave_read
         self._at_slave = at_slave  # None at a master
         self._counters = counters
+        self.latency = Histogram()  # of pulls that found messages: those that wait do so on purpose
         polling.resume = self._pull_again
 
     def pull(self, peer: Peer, request: RemotingCommand) -> Outcome:
@@ -190,9 +192,10 @@ class PullProcessor:
             result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one
         self._offsets.note_pull(header.consumer_group, header.topic, header.queue_id, result.next_offset)
         if result.count:
-            took_ms = (self._clock.monotonic() - began) * 1000
+            took = self._clock.monotonic() - began
+            self.latency.add(took)
             self._counters.pulled(
-                header.consumer_group, header.topic, header.queue_id, result.count, result.size, took_ms
+                header.consumer_group, header.topic, header.queue_id, result.count, result.size, took * 1000
             )
         return result
 

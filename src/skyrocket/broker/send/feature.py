@@ -10,7 +10,7 @@ from skyrocket.broker.send.replies import ReplyProcessor
 from skyrocket.broker.send.send import SendProcessor
 from skyrocket.broker.send.send_answers import SendAnswers
 from skyrocket.broker.send.send_back import SendBackProcessor
-from skyrocket.observability.exposition import Metric
+from skyrocket.observability.exposition import Metric, histogram
 from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.serving import Handlers
 
@@ -22,7 +22,7 @@ class SendFeature(Feature):
         self.duplicates = DuplicateWindow(parts.config.duplicate_window)
         self._store = parts.store
         self._identity = parts.identity
-        answers = SendAnswers(parts.store, parts.identity, parts.rules.copies)
+        self._answers = answers = SendAnswers(parts.store, parts.identity, parts.rules.copies)
         self._send = SendProcessor(
             parts.store, parts.tables, parts.identity, parts.clock, parts.rules, answers, self.duplicates
         )
@@ -39,7 +39,10 @@ class SendFeature(Feature):
         return (*self._send.handlers(), *self._send_back.handlers(), *self._replies.handlers())
 
     def metrics(self) -> Iterable[Metric]:
-        return self.duplicates.metrics()
+        yield from self.duplicates.metrics()
+        yield histogram(
+            "skyrocket_send_latency_seconds", "From the arrival of sends to their answers", self._answers.latency
+        )
 
     async def open(self) -> None:
         await asyncio.to_thread(self.duplicates.read_again, self._store.commit_log, self._identity.store_host)

@@ -7,6 +7,7 @@ wait until the disk has the messages: `send_answers`.
 
 import random
 from collections.abc import Sequence
+from time import perf_counter  # how long work takes, whatever clock the program was given
 from typing import Final, NamedTuple
 
 from skyrocket.broker.rules.put_refusals import put_refusal
@@ -111,6 +112,7 @@ class SendProcessor:
             later = self._plain.keep(peer, request)
             if later is not None:
                 return later
+        self._answers.began = self._answers.began or perf_counter()
         self._plain.store()  # came before this one
         header = _HEADERS[request.code].from_fields(request.ext_fields)
         try:

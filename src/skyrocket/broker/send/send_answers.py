@@ -7,6 +7,7 @@ the same: the answer has all fields, and its code says what is missing. RocketMQ
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter  # how long work takes, whatever clock the program was given
 from typing import Final, NamedTuple
 
 from skyrocket.broker.core.dispatching import when_flushed
@@ -14,6 +15,7 @@ from skyrocket.broker.rules.put_refusals import put_refusal
 from skyrocket.broker.rules.put_rules import CopyKeeper
 from skyrocket.broker.state.identity import BrokerIdentity
 from skyrocket.config.sections import FlushDiskType
+from skyrocket.observability.histogram import Histogram
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.messaging import SendMessageAnswer
@@ -48,6 +50,8 @@ class SendAnswers:
         self._copies = copies
         self._awaits_disk = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self.wait = self._awaits_disk or copies is not None  # unless a message says WAIT=false
+        self.latency = Histogram()  # from the first send of a turn to its answers
+        self.began = 0.0  # when the first send of this turn came; 0: there was none
         self._waiting: list[Stored] = []  # of this turn: in the log, to be confirmed when safe
         self._waiting_end = 0  # where the last of them ends in the log
         host = identity.store_host
@@ -67,6 +71,7 @@ class SendAnswers:
         """A send is in the log up to an offset: answer now, or with all of this turn that wait until they are safe."""
         if not waits:
             self._confirm(stored)
+            self.latency.add(perf_counter() - self.began)
             return
         self._waiting.append(stored)
         if end_offset > self._waiting_end:
@@ -76,7 +81,8 @@ class SendAnswers:
         """Nothing more comes in this turn: begin the one wait for all of it."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            self.confirm_when_durable(waiting, self._waiting_end)
+            self._confirm_when_durable(waiting, self._waiting_end)
+        self.began = 0.0
 
     def _confirm(self, stored: Stored) -> None:
         later, unique_key, queue_id, message_ids, queue_offset, handle, is_batch = stored
@@ -101,9 +107,9 @@ class SendAnswers:
         """Whether what must wait for slaves may not even be stored, since too few of them are in sync."""
         return self._copies is not None and self._copies.is_short()
 
-    def confirm_when_durable(self, waiting: list[Stored], end_offset: int) -> None:
+    def _confirm_when_durable(self, waiting: list[Stored], end_offset: int) -> None:
         """Answer when everything before an offset is safe, cannot be, or has taken too long."""
-        settle = partial(self._settle, waiting, end_offset)
+        settle = partial(self._settle, waiting, end_offset, self.began)
         if self._copies is None:
             self._await_disk(end_offset, settle)
         elif not self._awaits_disk:
@@ -123,18 +129,22 @@ class SendAnswers:
 
         when_flushed(self._store, end_offset, settled)
 
-    def _settle(self, waiting: list[Stored], end_offset: int, status: PutStatus) -> None:
+    def _settle(self, waiting: list[Stored], end_offset: int, began: float, status: PutStatus) -> None:
         code = _CODES.get(status)
         replicas = self._copies.held_by(end_offset) if self._copies is not None else None
+        answered = 0
         for each in waiting:
             if not each.later.is_open:
                 continue
+            answered += 1
             if status is PutStatus.PUT_OK:
                 self._confirm_copied(each, replicas) if replicas is not None else self._confirm(each)
             elif code is not None:
                 each.later.fill(each.later.request.answer(code, None, self._fields(each, replicas)))
             else:
                 self.refuse(each.later, status)
+        if answered:
+            self.latency.add(perf_counter() - began, answered)
 
     def _confirm_copied(self, stored: Stored, replicas: int) -> None:
         """The same, with the number of brokers that have the message."""

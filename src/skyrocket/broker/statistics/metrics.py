@@ -11,7 +11,7 @@ from skyrocket.broker.state.subscription_groups import is_system_group
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.model.topic import RETRY_PREFIX
-from skyrocket.observability.exposition import Kind, Metric, label, single
+from skyrocket.observability.exposition import Kind, Metric, histogram, label, single
 from skyrocket.store.message_store import MessageStore
 
 _LOCAL_DISK: Final[Mapping[str, str]] = {"storage_type": "local", "storage_medium": "disk"}
@@ -100,3 +100,4 @@ class MessageMetrics:
         writable = Metric("skyrocket_store_writable", Kind.GAUGE, "1 while messages are taken")
         writable.add(int(store.writable), **_LOCAL_DISK)
         yield writable
+        yield histogram("skyrocket_store_latency_seconds", "Time of appends to the log", store.statistics.put_latency)

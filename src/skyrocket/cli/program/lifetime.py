@@ -13,13 +13,16 @@ from typing import Any, Final, NoReturn, TypeVar
 import typer
 
 from skyrocket.cli.output.text import visible_lines
+from skyrocket.cli.program.systemd import tell_systemd
 from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.observability.logs import LogSettings
 
 T = TypeVar("T")
 
 EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 
+_SERVERS: Final = ("broker", "namesrv", "controller", "standalone", "console")
 _SERVER_LIBRARIES: Final = ("numpy", "yaml", "zstandard")
 _STANDARD_INPUT: Final = 0
 _COLLECT_AFTER: Final = 50_000  # allocations
@@ -29,10 +32,8 @@ _STOP_SECONDS_WITHOUT_PARENT: Final = 30.0
 @contextlib.contextmanager
 def failures_shown(command: str, verbose: bool) -> Iterator[None]:
     """Say what went wrong and leave with 2 for wrong usage, with 1 for everything else."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
     try:
+        _set_up_logs(command, verbose=verbose)
         yield
     except SkyrocketError as error:
         typer.echo(visible_lines(f"skyrocket {command}: {error}"), err=True)
@@ -42,6 +43,13 @@ def failures_shown(command: str, verbose: bool) -> Iterator[None]:
             raise
         typer.echo(f"skyrocket {command} needs {error.name}: pip install 'skyrocket[server]'", err=True)
         raise typer.Exit(EXIT_USAGE) from error
+
+
+def _set_up_logs(command: str, *, verbose: bool) -> None:
+    """Servers as the environment says; commands in a terminal write to it, whatever is said for servers."""
+    wanted = LogSettings.from_environment(os.environ) if command in _SERVERS else LogSettings()
+    handlers = [wanted.handler()] if not logging.getLogger().handlers else []  # else basicConfig does nothing
+    logging.basicConfig(level="INFO" if verbose else wanted.level, handlers=handlers)
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -101,12 +109,14 @@ def spare_the_collector() -> None:
 async def until_stopped(stopping: asyncio.Event, *failures: Coroutine[Any, Any, NoReturn]) -> None:
     """All is started: wait for the signal; raises what one of the failures raises before it."""
     spare_the_collector()
+    tell_systemd("READY=1")
     waits = [asyncio.ensure_future(stopping.wait()), *map(asyncio.ensure_future, failures)]
     try:
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in done:
             wait.result()
     finally:
+        tell_systemd("STOPPING=1")
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)

@@ -11,12 +11,15 @@ Counters only grow, so rates and means are a matter of the query:
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from skyrocket.client.core.hooks import ConsumeContext
 from skyrocket.client.core.middleware import Middleware, Proceed, Sending
 from skyrocket.observability.exposition import Kind, Metric, render
+from skyrocket.observability.histogram import CLIENT_BOUNDS, Histogram
+
+Key = TypeVar("Key", bound=tuple[str, ...])
 
 
 class Observed(Protocol):
@@ -38,6 +41,8 @@ class ClientMetrics(Middleware):
         self._running: Counter[tuple[str, str, str]] = Counter()
         self._sends: Counter[tuple[str, str, str]] = Counter()
         self._send_seconds: Counter[tuple[str, str]] = Counter()
+        self._handler_latency: dict[tuple[str, str, str], Histogram] = {}
+        self._send_latency: dict[tuple[str, str], Histogram] = {}
         self._consumers: list[Observed] = []
 
     def observe(self, consumer: Observed) -> None:
@@ -55,7 +60,9 @@ class ClientMetrics(Middleware):
             return found
         finally:
             self._running[where] -= 1
-            self._call_seconds[where] += self._monotonic() - began  # type: ignore[assignment]
+            took = self._monotonic() - began
+            self._call_seconds[where] += took  # type: ignore[assignment]
+            _of(self._handler_latency, where).add(took)
             self._calls[*where, result] += 1
             self._messages[*where, result] += len(call.messages)
 
@@ -69,7 +76,9 @@ class ClientMetrics(Middleware):
             return found
         finally:
             self._sends[sending.group, topic, result] += len(sending.messages)
-            self._send_seconds[sending.group, topic] += self._monotonic() - began  # type: ignore[assignment]
+            took = self._monotonic() - began
+            self._send_seconds[sending.group, topic] += took  # type: ignore[assignment]
+            _of(self._send_latency, (sending.group, topic)).add(took)
 
     def metrics(self) -> Iterable[Metric]:
         """All that was counted."""
@@ -80,6 +89,8 @@ class ClientMetrics(Middleware):
         yield _metric("handlers_running", "Calls that have not ended", by_result[:3], self._running, Kind.GAUGE)
         yield _metric("sent_messages_total", "Messages sent", ("group", "topic", "result"), self._sends)
         yield _metric("send_seconds_total", "Time of sends, retries included", ("group", "topic"), self._send_seconds)
+        yield _histograms("handler_latency_seconds", "Time of calls of handlers", by_result[:3], self._handler_latency)
+        yield _histograms("send_latency_seconds", "Time of sends", ("group", "topic"), self._send_latency)
         queues: Counter[tuple[str, str]] = Counter()
         messages: Counter[tuple[str, str]] = Counter()
         for consumer in self._consumers:
@@ -92,6 +103,20 @@ class ClientMetrics(Middleware):
     def page(self) -> bytes:
         """In Prometheus' text format."""
         return render(self.metrics(), {})
+
+
+def _of(histograms: dict[Key, Histogram], key: Key) -> Histogram:
+    found = histograms.get(key)
+    if found is None:
+        found = histograms[key] = Histogram(CLIENT_BOUNDS)
+    return found
+
+
+def _histograms(name: str, help_text: str, labels: tuple[str, ...], histograms: Mapping[Key, Histogram]) -> Metric:
+    metric = Metric(f"skyrocket_client_{name}", Kind.HISTOGRAM, help_text)
+    for key, found in histograms.items():
+        metric.add_all(found, **dict(zip(labels, key, strict=True)))
+    return metric
 
 
 def _metric(

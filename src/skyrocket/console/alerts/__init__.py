@@ -1,1 +1,1 @@
-"""Alerts: rules over what the view knows, with patience in both directions, told to a webhook."""
+"""Alerts: rules over what the view knows, with patience in both directions, told to a webhook and by e-mail."""

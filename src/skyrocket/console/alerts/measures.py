@@ -1,9 +1,10 @@
 """The values that rules look at, by name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from skyrocket.console.alerts.rules import Kind
 from skyrocket.console.cluster.groups import is_system_group
+from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.series import HOUR_MS, Series
@@ -32,5 +33,22 @@ async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
         "dead_letters_per_hour": dead,
         "disk": {f"{broker.broker}:{broker.broker_id}": broker.disk_ratio or 0.0 for broker in brokers},
         "broker_down": {f"{broker.broker}:{broker.broker_id}": float(not broker.is_up) for broker in brokers},
+        "slave_behind_bytes": slaves_behind(brokers),
         "delayed": {name: float(count) for name, count in timers.items()},
     }
+
+
+def slaves_behind(brokers: Sequence[BrokerState]) -> dict[str, float]:
+    """Bytes of its master's log that each slave does not have; only where both are up and say where they are.
+
+    They were not asked at the same moment, so a slave that follows may seem to be a little ahead: that is nothing.
+    """
+    masters = {state.broker: state for state in brokers if state.is_up and state.role == "master"}
+    behind: dict[str, float] = {}
+    for state in brokers:
+        master = masters.get(state.broker)
+        if state.role != "slave" or not state.is_up or master is None:
+            continue
+        if master.log_max_offset is not None and state.log_max_offset is not None:
+            behind[f"{state.broker}:{state.broker_id}"] = float(max(master.log_max_offset - state.log_max_offset, 0))
+    return behind

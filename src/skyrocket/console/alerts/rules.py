@@ -10,7 +10,9 @@ from typing import Final, Literal
 
 _WELL_BELOW: Final = 0.8
 
-Kind = Literal["lag", "late_seconds", "no_client", "dead_letters_per_hour", "disk", "broker_down", "delayed"]
+Kind = Literal[
+    "lag", "late_seconds", "no_client", "dead_letters_per_hour", "disk", "broker_down", "slave_behind_bytes", "delayed"
+]
 KINDS: Final[tuple[Kind, ...]] = (
     "lag",
     "late_seconds",
@@ -18,6 +20,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     "dead_letters_per_hour",
     "disk",
     "broker_down",
+    "slave_behind_bytes",
     "delayed",
 )
 
@@ -42,6 +45,7 @@ class Rule:
 DEFAULT_RULES: Final = (
     Rule("broker-down", "broker_down", 1, minutes=1, severity="critical"),
     Rule("disk-full", "disk", 0.85, minutes=1, severity="critical"),
+    Rule("slave-behind", "slave_behind_bytes", 64 * 1024 * 1024, minutes=5),
     Rule("group-late", "late_seconds", 900, minutes=5),
     Rule("group-lag", "lag", 100_000, minutes=5),
     Rule("no-client", "no_client", 1, minutes=5),

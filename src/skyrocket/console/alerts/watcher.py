@@ -1,9 +1,7 @@
-"""Looks at all rules each minute, remembers what fires, and tells a webhook when an alert begins or ends."""
+"""Looks at all rules each minute, remembers what fires, and has it told when an alert begins or ends."""
 
-import asyncio
 import logging
 import sqlite3
-import urllib.request
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +11,8 @@ import orjson
 
 from skyrocket.clock import ServiceClock
 from skyrocket.console.alerts.measures import Measures, measures
+from skyrocket.console.alerts.news import News
+from skyrocket.console.alerts.outbox import Outbox
 from skyrocket.console.alerts.rules import DEFAULT_RULES, Phase, Rule, Watch
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.database import Database
@@ -22,24 +22,9 @@ from skyrocket.errors import SkyrocketError
 _logger = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 60.0
-_WEBHOOK_SECONDS: Final = 5.0
 _MOST_NEWS: Final = 200
 _MOST_WATCHES: Final = 20_000
 _RULES: Final = "alert rules"
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """An alert that began or ended."""
-
-    at_ms: int
-    rule: str
-    kind: str
-    name: str
-    severity: str
-    value: float
-    threshold: float
-    is_firing: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +45,18 @@ class Watcher:
     """The loop; it belongs to the console's services."""
 
     def __init__(
-        self, view: ClusterView, series: Series, database: Database, clock: ServiceClock, webhook: str = ""
+        self,
+        view: ClusterView,
+        series: Series,
+        database: Database,
+        clock: ServiceClock,
+        outboxes: Sequence[Outbox] = (),
     ) -> None:
         self._view = view
         self._series = series
         self._database = database
         self._clock = clock
-        self._webhook = webhook
+        self.outboxes = tuple(outboxes)
         self.rules: tuple[Rule, ...] = DEFAULT_RULES
         self.news: deque[News] = deque(maxlen=_MOST_NEWS)
         self._watches: dict[tuple[str, str], Watch] = {}
@@ -93,7 +83,7 @@ class Watcher:
         """For ever. A cluster that does not answer raises no alert of itself: its brokers are down to the view."""
         while True:
             try:
-                await self.tell(self.look(await measures(self._view, self._series, self._clock.now_ms())))
+                self.tell(self.look(await measures(self._view, self._series, self._clock.now_ms())))
             except SkyrocketError as error:
                 _logger.info("alerts were not looked at: %s", error)
             await self._clock.sleep(_PAUSE_SECONDS)
@@ -135,20 +125,11 @@ class Watcher:
         ]
         return sorted(found, key=lambda each: (each.severity, each.since_ms))
 
-    async def tell(self, news: Sequence[News]) -> None:
-        """All of it in one call of the webhook; one that fails is in the log."""
-        if not self._webhook or not news:
-            return
-        try:
-            await asyncio.to_thread(_post, self._webhook, orjson.dumps({"alerts": [asdict(each) for each in news]}))
-        except (OSError, ValueError) as error:
-            _logger.warning("%d alerts were not told to the webhook %s: %s", len(news), self._webhook, error)
+    def tell(self, news: Sequence[News]) -> None:
+        """To everybody who is told; never waits."""
+        if news:
+            for outbox in self.outboxes:
+                outbox.put(news)
 
 
 _SELECT: Final = "SELECT value FROM kept WHERE name = ?"
-
-
-def _post(url: str, body: bytes) -> None:
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
-    with urllib.request.urlopen(request, timeout=_WEBHOOK_SECONDS) as answer:
-        answer.read()

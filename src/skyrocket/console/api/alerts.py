@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from skyrocket.console.alerts.news import News
 from skyrocket.console.alerts.rules import KINDS, Kind, Rule
-from skyrocket.console.alerts.watcher import Firing, News
+from skyrocket.console.alerts.watcher import Firing
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from skyrocket.client.core.settings import ClientSettings
+from skyrocket.console.alerts.mail import MailSettings
 
 DEFAULT_PORT: Final = 8082
 
@@ -24,6 +25,7 @@ class ConsoleSettings:
     behind_https: bool = False  # a proxy in front speaks HTTPS: cookies are for it alone
     host_names: tuple[str, ...] = ()  # under which browsers reach it, besides addresses and localhost
     webhook: str = ""  # is told, as JSON, when alerts begin and end
+    mail: MailSettings | None = None  # who is told of them by e-mail
     max_database_bytes: int = 256 * 1024 * 1024
 
     @property

@@ -332,6 +332,7 @@ export const chinese = {
   "Size": "大小",
   "Sizes of the newest {n} messages": "最新 {n} 条消息的大小",
   "Skipped": "跳过",
+  "Slave behind its master (bytes)": "从节点落后主节点（字节）",
   "Slave": "从",
   "Soonest first": "最早到期在前",
   "Started": "启动时间",

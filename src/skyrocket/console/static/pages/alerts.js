@@ -8,7 +8,7 @@ import { show as reload } from "../router.js";
 import { t } from "../words.js";
 import { findingRow } from "./overview.js";
 
-const KINDS = { lag: "Lag", late_seconds: "Time lag in seconds", no_client: "Messages wait and no client is there", dead_letters_per_hour: "Dead letters per hour", disk: "Disk (0 to 1)", broker_down: "Broker down", delayed: "Delayed" };
+const KINDS = { lag: "Lag", late_seconds: "Time lag in seconds", no_client: "Messages wait and no client is there", dead_letters_per_hour: "Dead letters per hour", disk: "Disk (0 to 1)", broker_down: "Broker down", slave_behind_bytes: "Slave behind its master (bytes)", delayed: "Delayed" };
 
 export function show(root, context) {
   const locked = { disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") };

@@ -1,0 +1,64 @@
+"""What is to be told, until somebody has taken it: a bounded queue, and a pause after each failure.
+
+The changes of one look go together, once. While the receiver does not answer they wait in their order; when too many
+wait the oldest go, because the newest say how things are now.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from skyrocket.clock import ServiceClock
+from skyrocket.console.alerts.news import News
+
+_logger = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 100
+TRIES: Final = 8
+FIRST_PAUSE_SECONDS: Final = 5.0
+_GROWTH: Final = 3  # 5 s, 15 s, 45 s, …: the last try is an hour and a half after the first
+
+Deliver = Callable[[Sequence[News]], None]  # blocks, with a time-out of its own; raises OSError or ValueError
+
+
+class Outbox:
+    """Towards one receiver; `run` belongs to the console's services."""
+
+    def __init__(self, receiver: str, deliver: Deliver, clock: ServiceClock) -> None:
+        self.receiver = receiver
+        self._deliver = deliver
+        self._clock = clock
+        self._waiting: deque[Sequence[News]] = deque()
+        self._something = asyncio.Event()
+
+    def put(self, news: Sequence[News]) -> None:
+        """Tell it soon; never waits."""
+        if len(self._waiting) >= MOST_WAITING:
+            lost = self._waiting.popleft()
+            _logger.warning("%d alerts were not told to %s: too many wait for it", len(lost), self.receiver)
+        self._waiting.append(news)
+        self._something.set()
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            while self._waiting:
+                await self._tell(self._waiting.popleft())
+            self._something.clear()
+            await self._something.wait()
+
+    async def _tell(self, news: Sequence[News]) -> None:
+        pause_seconds = FIRST_PAUSE_SECONDS
+        for tried in range(1, TRIES + 1):
+            try:
+                await asyncio.to_thread(self._deliver, news)
+                return
+            except (OSError, ValueError) as error:  # smtplib's errors are OSErrors too
+                _logger.warning(
+                    "%d alerts were not told to %s (try %d of %d): %s", len(news), self.receiver, tried, TRIES, error
+                )
+            if tried < TRIES:
+                await self._clock.sleep(pause_seconds)
+                pause_seconds *= _GROWTH

@@ -1,0 +1,175 @@
+"""How servers log: lines for people, for the journal, or JSON; to standard error or to files that are rotated.
+
+Whatever repeats is folded, so that no failing client and no full disk can fill a disk with lines:
+
+    the same line again within a minute        left out
+    more than twenty of one kind in a minute   left out
+    the next one that is shown                 says how many were left out
+"""
+
+import json
+import logging
+import logging.handlers
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from skyrocket.errors import ConfigError
+
+FORMATS: Final = ("text", "json", "journal")
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+_LINE: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_CONTEXT: Final = ("topic", "group", "message_id", "queue", "reconsume_times")
+_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", *_CONTEXT}
+_MINUTE: Final = 60.0
+_SAME_KIND: Final = 20
+_MOST_KNOWN: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """From variables of the environment: they reach a program in a container, a unit and a shell alike."""
+
+    format: str = "text"
+    level: str = "WARNING"
+    file: Path | None = None
+    file_bytes: int = 64 << 20
+    file_count: int = 10
+
+    @classmethod
+    def from_environment(cls, given: Mapping[str, str]) -> "LogSettings":
+        """Of SKYROCKET_LOG_FORMAT and the like; raises ConfigError."""
+        own = cls()
+        path = given.get("SKYROCKET_LOG_FILE")
+        return cls(
+            _choice(given, "SKYROCKET_LOG_FORMAT", own.format, FORMATS),
+            _choice(given, "SKYROCKET_LOG_LEVEL", own.level, _LEVELS),
+            Path(path).expanduser() if path else None,
+            _positive(given, "SKYROCKET_LOG_FILE_BYTES", own.file_bytes),
+            _positive(given, "SKYROCKET_LOG_FILE_COUNT", own.file_count),
+        )
+
+    def handler(self) -> logging.Handler:
+        """Writes as it was asked for; raises ConfigError."""
+        made: logging.Handler
+        if self.file is None:
+            made = logging.StreamHandler(sys.stderr)
+        else:
+            try:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                made = logging.handlers.RotatingFileHandler(
+                    self.file, maxBytes=self.file_bytes, backupCount=self.file_count - 1, encoding="utf-8"
+                )
+            except OSError as error:
+                raise ConfigError(f"SKYROCKET_LOG_FILE={self.file} cannot be written: {error.strerror}") from error
+        made.addFilter(Folding())
+        made.setFormatter({"json": JsonLines(), "journal": JournalLines(), "text": TextLines(_LINE)}[self.format])
+        return made
+
+
+def _choice(given: Mapping[str, str], name: str, own: str, known: tuple[str, ...]) -> str:
+    value = given.get(name, own)
+    found = next((each for each in known if each.lower() == value.lower()), None)
+    if found is None:
+        raise ConfigError(f"{name}={value}: choose one of {', '.join(known)}")
+    return found
+
+
+def _positive(given: Mapping[str, str], name: str, own: int) -> int:
+    text = given.get(name, str(own))
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"{name}={text}: a number from 1 on")
+    return int(text)
+
+
+class JsonLines(logging.Formatter):
+    """One object per record: time, level, logger, message, what it is about, what was given as `extra`, traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        known: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        given = vars(record)
+        known |= {name: given[name] for name in _CONTEXT if given.get(name) not in (None, "")}
+        known |= {name: value for name, value in given.items() if name not in _OWN}
+        if record.exc_info:
+            known["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(known, default=str, ensure_ascii=False)
+
+
+class TextLines(logging.Formatter):
+    """For people; what was left out stands at the end of the first line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        left_out: int = getattr(record, "left_out", 0)
+        if not left_out:
+            return text
+        head, *rest = text.split("\n")
+        return "\n".join([f"{head} ({left_out} more of these were left out)", *rest])
+
+
+class JournalLines(TextLines):
+    """For systemd's journal, which knows the time; each line says its level as sd-daemon(3) wants it."""
+
+    def __init__(self) -> None:
+        super().__init__("%(name)s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = next((number for least, number in ((40, 3), (30, 4), (20, 6)) if record.levelno >= least), 7)
+        return "\n".join(f"<{level}>{line}" for line in super().format(record).split("\n"))
+
+
+@dataclass(slots=True)
+class _Repeated:
+    since: float
+    shown: int = 0
+    left_out: int = 0
+
+
+class Folding(logging.Filter):
+    """Leaves out what repeats; belongs to a handler. The record that is shown next has the number as `left_out`."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._monotonic = monotonic
+        self._known: dict[tuple[str, ...], _Repeated] = {}
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is shown."""
+        kind = (record.name, record.levelname, str(record.msg))
+        with self._lock:
+            now = self._monotonic()
+            of_kind = self._of(kind, now)
+            same = self._of((*kind, record.getMessage()), now)
+            if same.shown >= 1 or of_kind.shown >= _SAME_KIND:
+                of_kind.left_out += 1
+                return False
+            same.shown += 1
+            of_kind.shown += 1
+            if of_kind.left_out:
+                record.left_out = of_kind.left_out
+                of_kind.left_out = 0
+            return True
+
+    def _of(self, key: tuple[str, ...], now: float) -> _Repeated:
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known = {known: each for known, each in self._known.items() if now - each.since < _MINUTE}
+                if len(self._known) >= _MOST_KNOWN:
+                    self._known.clear()
+            found = self._known[key] = _Repeated(now)
+        elif now - found.since >= _MINUTE:
+            found.since, found.shown = now, 0
+        return found

@@ -1,0 +1,82 @@
+"""What servers log: formats, files, and what repeats."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from skyrocket.errors import ConfigError
+from skyrocket.observability.logs import Folding, JournalLines, JsonLines, LogSettings, TextLines
+from skyrocket.testing.clock import FakeClock
+
+
+def record(text: str, *values: object, level: int = logging.WARNING) -> logging.LogRecord:
+    return logging.LogRecord("skyrocket.x", level, "x.py", 1, text, values, None)
+
+
+def test_the_same_line_is_shown_once_a_minute_and_then_says_how_many_were_left_out() -> None:
+    clock = FakeClock()
+    folding = Folding(clock.monotonic)
+    assert [folding.filter(record("disk full")) for _ in range(5)] == [True, False, False, False, False]
+    assert folding.filter(record("other"))
+    clock.advance(seconds=60)
+    again = record("disk full")
+    assert folding.filter(again)
+    assert TextLines("%(message)s").format(again) == "disk full (4 more of these were left out)"
+    assert json.loads(JsonLines().format(again))["left_out"] == 4
+
+
+def test_lines_of_one_kind_that_differ_are_twenty_a_minute() -> None:
+    folding = Folding(FakeClock().monotonic)
+    assert sum(folding.filter(record("peer %d left", number)) for number in range(500)) == 20
+
+
+def test_what_is_known_of_repetitions_is_bounded() -> None:
+    folding = Folding(FakeClock().monotonic)
+    for number in range(10_000):
+        folding.filter(record(f"line {number}"))
+    assert len(folding._known) <= 2000
+
+
+def test_the_journal_is_told_the_level_of_every_line() -> None:
+    shown = JournalLines().format(record("a\nb", level=logging.ERROR))
+    assert shown == "<3>skyrocket.x a\n<3>b"
+    assert JournalLines().format(record("a", level=logging.INFO)).startswith("<6>")
+
+
+def test_files_are_rotated_and_the_oldest_go(tmp_path: Path) -> None:
+    given = {
+        "SKYROCKET_LOG_FORMAT": "JSON",
+        "SKYROCKET_LOG_FILE": str(tmp_path / "logs" / "broker.log"),
+        "SKYROCKET_LOG_FILE_BYTES": "2000",
+        "SKYROCKET_LOG_FILE_COUNT": "3",
+    }
+    handler = LogSettings.from_environment(given).handler()
+    for number in range(100):
+        handler.handle(record(f"line {number}"))
+    handler.close()
+    files = sorted((tmp_path / "logs").iterdir())
+    assert [path.name for path in files] == ["broker.log", "broker.log.1", "broker.log.2"]
+    assert all(path.stat().st_size <= 2000 for path in files)
+    assert json.loads(files[0].read_text().splitlines()[-1])["message"] == "line 99"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("SKYROCKET_LOG_FORMAT", "xml", "choose one of text, json, journal"),
+        ("SKYROCKET_LOG_LEVEL", "loud", "choose one of DEBUG"),
+        ("SKYROCKET_LOG_FILE_BYTES", "1k", "a number"),
+        ("SKYROCKET_LOG_FILE_COUNT", "0", "from 1 on"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_the_reason(name: str, value: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}={value}.*{why}"):
+        LogSettings.from_environment({name: value})
+
+
+def test_a_file_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        LogSettings(file=tmp_path / "file" / "log").handler()
