@@ -56,18 +56,20 @@ def bodies(given: RunningBroker, topic: str = TOPIC) -> list[bytes]:
     return sorted(message.body for message in messages(given, topic) if message.body != b"first")
 
 
+POP = PopMessage(
+    consumer_group=GROUP,
+    topic=TOPIC,
+    queue_id=-1,
+    max_msg_nums=32,
+    invisible_time=INVISIBLE_MS,
+    poll_time=0,
+    born_time=0,  # never too old, however long a busy machine takes
+    init_mode=0,
+)
+
+
 async def pop(given: RunningBroker) -> list[Popped]:
-    request = PopMessage(
-        consumer_group=GROUP,
-        topic=TOPIC,
-        queue_id=-1,
-        max_msg_nums=32,
-        invisible_time=INVISIBLE_MS,
-        poll_time=0,
-        born_time=0,  # never too old, however long a busy machine takes
-        init_mode=0,
-    )
-    reply = await given.client.call(given.address, request, accepted=range(500))
+    reply = await given.client.call(given.address, POP, accepted=range(500))
     assert isinstance(reply.header, PopMessageAnswer)
     return popped_messages(bytes(reply.body), reply.header, GROUP)
 
@@ -202,6 +204,25 @@ async def test_an_acting_slave_serves_pops_acknowledgements_and_changes_of_the_i
         assert bodies(sets["b"], RETRY) == [b"lost"]
         sets.clock.advance(hours=1)
         await revived(sets, b"hidden", b"lost")
+
+
+async def test_a_pop_at_a_slave_hears_that_it_does_not_act_and_is_served_as_soon_as_it_does(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as sets:
+        await sets["a"].send(b"one")
+        popped = (await pop(sets["a"]))[0]
+        await sets["a"].send(b"two")
+        await sets.copied()
+        slave = sets["a-slave"]
+        await slave.beat()
+        with pytest.raises(SystemFailure, match="forbidden because this slave does not act as master"):
+            await slave.client.call(slave.address, POP)
+        with pytest.raises(SystemFailure, match="timers are kept by the master"):
+            await ack(slave, popped)
+        await sets.lose_master()
+        sets.slave_timers.have(
+            None
+        )  # as in the moment before its own timer is there: those of others keep check points
+        assert [each.message.body for each in await pop(slave)] == [b"two"]
 
 
 async def test_nothing_is_passed_while_no_other_master_is_there(tmp_path: Path) -> None:
