@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.delay import delay_levels
 from skyrocket.broker.delay.feature import DelayFeature
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.broker.transactions.feature import TransactionsFeature
@@ -244,6 +245,35 @@ async def test_nothing_is_passed_while_no_other_master_is_there(tmp_path: Path) 
             return bodies(sets["b"]) == [b"level", b"timer"] and bodies(sets["b"], HALF_TOPIC) == [b"half"]
 
         await until(has_all)
+
+
+async def test_a_delayed_message_whose_topic_no_other_set_has_does_not_hold_up_those_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delay_levels, "GROUP_MESSAGES", 2)
+    async with two_sets(tmp_path) as sets:
+        for number in range(3):
+            await sets["a"].send(b"own", topic="OfSetA", properties=delayed(f"o{number}", 3))
+        for number in range(5):
+            await sets["a"].send(b"level %d" % number, properties=delayed(f"l{number}", 3))
+        expected = [b"level %d" % number for number in range(5)]
+        await sets.lose_master()
+        sets.clock.advance(seconds=15)
+
+        def has_all() -> bool:
+            sets.clock.advance(ms=100)
+            return bodies(sets["b"]) == expected
+
+        await until(has_all)
+        assert sets["a-slave"].broker.feature(DelayFeature).offsets[3] == 0, "what waits is the master's to deliver"
+        await sets.start("a")
+
+        def are_delivered() -> bool:
+            sets.clock.advance(ms=100)
+            return bodies(sets["a"], "OfSetA") == [b"own"] * 3
+
+        await until(are_delivered)
+        assert bodies(sets["b"]) == expected
 
 
 async def test_a_master_that_comes_back_ends_the_acting_and_nothing_is_lost(tmp_path: Path) -> None:
