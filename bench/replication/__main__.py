@@ -4,7 +4,8 @@ parts (all, unless --only names some):
   cost        sends of 128 bytes, 64 in flight: a master alone, with an asynchronous slave, with a synchronous one
   apache      the same load on Apache RocketMQ 5.4.0 with its own slave (needs Java, Maven)
   following   large messages at 110 MB/s with a slave that follows; then an empty slave that catches up with the log
-  backlog     sends while a consumer reads old messages, which it is sent to the slave for; and left at the master
+  backlog     sends while a consumer reads old messages, which it is sent to the slave for; and left at the master;
+              as many sends as the master takes, and half as many
 
 Ratios are of this run; keep the machine quiet. Master, slave, load and consumer share the cores of this machine, but
 for the rows "two machines" of the backlog: there master and load have one half of them, slave and consumer the other.
@@ -88,8 +89,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each measured part (default: 5)")
-    parser.add_argument("--rounds", type=int, default=3, help="of our sends, and of the backlog's (default: 3)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measured part (default: 4)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="of our sends, and of what is judged of the backlog (default: 3)"
+    )
     parser.add_argument("--apache-rounds", type=int, default=1, help="of Apache's (default: 1)")
     parser.add_argument("--apache-warm-up", type=float, default=15.0, help="seconds before each (default: 15)")
     parser.add_argument("--mib", type=int, default=1024, help="of the log that is caught up with (default: 1024)")

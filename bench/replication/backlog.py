@@ -1,4 +1,9 @@
-"""What a consumer of an old backlog costs the senders: sent to the slave, and left at the master."""
+"""What a consumer of an old backlog costs the senders: sent to the slave, and left at the master.
+
+With as many sends as the master takes the reader competes with it for the processor, wherever it reads. So it is also
+measured what a program costs that has nothing to do with the broker, and what the reader costs while senders ask for
+half of the most: then there is room for all, and what is lost is lost to waiting for each other.
+"""
 
 import asyncio
 import contextlib
@@ -10,13 +15,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
 from bench.load.measure import LoadFailed, Timing
 from bench.peers.processes import folder
 from bench.replication.cores import Cores, apart, children_on, move, shared
-from bench.replication.costs import Cost, cost
+from bench.replication.costs import Cost, cost, median_rate
 from bench.replication.following import fill
 from bench.replication.servers import Broker, broker, name_server, wait_for
 from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
@@ -25,8 +31,11 @@ from skyrocket.remoting.client import RemotingClient
 _ROOT: Final = Path(__file__).parent.parent.parent
 _READER_SECONDS: Final = 60.0
 _OLD_PERCENT: Final = 1  # of memory behind the log's end: 40, the default, would need a log of gigabytes
+_OTHER_PROGRAM: Final = "while True: sum(range(100_000))"  # takes a core, and nothing of the broker
+_PART_OF_MOST: Final = 0.5
 TWO_MACHINES: Final = "two machines"
 ONE_MACHINE: Final = "one machine"
+HALF_LOAD: Final = "one machine, half load"
 _OLD, _YOUNG = "Large", "Young"  # topics: what is read, and what is sent meanwhile
 
 
@@ -39,12 +48,29 @@ class Read:
     seconds: float = 0.0
 
 
+class Meanwhile(Enum):
+    """What happens beside the sends."""
+
+    AT_SLAVE = "an old backlog is read at the slave"
+    AT_MASTER = "an old backlog is read at the master"
+    OTHER = "another program runs instead of a reader"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where everybody runs, and how many sends are asked for."""
+
+    name: str
+    cores: Cores
+    rate: float | None = None  # None: as many as the master takes
+
+
 @dataclass(frozen=True)
 class Reading:
-    """Sends with and without a reader, in rounds."""
+    """Sends with and without what happens meanwhile, in rounds."""
 
-    machines: str
-    is_moved: bool  # the reader, to the slave
+    setting: Setting
+    meanwhile: Meanwhile
     before: list[Cost]
     during: list[Cost]
     read: Read
@@ -68,21 +94,16 @@ def backlogs(work: Path, timing: Timing, rounds: int, log_bytes: int) -> Backlog
         broker(names, "master", "ASYNC_MASTER", None, settings) as master,
     ):
         fill(master, max(log_bytes, memory * _OLD_PERCENT // 100 * 2))
-        alone = _alone(master, own, timing, rounds) if own is not None else []
+        alone = _alone(master, own, timing) if own is not None else []
         with broker(names, "slave", "SLAVE", None, settings) as slave:
-            pair = _Pair(master, slave, timing, rounds)
-            pair.wait_for_slave()
-            found = [pair.reading(TWO_MACHINES, own, is_moved=True)] if own is not None else []
-            found.append(pair.reading(ONE_MACHINE, shared(), is_moved=True))
-            found.append(pair.reading(TWO_MACHINES if own else ONE_MACHINE, own or shared(), is_moved=False))
-            return Backlogs(alone, found)
+            return Backlogs(alone, list(_Pair(master, slave, timing).readings(own, rounds)))
 
 
-def _alone(master: Broker, cores: Cores, timing: Timing, rounds: int) -> list[Cost]:
+def _alone(master: Broker, cores: Cores, timing: Timing) -> list[Cost]:
     print(f"{TWO_MACHINES}: the master alone …", file=sys.stderr, flush=True)
     move(master.pid, cores.master)
     with children_on(cores.master):
-        return [cost([master], timing, _YOUNG) for _ in range(rounds)]
+        return [cost([master], timing, _YOUNG)]
 
 
 @dataclass(frozen=True)
@@ -92,27 +113,46 @@ class _Pair:
     master: Broker
     slave: Broker
     timing: Timing
-    rounds: int
 
-    def reading(self, machines: str, cores: Cores, *, is_moved: bool) -> Reading:
-        place = "the slave" if is_moved else "the master"
-        print(f"{machines}: a consumer reads an old backlog at {place} …", file=sys.stderr, flush=True)
-        self._let_slave_be_read(is_moved)
+    def readings(self, own: Cores | None, rounds: int) -> Iterator[Reading]:
+        """What is judged in all rounds, and what it is to be compared with in one."""
+        self.wait_for_slave()
+        one = Setting(ONE_MACHINE, shared())
+        if own is not None:
+            two = Setting(TWO_MACHINES, own)
+            yield self.reading(two, Meanwhile.AT_SLAVE, rounds)
+            yield self.reading(two, Meanwhile.OTHER, 1)
+            yield self.reading(two, Meanwhile.AT_MASTER, 1)
+        saturated = self.reading(one, Meanwhile.AT_SLAVE, 1)
+        yield saturated
+        if own is None:
+            yield self.reading(one, Meanwhile.AT_MASTER, 1)
+        half = Setting(HALF_LOAD, one.cores, median_rate(saturated.before) * _PART_OF_MOST)
+        yield self.reading(half, Meanwhile.AT_SLAVE, rounds)
+        yield self.reading(half, Meanwhile.AT_MASTER, 1)
+
+    def reading(self, setting: Setting, meanwhile: Meanwhile, rounds: int) -> Reading:
+        print(f"{setting.name}: {meanwhile.value} …", file=sys.stderr, flush=True)
+        cores = setting.cores
+        self._let_slave_be_read(meanwhile is Meanwhile.AT_SLAVE)
         move(self.master.pid, cores.master)
         move(self.slave.pid, cores.slave)
         before: list[Cost] = []
         during: list[Cost] = []
         read, lags = Read(), [0]
-        for _ in range(self.rounds):
-            with children_on(cores.master):
-                before.append(cost([self.master, self.slave], self.timing, _YOUNG))
-            with self._reader(cores, read), ThreadPoolExecutor(1) as looking:
+        for _ in range(rounds):
+            before.append(self._sends(setting))
+            beside = self._other_program(cores) if meanwhile is Meanwhile.OTHER else self._reader(cores, read)
+            with beside, ThreadPoolExecutor(1) as looking:
                 lag = looking.submit(self._lag_in_the_middle)
-                with children_on(cores.master):
-                    during.append(cost([self.master, self.slave], self.timing, _YOUNG))
+                during.append(self._sends(setting))
                 lags.append(lag.result())
             self.wait_for_slave()
-        return Reading(machines, is_moved, before, during, read, max(lags))
+        return Reading(setting, meanwhile, before, during, read, max(lags))
+
+    def _sends(self, setting: Setting) -> Cost:
+        with children_on(setting.cores.master):
+            return cost([self.master, self.slave], self.timing, _YOUNG, setting.rate)
 
     def _lag_in_the_middle(self) -> int:
         """In bytes."""
@@ -129,6 +169,16 @@ class _Pair:
                 await client.call(self.master.address, UpdateBrokerConfig(), body)
 
         asyncio.run(tell())
+
+    @contextlib.contextmanager
+    def _other_program(self, cores: Cores) -> Iterator[None]:
+        with children_on(cores.slave):
+            running = subprocess.Popen([sys.executable, "-c", _OTHER_PROGRAM])
+        try:
+            yield
+        finally:
+            running.kill()
+            running.wait()
 
     @contextlib.contextmanager
     def _reader(self, cores: Cores, read: Read) -> Iterator[None]:

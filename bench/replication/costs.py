@@ -53,10 +53,10 @@ def costs(work: Path, timing: Timing, rounds: int, apache: Apache | None = None)
     return found
 
 
-def cost(started: Sequence[Broker], timing: Timing, topic: str = "Cost") -> Cost:
-    """Of sends to a master, the first of the brokers; the others are its slaves."""
+def cost(started: Sequence[Broker], timing: Timing, topic: str = "Cost", rate: float | None = None) -> Cost:
+    """Of sends to a master, the first of the brokers; the others are its slaves. Without a rate as many as it takes."""
     master, slaves = started[0], started[1:]
-    scenario = sends(master, topic)
+    scenario = sends(master, topic, rate=rate)
     if timing.warm_up:
         measure(scenario, Timing(0, timing.warm_up), 1, [master.pid])
     before = sum(slave.cpu_seconds() for slave in slaves)

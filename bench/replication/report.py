@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from bench.replication.backlog import TWO_MACHINES, Backlogs, Reading
+from bench.replication.backlog import HALF_LOAD, TWO_MACHINES, Backlogs, Meanwhile, Reading
 from bench.replication.costs import Cost, kept, median_rate
 from bench.replication.following import Following
 from bench.replication.servers import ALONE, ASYNC, SETUPS, SYNC
@@ -117,11 +117,11 @@ def _backlog_rows(backlogs: Backlogs) -> Iterator[Row]:
     if backlogs.alone:
         yield _sends_row(f"{TWO_MACHINES}: the master alone", backlogs.alone)
     for reading in backlogs.readings:
-        yield _sends_row(f"{reading.machines}: a slave, nobody reads", reading.before)
-        what = f"{reading.machines}: an old backlog is read at the {'slave' if reading.is_moved else 'master'}"
-        least = _KEPT_OF_BEFORE if reading.is_moved and reading.machines == TWO_MACHINES else None
+        name, is_judged = reading.setting.name, reading.meanwhile is Meanwhile.AT_SLAVE
+        yield _sends_row(f"{name}: a slave, nobody reads", reading.before)
+        least = _KEPT_OF_BEFORE if is_judged and name in (TWO_MACHINES, HALF_LOAD) else None
         share = kept(reading.during, reading.before)
-        yield _sends_row(what, reading.during, share, "nobody reads", least)
+        yield _sends_row(f"{name}: {reading.meanwhile.value}", reading.during, share, "nobody reads", least)
 
 
 def remarks(results: Results) -> list[str]:
@@ -136,21 +136,22 @@ def remarks(results: Results) -> list[str]:
         else:
             found.append(
                 "Two machines: master and senders have one half of the cores, slave and reader the other, before as "
-                "well as during; what is lost is what the reading costs the master."
+                "well as during; what is lost is what the reading costs the master, and what any other program on "
+                "those cores would cost it, which has a row of its own."
             )
         found.append(
             "One machine: all four share all cores; what is lost is mostly the time that slave and reader run instead "
-            "of the senders."
+            "of the senders. Half load: senders ask for half of what the master took there, so that there is room."
         )
-        found += [_read_remark(reading) for reading in results.backlogs.readings]
+        found += [_read_remark(reading) for reading in results.backlogs.readings if reading.read.seconds]
     return found
 
 
 def _read_remark(reading: Reading) -> str:
-    read, place = reading.read, "slave" if reading.is_moved else "master"
+    read, place = reading.read, "slave" if reading.meanwhile is Meanwhile.AT_SLAVE else "master"
     rate = sum(read.read_bytes) / read.seconds / 1e6
     return (
-        f"{reading.machines.capitalize()}, read at the {place}: {read.pulls[0]:,} pulls at the master, "
+        f"{reading.setting.name.capitalize()}, read at the {place}: {read.pulls[0]:,} pulls at the master, "
         f"{read.pulls[1]:,} at the slave, {rate:.0f} MB/s read; the slave was at most "
         f"{reading.lag_bytes / 1e6:.1f} MB behind in the middle of the sends."
     )

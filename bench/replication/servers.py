@@ -84,7 +84,7 @@ def name_server(folder: Path) -> Iterator[Place]:
         yield Place(folder, f"127.0.0.1:{port}")
 
 
-def _settings(place: Place, name: str, role: str, port: int) -> dict[str, object]:
+def _settings(place: Place, name: str, role: str, port: int, ha_port: int) -> dict[str, object]:
     store = place.folder / name / "store"
     return {
         "brokerClusterName": "DefaultCluster",
@@ -95,7 +95,7 @@ def _settings(place: Place, name: str, role: str, port: int) -> dict[str, object
         "brokerIP2": "127.0.0.1",
         "namesrvAddr": place.name_server,
         "listenPort": port,
-        "haListenPort": port + 1,
+        "haListenPort": ha_port,
         "flushDiskType": "ASYNC_FLUSH",
         "slaveReadEnable": "true",
         "storePathRootDir": store,
@@ -111,9 +111,9 @@ def broker(
     """One broker: ours, or Apache's where it is given; both read the same .conf."""
     home = place.folder / name
     home.mkdir(exist_ok=True)
-    (port,) = free_ports(1)
+    port, ha_port = free_ports(2)
     conf = home / "broker.conf"
-    given = _settings(place, name, role, port) | (settings or {})
+    given = _settings(place, name, role, port, ha_port) | (settings or {})
     conf.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
     if apache is None:
         command = [sys.executable, "-m", "skyrocket", "broker", "-c", str(conf)]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.delay import delay_levels
 from skyrocket.broker.delay.feature import DelayFeature
 from skyrocket.broker.timer.feature import TimerFeature
 from skyrocket.broker.transactions.feature import TransactionsFeature
@@ -56,18 +57,20 @@ def bodies(given: RunningBroker, topic: str = TOPIC) -> list[bytes]:
     return sorted(message.body for message in messages(given, topic) if message.body != b"first")
 
 
+POP = PopMessage(
+    consumer_group=GROUP,
+    topic=TOPIC,
+    queue_id=-1,
+    max_msg_nums=32,
+    invisible_time=INVISIBLE_MS,
+    poll_time=0,
+    born_time=0,  # never too old, however long a busy machine takes
+    init_mode=0,
+)
+
+
 async def pop(given: RunningBroker) -> list[Popped]:
-    request = PopMessage(
-        consumer_group=GROUP,
-        topic=TOPIC,
-        queue_id=-1,
-        max_msg_nums=32,
-        invisible_time=INVISIBLE_MS,
-        poll_time=0,
-        born_time=0,  # never too old, however long a busy machine takes
-        init_mode=0,
-    )
-    reply = await given.client.call(given.address, request, accepted=range(500))
+    reply = await given.client.call(given.address, POP, accepted=range(500))
     assert isinstance(reply.header, PopMessageAnswer)
     return popped_messages(bytes(reply.body), reply.header, GROUP)
 
@@ -204,6 +207,25 @@ async def test_an_acting_slave_serves_pops_acknowledgements_and_changes_of_the_i
         await revived(sets, b"hidden", b"lost")
 
 
+async def test_a_pop_at_a_slave_hears_that_it_does_not_act_and_is_served_as_soon_as_it_does(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as sets:
+        await sets["a"].send(b"one")
+        popped = (await pop(sets["a"]))[0]
+        await sets["a"].send(b"two")
+        await sets.copied()
+        slave = sets["a-slave"]
+        await slave.beat()
+        with pytest.raises(SystemFailure, match="forbidden because this slave does not act as master"):
+            await slave.client.call(slave.address, POP)
+        with pytest.raises(SystemFailure, match="timers are kept by the master"):
+            await ack(slave, popped)
+        await sets.lose_master()
+        sets.slave_timers.have(
+            None
+        )  # as in the moment before its own timer is there: those of others keep check points
+        assert [each.message.body for each in await pop(slave)] == [b"two"]
+
+
 async def test_nothing_is_passed_while_no_other_master_is_there(tmp_path: Path) -> None:
     async with two_sets(tmp_path) as sets:
         await sets["a"].send(b"level", properties=delayed("l", 3))
@@ -223,6 +245,35 @@ async def test_nothing_is_passed_while_no_other_master_is_there(tmp_path: Path) 
             return bodies(sets["b"]) == [b"level", b"timer"] and bodies(sets["b"], HALF_TOPIC) == [b"half"]
 
         await until(has_all)
+
+
+async def test_a_delayed_message_whose_topic_no_other_set_has_does_not_hold_up_those_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delay_levels, "GROUP_MESSAGES", 2)
+    async with two_sets(tmp_path) as sets:
+        for number in range(3):
+            await sets["a"].send(b"own", topic="OfSetA", properties=delayed(f"o{number}", 3))
+        for number in range(5):
+            await sets["a"].send(b"level %d" % number, properties=delayed(f"l{number}", 3))
+        expected = [b"level %d" % number for number in range(5)]
+        await sets.lose_master()
+        sets.clock.advance(seconds=15)
+
+        def has_all() -> bool:
+            sets.clock.advance(ms=100)
+            return bodies(sets["b"]) == expected
+
+        await until(has_all)
+        assert sets["a-slave"].broker.feature(DelayFeature).offsets[3] == 0, "what waits is the master's to deliver"
+        await sets.start("a")
+
+        def are_delivered() -> bool:
+            sets.clock.advance(ms=100)
+            return bodies(sets["a"], "OfSetA") == [b"own"] * 3
+
+        await until(are_delivered)
+        assert bodies(sets["b"]) == expected
 
 
 async def test_a_master_that_comes_back_ends_the_acting_and_nothing_is_lost(tmp_path: Path) -> None:

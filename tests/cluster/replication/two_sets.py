@@ -7,6 +7,7 @@ from pathlib import Path
 
 from skyrocket.broker.acting.feature import ActingFeature
 from skyrocket.broker.broker import Broker
+from skyrocket.broker.timer.rules import TimerRules
 from skyrocket.clock import SystemClock
 from skyrocket.config.sections import BrokerConfig, BrokerRole, NameServerConfig
 from skyrocket.protocol.bodies.route import TopicRoute
@@ -81,7 +82,7 @@ class TwoSets:
         """Kill the master of A, when its slave has all that it has; return when the slave acts, its timer too."""
         await self.copied()
         await self.brokers.pop("a").kill()
-        await until(lambda: self.acts and self["a-slave"].broker.parts.rules.timers.is_on)
+        await until(lambda: self.acts and self.slave_timers.is_at_work)
 
     async def copied(self) -> None:
         """Wait until the slave of A has log and tables of its master."""
@@ -96,6 +97,13 @@ class TwoSets:
     @property
     def acts(self) -> bool:
         return self["a-slave"].broker.parts.special.acts
+
+    @property
+    def slave_timers(self) -> TimerRules:
+        """What the slave of A lets wait."""
+        timers = self["a-slave"].broker.parts.rules.timers
+        assert isinstance(timers, TimerRules)
+        return timers
 
     @property
     def not_taken(self) -> int:

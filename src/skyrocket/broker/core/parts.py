@@ -141,7 +141,7 @@ def build_parts(
         dispatching=Dispatching(store),
         tables=tables,
         rules=rules,
-        special=SpecialServices(),
+        special=SpecialServices(is_master=config.broker_id == 0),
         subscriptions=Subscriptions(
             by_property=config.property_filter, of_retries=config.filter_retries, clock=peer_clock
         ),

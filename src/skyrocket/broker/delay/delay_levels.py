@@ -9,6 +9,9 @@
 One task serves all levels. It sleeps until the next message is due, but looks every 100 ms: for new messages, and
 because a clock may be moved while it sleeps. What the file says is delivered is on disk, so nothing is lost by a kill
 or a power cut; what was delivered after the last save is delivered again.
+
+On a slave that acts as master a message that no other master takes, perhaps because only its own set has the topic,
+does not hold up those behind it: it is tried again, and the offset that the master hears of stays before it.
 """
 
 import asyncio
@@ -38,6 +41,8 @@ LOOK_SECONDS: Final = 0.1  # at least so often; a message that is due is late by
 GROUP_MESSAGES: Final = 256  # of one step, so that the event loop is not held up
 GROUP_BYTES: Final = 1 << 20
 RETRY_SECONDS: Final = 0.1  # after a message was not taken
+HELD_SECONDS: Final = 1.0  # until one that other masters do not take is tried again
+MOST_AHEAD: Final = 10_000  # so far behind such a one others are delivered
 REST_SECONDS: Final = 10.0  # after an error that nobody expected
 
 _HALF_TOPICS: Final = frozenset({"RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"})
@@ -70,6 +75,7 @@ class _Level:
     # Groups that may be in the page cache alone: where they end in the queue, and what of the log must be on disk.
     unsettled: deque[tuple[int, int]] = field(default_factory=deque)
     delivered_ahead: set[int] = field(default_factory=set)  # behind one that was not taken
+    held: dict[int, float] = field(default_factory=dict)  # not taken by other masters: when to try again, monotonic
     rests_until: float = 0.0  # monotonic
     silent_until: float = 0.0
     known_offset: int = -1  # whose time of delivery is `known_due_ms`
@@ -115,6 +121,7 @@ class DelayLevels:
         self._save_seconds = save_seconds
         self._levels: list[_Level] = []
         self._begins_at = 0.0  # monotonic
+        self._is_elsewhere = False  # messages go to other brokers: this one acts as master
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -151,6 +158,7 @@ class DelayLevels:
         while True:
             others = await special.begin()
             with special.at_work():
+                self._is_elsewhere = True  # a slave delivers in no other way
                 self._take_up()
                 while special.acts:
                     now_ms = self._clock.now_ms()
@@ -268,10 +276,13 @@ class DelayLevels:
         group: list[PutMessage] = []
         places: list[int] = []
         size = 0
-        data = queue.read(begin, min(GROUP_MESSAGES, queue.max_offset - begin))
+        now = self._clock.monotonic()
+        data = queue.read(begin, min(MOST_AHEAD if level.held else GROUP_MESSAGES, queue.max_offset - begin))
         for physical_offset, record_size, due_ms in ENTRY.iter_unpack(data):
-            if record_size != PREFILL_SIZE and offset not in level.delivered_ahead:
-                if not level.is_due(due_ms, now_ms) or (group and size + record_size > GROUP_BYTES):
+            is_done = record_size == PREFILL_SIZE or offset in level.delivered_ahead
+            if not is_done and level.held.get(offset, now) <= now:
+                is_full = len(group) >= GROUP_MESSAGES or (group and size + record_size > GROUP_BYTES)
+                if is_full or not level.is_due(due_ms, now_ms):
                     break
                 message = self._to_deliver(level, offset, physical_offset)
                 if message is not None:
@@ -285,28 +296,37 @@ class DelayLevels:
         return self._account(level, begin, offset, places, results)
 
     def _account(self, level: _Level, begin: int, end: int, places: Sequence[int], results: Sequence[PutResult]) -> int:
-        """Go on behind what was taken; the first that was not is tried again."""
-        failed = next((number for number, result in enumerate(results) if not result.ok), None)
+        """Go on behind what was taken; what was not is tried again."""
+        failed = [number for number, result in enumerate(results) if not result.ok]
         taken = [number for number, result in enumerate(results) if result.ok]
         level.delivered += len(taken)
-        if failed is not None:
-            end = places[failed]
-            # Never twice: what was taken behind it is passed over when its turn comes.
-            level.delivered_ahead.update(places[number] for number in taken if number > failed)
-            level.rests_until = self._clock.monotonic() + RETRY_SECONDS
-            self._complain(level, end, results[failed])
+        now = self._clock.monotonic()
+        for number in taken:
+            level.held.pop(places[number], None)
+        if failed:
+            self._complain(level, places[failed[0]], results[failed[0]])
+            if self._is_elsewhere:
+                level.held.update(dict.fromkeys((places[number] for number in failed), now + HELD_SECONDS))
+            else:
+                end = places[failed[0]]
+        end = min(level.held, default=end)
+        # Never twice: what was taken behind it is passed over when its turn comes.
+        level.delivered_ahead.update(places[number] for number in taken if places[number] > end)
+        goes_on = bool(taken) and self._is_elsewhere
+        if (failed or level.held) and not goes_on:
+            level.rests_until = now + RETRY_SECONDS
         if end > begin:
             log_end = max((results[number].end_offset for number in taken), default=0)
             level.passed(end, log_end)
         level.settle(self._store.commit_log.flushed_offset)
-        return end - begin
+        return max(end - begin, len(taken) if goes_on else 0)
 
     def _complain(self, level: _Level, offset: int, result: PutResult) -> None:
         now = self._clock.monotonic()
         if now >= level.silent_until:
             level.silent_until = now + _SAME_FAILURE_SECONDS
             _logger.error(
-                "a delayed message was not taken, its level waits level=%d offset=%d status=%s reason=%s",
+                "a delayed message was not taken, it waits level=%d offset=%d status=%s reason=%s",
                 level.number,
                 offset,
                 result.status.value,

@@ -162,6 +162,8 @@ class PopProcessor:
             raise InvalidParameter(f"{broker}'s num is greater than {MAX_MESSAGES}")
         if not self._rules.timers.is_on:
             raise SystemFailure(f"{broker} is forbidden because timerWheelEnable is false")
+        if not self._special.are_here:  # name servers may present a slave as master a moment before it acts
+            raise SystemFailure(f"{broker} is forbidden because this slave does not act as master")
         target = self._checks.target(peer, header.topic, header.queue_id, header.consumer_group)
         wanted = self._checks.filter_of(header.consumer_group, header.topic, header.exp, header.exp_type)
         return target.topic, wanted

@@ -40,8 +40,9 @@ class Unreachable(Exception):
 class SpecialServices:
     """Whether this broker acts as master, and whom it then has."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_master: bool = True) -> None:
         self.acts = False
+        self._is_master = is_master
         self.others: OtherBrokers | None = None  # None: there are no name servers to find them by
         self._at_work = 0
         self._began = asyncio.Event()
@@ -62,6 +63,11 @@ class SpecialServices:
     def on_change(self, listener: Callable[[bool], None]) -> None:
         """Have a function called when this broker begins or stops to act."""
         self._listeners.append(listener)
+
+    @property
+    def are_here(self) -> bool:
+        """Whether this broker does what one of the set does: it is the master, or acts in its place."""
+        return self._is_master or self.acts
 
     async def begin(self) -> OtherBrokers:
         """Wait until this broker acts as master."""

@@ -55,7 +55,7 @@ class TimerFeature(Feature):
         self._admin = TimerAdminProcessor(
             files, self.counts, (lambda: self._follower.known) if may_act else None, self._read_time_ms
         )
-        self._pending = PendingTimerProcessor(self.service)
+        self._pending = PendingTimerProcessor(self.service, config.timer_wheel)
         self._recall = RecallProcessor(store, parts.tables.topics, self._rules, parts.identity, parts.config, clock)
         self._clock = clock
         self._settings = parts.settings

@@ -23,8 +23,9 @@ _TIMERS_PER_PAGE: Final = 1000
 class PendingTimerProcessor:
     """Answers for one broker; without a timer it refuses."""
 
-    def __init__(self, service: TimerService | None) -> None:
+    def __init__(self, service: TimerService | None, is_on: bool) -> None:
         self._service = service
+        self._why_none = "timers are kept by the master" if is_on else "timerWheelEnable is false"
 
     def handlers(self) -> Handlers:
         return (serve(ListPendingTimers, self.pending_timers),)
@@ -32,7 +33,7 @@ class PendingTimerProcessor:
     def pending_timers(self, _: Peer, wanted: ListPendingTimers, __: Body) -> PendingTimerList:
         """A page of timers, soonest first; raises InvalidParameter, or SystemFailure without a timer."""
         if self._service is None:
-            raise SystemFailure("this broker has no timer: timerWheelEnable is false")
+            raise SystemFailure(f"this broker has no timer: {self._why_none}")
         if wanted.limit < 1:
             raise InvalidParameter(f"limit is {wanted.limit}: ask for at least one")
         place = TimerCursor(wanted.step_ms, wanted.position)

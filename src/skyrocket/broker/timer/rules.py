@@ -42,6 +42,7 @@ class TimerRules:
         self._config = config
         self._clock = clock
         self._service = service
+        self._is_on = config.timer_wheel
 
     def use(self, config: StoreConfig) -> None:
         """Go by other limits."""
@@ -53,6 +54,11 @@ class TimerRules:
 
     @property
     def is_on(self) -> bool:
+        return self._is_on
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this broker has a timer now: a slave has one while it acts as master."""
         return self._service is not None
 
     @property
@@ -91,7 +97,8 @@ class TimerRules:
     def step_for(self, asked: bytes, text: bytes) -> int | None:
         """The step (TIMER_OUT_MS) that a request means; None when its time has passed. Raises as `park` does."""
         if self._service is None:
-            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+            why = "timers are kept by the master" if self.is_on else "timerWheelEnable is false"
+            raise SystemFailure(f"accurate timer message is not enabled, {why}")
         now_ms = self._clock.now_ms()
         deliver_ms = self._deliver_ms(asked, text, now_ms)
         if deliver_ms <= now_ms:
