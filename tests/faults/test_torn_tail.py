@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.format.checkpoint import decode_checkpoint
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.results import PutStatus
 from skyrocket.testing.clock import FakeClock
@@ -160,3 +161,19 @@ def test_zeros_that_a_producer_wrote_into_a_property_are_no_missing_sectors(dire
     store = open_store(directory, LONG_TEXTS, clock)
     assert [message.queue_offset for message, _ in read_queue(store, "orders", 0)] == [0, 1, 2]
     abandon(store)
+
+
+@pytest.mark.requirement("C158")
+def test_what_recovery_forced_to_disk_is_known_to_the_next_though_the_process_is_killed_at_once(
+    directory: Path,
+) -> None:
+    clock, ledger = new_clock(), Ledger()
+    killed_store_with_a_long_text(directory, ledger, clock)
+    checkpoint = directory / "checkpoint"
+    checkpoint.unlink(missing_ok=True)
+
+    store = open_store(directory, LONG_TEXTS, clock)
+    known, _ = decode_checkpoint(checkpoint.read_bytes())
+    abandon(store)
+
+    assert known.flushed_offset == store.commit_log.written_offset == max(put.end_offset for put in ledger.puts)
