@@ -6,7 +6,10 @@ from random import Random
 import pytest
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.format.checkpoint import decode_checkpoint
+from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.results import PutStatus
+from skyrocket.testing.clock import FakeClock
 from tests.faults.harness import (
     Driver,
     Ledger,
@@ -21,6 +24,7 @@ from tests.faults.harness import (
     forget_lost,
     new_clock,
     open_store,
+    read_queue,
     reopen_and_check,
     small_config,
 )
@@ -69,6 +73,7 @@ class TornLog:
             self.cut(offset, filling)
 
 
+LONG_TEXTS = small_config(commit_log_file_size=16384, preallocate_bytes=16384)
 SEALED = small_config(append_record_crc=True, verify_record_crc=True)
 
 
@@ -89,25 +94,86 @@ def test_the_log_may_be_cut_at_every_byte(directory: Path, garbage: bool) -> Non
     TornLog(directory, SEALED if garbage else small_config()).cut_everywhere(1, garbage=garbage)
 
 
-@pytest.mark.parametrize("missing", ["middle", "last"])
-def test_a_record_whose_property_text_lacks_a_sector_is_torn(directory: Path, missing: str) -> None:
-    # Lengths and body CRC are right; only zeros within the text betray that the disk does not have it.
-    clock, ledger, config = new_clock(), Ledger(), small_config(commit_log_file_size=16384, preallocate_bytes=16384)
-    driver = Driver(open_store(directory, config, clock), ledger, clock)
+def killed_store_with_a_long_text(directory: Path, ledger: Ledger, clock: FakeClock) -> tuple[int, int]:
+    """Three messages, none flushed; where the property text of the middle one begins and ends in the file."""
+    driver = Driver(open_store(directory, LONG_TEXTS, clock), ledger, clock)
     driver.put("orders")
     put = ledger.new("orders", 0, clock)
     put.properties += b"LONG\x01" + b"x" * 3000 + b"\x02"
-    from skyrocket.store.commit_log import PutMessage
-
     result = driver.store.put(
         PutMessage("orders", 0, put.body, put.properties, flag=len(put.body), born_timestamp=put.born_timestamp)
     )
     assert result.ok
     driver.put("orders")
     abandon(driver.store)
+    end = result.physical_offset + result.record_size
+    return end - len(put.properties), end
+
+
+def fill_with_zeros(directory: Path, start: int, end: int) -> None:
     with (directory / "commitlog" / f"{0:020d}").open("r+b") as file:
-        end = result.physical_offset + result.record_size
-        start = end - end % 512 - (0 if missing == "last" else 1024)
         file.seek(start)
-        file.write(bytes(min(512, end - start)))
-    assert reopen_and_check(directory, ledger, config, clock, Survives.FLUSHED) == 1
+        file.write(bytes(end - start))
+
+
+@pytest.mark.parametrize("missing", ["middle", "last"])
+def test_a_record_whose_property_text_lacks_a_sector_is_torn(directory: Path, missing: str) -> None:
+    # Lengths and body CRC are right; only zeros within the text betray that the disk does not have it.
+    clock, ledger = new_clock(), Ledger()
+    _, end = killed_store_with_a_long_text(directory, ledger, clock)
+    sector = end - end % 512 - (0 if missing == "last" else 1024)
+    fill_with_zeros(directory, sector, sector + 512)  # the last one has the head of the next record as well
+    assert reopen_and_check(directory, ledger, LONG_TEXTS, clock, Survives.FLUSHED) == 1
+
+
+@pytest.mark.requirement("C158")
+@pytest.mark.parametrize("copied", [1, 40, 700, 2900, -1])
+def test_records_behind_one_that_was_copied_in_part_stay(directory: Path, copied: int) -> None:
+    """A process was killed while it copied a record; RocketMQ, to which a whole body is enough, wrote on behind it."""
+    clock, ledger = new_clock(), Ledger()
+    start, end = killed_store_with_a_long_text(directory, ledger, clock)
+    kept = start + copied if copied > 0 else end + copied
+    fill_with_zeros(directory, kept, end)
+
+    for _ in range(2):
+        store = open_store(directory, LONG_TEXTS, clock)
+        messages = [message for message, _ in read_queue(store, "orders", 0)]
+        abandon(store)
+        assert [message.queue_offset for message in messages] == [0, 1, 2]
+        assert [message.body for message in messages] == [put.body for put in ledger.puts]
+    assert not (directory / "skyrocket.cut").exists()
+
+
+@pytest.mark.requirement("C158")
+def test_zeros_that_a_producer_wrote_into_a_property_are_no_missing_sectors(directory: Path) -> None:
+    clock, ledger = new_clock(), Ledger()
+    driver = Driver(open_store(directory, LONG_TEXTS, clock), ledger, clock)
+    driver.put("orders")
+    put = ledger.new("orders", 0, clock)
+    put.properties += b"LONG\x01" + bytes(3000) + b"\x02"
+    result = driver.store.put(
+        PutMessage("orders", 0, put.body, put.properties, flag=len(put.body), born_timestamp=put.born_timestamp)
+    )
+    assert result.ok
+    driver.put("orders")
+    abandon(driver.store)
+
+    store = open_store(directory, LONG_TEXTS, clock)
+    assert [message.queue_offset for message, _ in read_queue(store, "orders", 0)] == [0, 1, 2]
+    abandon(store)
+
+
+@pytest.mark.requirement("C158")
+def test_what_recovery_forced_to_disk_is_known_to_the_next_though_the_process_is_killed_at_once(
+    directory: Path,
+) -> None:
+    clock, ledger = new_clock(), Ledger()
+    killed_store_with_a_long_text(directory, ledger, clock)
+    checkpoint = directory / "checkpoint"
+    checkpoint.unlink(missing_ok=True)
+
+    store = open_store(directory, LONG_TEXTS, clock)
+    known, _ = decode_checkpoint(checkpoint.read_bytes())
+    abandon(store)
+
+    assert known.flushed_offset == store.commit_log.written_offset == max(put.end_offset for put in ledger.puts)

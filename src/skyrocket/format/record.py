@@ -10,6 +10,7 @@ records ends with a blank: its size up to the end of the file, a magic of its ow
 `record_columns`, come from it.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from mmap import mmap
@@ -99,7 +100,8 @@ PHYSICAL_OFFSET_AT = field_offset("physical_offset")
 SYS_FLAG_AT = field_offset("sys_flag")
 BORN_HOST_AT = field_offset("born_host")
 _MAGIC_AT = field_offset("magic")
-_ZERO_SECTOR = bytes(512)
+_SECTOR = 512
+_ZERO_SECTORS = re.compile(rb"\0{%d,}" % _SECTOR)
 
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: recovery makes millions
 _I32 = Struct(">i")
@@ -318,12 +320,24 @@ def _examine(
     )
 
 
-def lacks_sectors(head: RecordHead) -> bool:
+def lacks_sectors(head: RecordHead, behind: Buffer, position: int) -> bool:
     """Whether a record seems intact, but the disk lacks a part of its property text: no other check covers that.
 
-    What was not written reads as zeros: to the end of the record, or whole sectors of the disk within it.
+    What was not written reads as zeros: to the end of the record, or whole sectors of the disk within it. `behind` are
+    the bytes that follow the record, `position` is its place in the file.
+
+    Zeros at its end with something behind are another matter: a sector is written as a whole, so they were there when
+    that was written. A process was killed while it copied the record, and RocketMQ, to which a whole body is enough,
+    took it and wrote on: all that follows is in the log, and so is the record.
     """
-    return head.properties.endswith(b"\0") or _ZERO_SECTOR in head.properties
+    text = head.properties
+    if text.endswith(b"\0"):
+        return not any(behind)
+    text_at = position + head.size - len(text)
+    return any(
+        not (text_at + zeros.start()) % _SECTOR and not (text_at + zeros.end()) % _SECTOR
+        for zeros in _ZERO_SECTORS.finditer(text)
+    )
 
 
 def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = False) -> StoredMessage:

@@ -8,9 +8,14 @@ of it is no damage. Two things tell it from damage in a log that was closed:
        the end.
     2. RocketMQ's checkpoint has the store time of the last record that went to its queue, which is the last of the
        log. When the record before the place has exactly this time, and those behind it are all older (RocketMQ wrote
-       on after the cut) or some are later (it did not), it is the end. Records of the same millisecond on both sides
-       cannot be told apart; then it is called damage.
+       on after the cut) or some are later (it did not), it is the end.
+
+With records of one millisecond on both sides neither helps. The checkpoint says whether 4.9 recovered the store and
+wrote nothing since: its recovery moves the time of the queues, and only a flush moves that of the log. After a close in
+order both are the same. Where the log's is behind, the place is most likely the end, which is a warning; else damage.
 """
+
+from typing import NamedTuple
 
 from skyrocket.errors import CorruptRecord
 from skyrocket.format.checkpoint import Checkpoint
@@ -21,15 +26,30 @@ from skyrocket.offline.queue_files import open_queues
 from skyrocket.offline.store_files import StoreFiles
 
 
-def end_before_leftovers(store: StoreFiles, reader: LogReader, checkpoint: Checkpoint) -> int | None:
-    """The end of the log, if everything behind it is left from before a recovery; None when the log says it itself."""
+class Leftovers(NamedTuple):
+    """Where the log ends and what a recovery left begins; `certain` when it cannot be damage."""
+
+    start: int
+    certain: bool
+
+
+def leftovers(store: StoreFiles, reader: LogReader, checkpoint: Checkpoint) -> Leftovers | None:
+    """What lies behind the end of the log, if all of it is from before a recovery; None when the log ends by itself."""
     if store.unclean:
         return None
     offset, size = _last_claimed(store)
-    if checkpoint.flushed_offset or reader.store_timestamp_at(offset) == checkpoint.logics_timestamp:
-        return _end_by_queues(store, reader, offset + size)
     by_queues = _end_by_queues(store, reader, offset + size)
-    return _end_by_times(store, checkpoint) if by_queues is None else by_queues
+    if by_queues is not None:
+        return Leftovers(by_queues, certain=True)
+    is_last = reader.store_timestamp_at(offset) == checkpoint.logics_timestamp
+    if checkpoint.flushed_offset or (is_last and not _wrote_nothing_since_recovery(checkpoint)):
+        return None
+    return _end_by_times(store, checkpoint)
+
+
+def _wrote_nothing_since_recovery(checkpoint: Checkpoint) -> bool:
+    is_of_49 = not checkpoint.flushed_offset and not checkpoint.confirm_offset
+    return is_of_49 and checkpoint.physic_timestamp < checkpoint.logics_timestamp
 
 
 def log_until(log: OffsetFiles, end: int) -> OffsetFiles:
@@ -61,7 +81,7 @@ def _end_by_queues(store: StoreFiles, reader: LogReader, end: int) -> int | None
     return None if _is_whole(reader.record_at(end)) else end
 
 
-def _end_by_times(store: StoreFiles, checkpoint: Checkpoint) -> int | None:
+def _end_by_times(store: StoreFiles, checkpoint: Checkpoint) -> Leftovers | None:
     """RocketMQ deletes the files behind the one that it cuts, so the place is in the last file with records."""
     last = _last_used(store.commit_log)
     if last is None:
@@ -71,8 +91,10 @@ def _end_by_times(store: StoreFiles, checkpoint: Checkpoint) -> int | None:
     one.files = [last]
     for run in LogWalk(one):
         shown.add(run)
-    is_end = shown.last_time == checkpoint.logics_timestamp and shown.latest_behind not in (-1, shown.last_time)
-    return shown.end if is_end else None
+    if shown.end is None or shown.latest_behind == -1 or shown.last_time != checkpoint.logics_timestamp:
+        return None
+    certain = shown.latest_behind != shown.last_time
+    return Leftovers(shown.end, certain) if certain or _wrote_nothing_since_recovery(checkpoint) else None
 
 
 class _Shown:

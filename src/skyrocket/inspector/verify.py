@@ -8,7 +8,7 @@ from skyrocket.inspector.config_check import ConfigCheck
 from skyrocket.inspector.file_check import check_files
 from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.index_check import IndexCheck
-from skyrocket.inspector.left_behind import end_before_leftovers, log_until
+from skyrocket.inspector.left_behind import Leftovers, leftovers, log_until
 from skyrocket.inspector.log_check import LogCheck, LogExtent
 from skyrocket.inspector.log_chunks import ChunkReader
 from skyrocket.inspector.queue_check import QueueCheck
@@ -45,8 +45,8 @@ def verify(
 
     batch_topics = frozenset(name.topic for name in store.batch_queues)
     chunks = ChunkReader(settings.config.message_delay_levels, batch_topics, removed_queues(store.root))
-    left_from = end_before_leftovers(store, reader, recovery.checkpoint)
-    walk = LogWalk(store.commit_log if left_from is None else log_until(store.commit_log, left_from), advance)
+    left = leftovers(store, reader, recovery.checkpoint)
+    walk = LogWalk(store.commit_log if left is None else log_until(store.commit_log, left.start), advance)
     log = LogCheck(store, walk, recovery, findings)
     queues = QueueCheck(store, chunks.numbers, reader, recovery, findings)
     index = IndexCheck(store, reader, recovery, findings, settings.index_shape)
@@ -57,12 +57,10 @@ def verify(
         index.add(run.physical_offset, run.physical_offset + run.stop, chunk)
 
     extent = log.extent_known()
-    extent.has_leftovers = left_from is not None
-    if left_from is not None:
-        name, position = store.locate(store.commit_log, left_from)
-        what = f"physical offset {left_from}: bytes behind the end of the log that a recovery of RocketMQ left"
-        findings.add(FindingKind.STALE_BYTES, Severity.NOTE, name, what, position=position)
-    extent.tail_lost = not recovery.unclean and left_from is None and _is_tail_lost(recovery, extent, index)
+    extent.has_leftovers = left is not None
+    if left is not None:
+        _describe_leftovers(store, left, findings)
+    extent.tail_lost = not recovery.unclean and left is None and _is_tail_lost(recovery, extent, index)
     topics = load_config(store, "topics.json")
     queues.finish(extent, set(topics.topics) if topics is not None else None)
     log.finish(tail_is_claimed=extent.end in queues.orphaned_offsets)
@@ -78,6 +76,15 @@ def _is_tail_lost(recovery: RecoveryView, extent: LogExtent, index: IndexCheck) 
     checkpoint = recovery.checkpoint
     remembered = max(checkpoint.physic_timestamp, checkpoint.logics_timestamp)
     return remembered > extent.last_store_timestamp or index.highest_offset >= extent.end
+
+
+def _describe_leftovers(store: StoreFiles, left: Leftovers, findings: Findings) -> None:
+    name, position = store.locate(store.commit_log, left.start)
+    what = f"physical offset {left.start}: bytes behind the end of the log that a recovery of RocketMQ left"
+    if not left.certain:
+        what += ", or damage: the records on both sides are of the millisecond in which the log ends"
+    severity = Severity.NOTE if left.certain else Severity.WARNING
+    findings.add(FindingKind.STALE_BYTES, severity, name, what, position=position)
 
 
 def _describe_state(store: StoreFiles, recovery: RecoveryView, findings: Findings) -> None:

@@ -33,7 +33,10 @@ class CheckpointFile:
             self.current = self.current._replace(**newer)
 
     def set_flushed(self, offset: int, last_timestamp: int) -> None:
-        """Say where the log ends after recovery; when that is less than before, the file says so at once.
+        """Say where the log ends after recovery, which has forced all of it to disk; the file says so at once.
+
+        Before, it may have been what RocketMQ made of it. A kill would leave that to the next recovery, which would
+        then take nothing of the log for flushed.
 
         No time is left that is later than the last record's: whoever reads the file would miss the records up to it.
         `last_timestamp` is 0 when recovery has seen no record.
@@ -47,7 +50,7 @@ class CheckpointFile:
                 offsets = {name: min(getattr(before, name), offset) for name in before._fields[3:-1]}
                 after = after._replace(**times, **offsets)
             self.current = after
-        if any(new < old for new, old in zip(after, before, strict=True)):
+        if after != before:
             self.flush()
 
     def flush(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptRecord
-from skyrocket.format.record import CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
+from skyrocket.format.record import BLANK_SIZE, CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
 from skyrocket.format.record_search import possible_records
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.disk import Disk
@@ -61,7 +61,7 @@ class LogScan:
             walk = RecordWalk(file.map, file.start_offset, end.offset - file.start_offset, crc=self._crc)
             batch: list[RecordHead] = []
             for head in walk:
-                reason = self._hidden_damage(head)
+                reason = self._hidden_damage(file, head)
                 if reason:
                     walk.end, walk.reason = WalkEnd.DAMAGED, reason
                     break
@@ -107,12 +107,15 @@ class LogScan:
         end.offset = follower.physical_offset
         return True
 
-    def _hidden_damage(self, head: RecordHead) -> str:
+    def _hidden_damage(self, file: MappedFile, head: RecordHead) -> str:
         """What is wrong with a record that passed the checks of its format; nothing for nearly all of them."""
         if b"/" in head.topic or b"\0" in head.topic:
             return f"a topic {head.topic!r}"
-        if head.physical_offset + head.size > self._on_disk and lacks_sectors(head):
-            return "zeros in its property text"
+        if head.physical_offset + head.size > self._on_disk and b"\0" in head.properties:
+            position = head.physical_offset - file.start_offset
+            end = position + head.size
+            if lacks_sectors(head, file.view[end : end + BLANK_SIZE], position):
+                return "zeros in its property text"
         return ""
 
     def record_at(self, physical_offset: int) -> memoryview | None:

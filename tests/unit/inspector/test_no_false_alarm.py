@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.format.record import PHYSICAL_OFFSET_AT
+from skyrocket.format.record import PHYSICAL_OFFSET_AT, field_offset
 from skyrocket.inspector import index_check
 from skyrocket.inspector.findings import Finding, FindingKind, Severity
 from skyrocket.inspector.settings import inspection_settings
@@ -88,3 +88,37 @@ def test_what_a_recovery_of_rocketmq_left_behind_the_end_of_the_log_is_no_damage
     assert [(finding.severity, finding.file, finding.position) for finding in stale] == [(Severity.NOTE, newest, end)]
     assert not result.has_problems(strict=True)
     assert result.extent.end == base + end
+
+
+@pytest.mark.parametrize("recovered", [True, False])
+def test_one_millisecond_on_both_sides_of_the_end_is_damage_unless_4_9_recovered_the_store_and_wrote_nothing(
+    recovered: bool, copy_of: Copies
+) -> None:
+    store = copy_of("4.9.7", "killed-recovered")
+    newest = [file for file in store.files("commitlog") if any(store.read(file)[:4])][-1]
+    base, records = int(Path(newest).name), store.log_records(newest)
+    before, hurt, behind = records[-3:]
+    assert before.store_timestamp == hurt.store_timestamp
+    time = before.store_timestamp.to_bytes(8)
+    store.write(newest, behind.physical_offset - base + field_offset("store_timestamp"), time)
+    store.write(store.files("index")[-1], 8, time)  # its header has the time of the last record as well
+    store.flip(newest, hurt.physical_offset - base + 100)
+    store.write("checkpoint", 8, time)  # of the queues; that of the log is older, as a kill left it
+    if not recovered:
+        store.write("checkpoint", 0, time)
+    result = store.verify()
+    if recovered:
+        (stale,) = [finding for finding in result.findings if finding.kind is FindingKind.STALE_BYTES]
+        assert (stale.severity, stale.position) == (Severity.WARNING, hurt.physical_offset - base)
+    else:
+        store.assert_found(FindingKind.RECORD_DAMAGED, newest)
+    assert result.has_problems() is not recovered
+
+
+@pytest.mark.parametrize("at", [-2, -40, 5])
+def test_a_damaged_record_of_a_store_that_4_9_recovered_is_damage(at: int, copy_of: Copies) -> None:
+    store = copy_of("4.9.7", "killed-recovered")
+    newest = [file for file in store.files("commitlog") if any(store.read(file)[:4])][-1]
+    hurt = store.log_records(newest)[at]
+    store.flip(newest, hurt.physical_offset - int(Path(newest).name) + 100)
+    store.assert_found(FindingKind.RECORD_DAMAGED, newest)
