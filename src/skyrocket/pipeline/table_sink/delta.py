@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from skyrocket.errors import SkyrocketError
 from skyrocket.pipeline.table_sink.batch_files import BatchFile
@@ -33,7 +33,7 @@ class DeltaSink:
         table = self._table(wanted)
         now_ms = time.time_ns() // 1_000_000
         root = Path(self.directory)
-        added = [
+        added: list[AddAction | RemoveAction] = [
             AddAction(str(each.path.relative_to(root)), each.size, each.partition, now_ms, True, _stats(each))
             for each in files
         ]
