@@ -1,5 +1,6 @@
 """Pipeline files as they are read: what they say, and what is told about those that are wrong. No Spark runs here."""
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -198,6 +199,21 @@ def test_variables_of_the_environment_are_replaced_in_values() -> None:
             id="nothing-to-read-nowhere-to-write",
         ),
         pytest.param(
+            "name: x\nsource: {subscribe: a}\nsinks:\n"
+            "  - {format: iceberg, path: lake, table: orders, partitionBy: dt}\n"
+            "  - {name: d, format: delta, path: 's3://lake/orders', outputMode: complete, mode: x}\n"
+            "  - {format: delta}\n",
+            [
+                "p.yml:4:42: orders is no name of an Iceberg table; put a namespace before it, as `shop.orders`",
+                "p.yml:4:50: partitionBy is for files and Delta tables; take it away",
+                "p.yml:5:37: delta tables are written to directories; name one that all tasks see",
+                "p.yml:5:68: tables are only appended to, never in mode complete; write `append`",
+                "p.yml:5:78: mode is not known in format delta; known are path",
+                "p.yml:6:5: sink delta needs path; as `path: lake/orders`",
+            ],
+            id="tables",
+        ),
+        pytest.param(
             SMALL + "steps:\n  - {name: a, sql: SELECT 1, dedupe: {keys: [a]}}\n  - {name: b}\n",
             [
                 "p.yml:5:5: step a needs either sql or dedupe; as `sql: SELECT … FROM input`",
@@ -253,6 +269,18 @@ def test_what_is_wrong_is_told_with_line_and_column(text: str, told: list[str]) 
     assert len(found) == len(told), found
     for problem, beginning in zip(found, told, strict=True):
         assert problem.startswith(beginning)
+
+
+@pytest.mark.parametrize(("kind", "package"), [("delta", "deltalake"), ("iceberg", "pyiceberg")])
+def test_a_table_without_its_package_is_told_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, kind: str, package: str
+) -> None:
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else there(name))
+    table = ", table: shop.orders" if kind == "iceberg" else ""
+    assert problems(f"name: x\nsource: {{subscribe: a}}\nsink: {{format: {kind}, path: lake{table}}}\n") == [
+        f"p.yml:3:16: format {kind} needs one more package; pip install 'skyrocket[{kind}]'"
+    ]
 
 
 def test_the_place_inside_a_statement_is_that_in_the_file() -> None:

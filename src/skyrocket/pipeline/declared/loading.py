@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from skyrocket.pipeline.declared.locations import PythonLocations
-from skyrocket.pipeline.declared.plan import FILE_FORMATS, Decode, Pipeline
+from skyrocket.pipeline.declared.plan import FILE_FORMATS, TABLE_FORMATS, Decode, Pipeline
 from skyrocket.pipeline.declared.problems import PipelineFileError
 from skyrocket.pipeline.declared.reading import Located, read_yaml
 from skyrocket.pipeline.declared.rules import check_rules
@@ -63,7 +63,9 @@ def _beside(pipeline: Pipeline, directory: Path) -> Pipeline:
         for name, source in pipeline.sources.items()
     }
     sinks = [
-        replace(sink, options=_absolute(sink.options, directory)) if sink.format in FILE_FORMATS else sink
+        replace(sink, options=_absolute(sink.options, directory))
+        if sink.format in (*FILE_FORMATS, *TABLE_FORMATS)
+        else sink
         for sink in pipeline.sinks
     ]
     checkpoint = _absolute({"path": pipeline.checkpoint_directory}, directory)["path"]

@@ -17,7 +17,9 @@ ROCKETMQ: Final = "rocketmq"
 COMMIT_LOG: Final = "rocketmq-commitlog"
 FILE_FORMATS: Final = ("parquet", "json", "csv", "orc")
 SOURCE_FORMATS: Final = (ROCKETMQ, COMMIT_LOG, *FILE_FORMATS, "rate")
-SINK_FORMATS: Final = (ROCKETMQ, *FILE_FORMATS, "console", "jdbc", "memory")
+TABLE_FORMATS: Final = ("delta", "iceberg")
+"""Each is an extra of its own: `pip install 'skyrocket[delta]'`."""
+SINK_FORMATS: Final = (ROCKETMQ, *FILE_FORMATS, *TABLE_FORMATS, "console", "jdbc", "memory")
 DECODINGS: Final = ("json", "avro", "protobuf", "text", "binary")
 OUTPUT_MODES: Final = ("append", "update", "complete")
 MESSAGE_COLUMNS: Final = tuple(
@@ -101,7 +103,7 @@ class Sink:
     source: str | None = field(default=None, metadata={"key": "from"})
     options: Mapping[str, str] = field(default_factory=dict)
     message: Mapping[str, str] = field(default_factory=dict)  # of topics: MESSAGE_COLUMNS ▸ SQL expression
-    partition_by: Sequence[str] = ()  # of files
+    partition_by: Sequence[str] = ()  # of files and Delta tables
     output_mode: str = field(default="append", metadata={"choices": OUTPUT_MODES})
 
 

@@ -1,5 +1,6 @@
 """What every pipeline must keep, from whatever file it comes; no Spark and no broker is asked."""
 
+import importlib.util
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from skyrocket.pipeline.declared.plan import (
     ROCKETMQ,
     SINK_FORMATS,
     SOURCE_FORMATS,
+    TABLE_FORMATS,
     Decode,
     Malformed,
     Pipeline,
@@ -35,6 +37,8 @@ _SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
 Fault = tuple[Part, str, str]
 
 _JDBC: Final = ("url", "table", "driver", "user", "password", "batchsize", "truncate", "isolationLevel")
+_TABLES: Final = {"delta": ("path",), "iceberg": ("path", "table", "uri", "catalog")}
+_PACKAGES: Final = {"delta": "deltalake", "iceberg": "pyiceberg"}
 _CONSOLE: Final = ("numRows", "truncate")
 # The runner's own business; who gives them here would have two pipelines share one progress.
 _OURS: Final = ("initialOffsetsLocation", "checkpointLocation")
@@ -167,16 +171,30 @@ def _sink_faults(sink: Sink, pipeline: Pipeline) -> Iterator[Fault]:
     for needed in _needed(sink):
         if needed not in sink.options:
             yield part, f"sink {sink.name} needs {needed}", f"as `{needed}: {_NEEDED_EXAMPLES[needed]}`"
-    if sink.format in FILE_FORMATS and sink.output_mode != "append":
-        yield (*part, "outputMode"), f"files are only appended to, never in mode {sink.output_mode}", "write `append`"
-    if sink.partition_by and sink.format not in FILE_FORMATS:
-        yield (*part, "partitionBy"), "partitionBy is for files", "take it away"
+    kind = "files" if sink.format in FILE_FORMATS else "tables" if sink.format in TABLE_FORMATS else None
+    if kind is not None and sink.output_mode != "append":
+        yield (*part, "outputMode"), f"{kind} are only appended to, never in mode {sink.output_mode}", "write `append`"
+    if sink.partition_by and sink.format not in (*FILE_FORMATS, "delta"):
+        yield (*part, "partitionBy"), "partitionBy is for files and Delta tables", "take it away"
+    if sink.format in TABLE_FORMATS:
+        yield from _table_faults(part, sink)
     for column in sink.message.keys() - set(MESSAGE_COLUMNS):
         yield part, f"a message has no {column}", suggestion(column, MESSAGE_COLUMNS)
     yield from _option_faults(part, sink.options, sink_options(sink.format), sink.format)
 
 
-_NEEDED_EXAMPLES: Final = {"topic": "orders_paid", "path": "lake/orders", "url": "jdbc:…", "table": "orders"}
+def _table_faults(part: Part, sink: Sink) -> Iterator[Fault]:
+    if importlib.util.find_spec(_PACKAGES[sink.format]) is None:
+        step = f"pip install 'skyrocket[{sink.format}]'"
+        yield (*part, "format"), f"format {sink.format} needs one more package", step
+    path, table = sink.options.get("path", ""), sink.options.get("table", "")
+    if "://" in path and not path.startswith("file://"):
+        yield (*part, "path"), f"{sink.format} tables are written to directories", "name one that all tasks see"
+    if sink.format == "iceberg" and table and not all(table.partition(".")):
+        yield (*part, "table"), f"{table} is no name of an Iceberg table", "put a namespace before it, as `shop.orders`"
+
+
+_NEEDED_EXAMPLES: Final = {"topic": "orders_paid", "path": "lake/orders", "url": "jdbc:…", "table": "shop.orders"}
 
 
 def _needed(sink: Sink) -> tuple[str, ...]:
@@ -184,7 +202,9 @@ def _needed(sink: Sink) -> tuple[str, ...]:
         return ("topic",)
     if sink.format == "jdbc":
         return ("url", "table")
-    return ("path",) if sink.format in FILE_FORMATS else ()
+    if sink.format == "iceberg":
+        return ("path", "table")
+    return ("path",) if sink.format in (*FILE_FORMATS, *TABLE_FORMATS) else ()
 
 
 def _error_faults(pipeline: Pipeline) -> Iterator[Fault]:
@@ -230,4 +250,4 @@ def sink_options(kind: str) -> Sequence[str] | None:
     """Which options the format has; None where Spark alone knows them all."""
     if kind == ROCKETMQ:
         return [*(name for name in SINK_OPTIONS if name not in _OURS), *MESSAGE_COLUMNS]
-    return {"jdbc": _JDBC, "console": _CONSOLE}.get(kind)
+    return {"jdbc": _JDBC, "console": _CONSOLE, **_TABLES}.get(kind)

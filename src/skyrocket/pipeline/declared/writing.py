@@ -4,7 +4,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from skyrocket.pipeline.declared.frames import Output
-from skyrocket.pipeline.declared.plan import ROCKETMQ, Pipeline, Sink, Trigger
+from skyrocket.pipeline.declared.plan import ROCKETMQ, TABLE_FORMATS, Pipeline, Sink, Trigger
+from skyrocket.pipeline.table_sink import append_batch, append_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +30,7 @@ def start_query(pipeline: Pipeline, output: Output, namesrv: str, trigger: Trigg
     # A table in memory is called as its query.
     writer = writer.queryName(sink.name if sink.format == "memory" else query_name(pipeline, sink))
     writer = writer.option("checkpointLocation", checkpoint_of(pipeline, sink))
-    if sink.partition_by:
+    if sink.partition_by and sink.format not in TABLE_FORMATS:
         writer = writer.partitionBy(*sink.partition_by)
     if trigger.seconds is None:
         writer = writer.trigger(availableNow=True)
@@ -37,6 +38,8 @@ def start_query(pipeline: Pipeline, output: Output, namesrv: str, trigger: Trigg
         writer = writer.trigger(processingTime=f"{round(trigger.seconds * 1000)} milliseconds")
     if sink.format == "jdbc":
         return writer.foreachBatch(partial(_append_by_jdbc, sink)).start()
+    if sink.format in TABLE_FORMATS:
+        return writer.foreachBatch(partial(append_batch, sink.format, sink.options, sink.partition_by)).start()
     return writer.format(sink.format).options(**_options(sink, namesrv)).start()
 
 
@@ -45,6 +48,8 @@ def write_once(output: Output, namesrv: str) -> None:
     sink = output.sink
     if sink.format == "jdbc":
         _append_by_jdbc(sink, output.rows, 0)
+    elif sink.format in TABLE_FORMATS:
+        append_rows(sink.format, sink.options, sink.partition_by, output.rows)
     elif sink.format == "console":
         output.rows.show(int(sink.options.get("numRows", "20")), truncate=sink.options.get("truncate") != "false")
     elif sink.format == "memory":
