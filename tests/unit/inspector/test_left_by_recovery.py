@@ -83,6 +83,7 @@ def test_damage_between_records_of_the_last_millisecond_is_an_error(
     behind = records[-1]
     store.write(newest, behind.physical_offset - int(Path(newest).name), bytes(behind.size))
     hurt(store, newest, same[1])
+    store.write("checkpoint", 0, struct.pack(">q", last))  # closed in order: the log was flushed as far as the queues
 
     store.assert_found(FindingKind.RECORD_DAMAGED, newest)
 
