@@ -25,6 +25,8 @@ from tests.outcomes import Outcome, SuiteRun, read_runs, version
 JOBS = os.environ.get("JOBS") or "2"
 # Neighbours stay with one worker, for what they share; a worker that has finished takes tests of the other.
 PARALLEL = ("-n", JOBS, "--dist", "worksteal")
+# Quick tests wait for programs, disks and ticks about as long as they compute: one worker more keeps the cores busy.
+QUICK = ("-n", str(int(JOBS) + 1) if JOBS.isdecimal() else JOBS, "--dist", "worksteal")
 LONGEST_PART_SECONDS = 20 * 60
 THOROUGH = ("--hypothesis-profile=thorough",)
 
@@ -51,7 +53,7 @@ _CLIENT = ("three_servers", "kill", "mixed_groups", "terminal")
 
 # The parts of the fault suite are cut so that each ends within 20 minutes on two quiet cores.
 SUITES = (
-    Suite("test", "every test but the long modes", ("tests",), (*PARALLEL, "-m", "not slow")),
+    Suite("test", "every test but the long modes", ("tests",), (*QUICK, "-m", "not slow")),
     Suite(
         "faults-store",
         "a crash, and an error, at every operation of the disk; a disk that fills up at every point",

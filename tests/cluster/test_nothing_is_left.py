@@ -11,7 +11,7 @@ import pytest
 from tests import ROOT
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.slow)])
 def test_clusters_leave_nothing_behind(count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.cluster.many_clusters", str(count)],

@@ -12,6 +12,7 @@ from skyrocket.pipeline.session import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+HERE = Path(__file__).parent
 FAST = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -27,8 +28,14 @@ JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SPARK_SECONDS = 300  # the first test of a process waits for a JVM and for workers, on a machine that may be busy
 
 
+@pytest.hookimpl(trylast=True)  # after pytest has put tests together that share fixtures
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """More time for tests with Spark than for others, unless they say otherwise themselves."""
+    """More time for tests with Spark than for others, unless they say otherwise themselves; and their folder first.
+
+    Workers begin with a part of the list each and then take from the end of others' parts. So what begins the list
+    stays with one worker and its one JVM, the dearest tests are not the tail, and others run whatever else there is.
+    """
+    items.sort(key=lambda item: not item.path.is_relative_to(HERE))
     for item in items:
         limit = item.get_closest_marker("timeout")
         if "spark" in getattr(item, "fixturenames", ()) and (limit is None or limit.args < (SPARK_SECONDS,)):

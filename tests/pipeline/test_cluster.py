@@ -44,6 +44,7 @@ def run(command: list[str], **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow  # six JVMs; the same command on one machine is in test_declared_run.py
 def test_a_pipeline_runs_on_two_workers_from_topic_to_topic(
     cluster: SparkCluster, mq: LocalCluster, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """Declared pipelines at work: from topics through SQL into topics and files; failures, restarts, a clean end."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from skyrocket import Message
 from skyrocket.pipeline.declared import PipelineFileError, Restart, load
 from skyrocket.pipeline.declared.runner import BatchDone, batch_done
 from skyrocket.testing import LocalCluster
+from tests.pipeline.conftest import FAST, JVM_FLAGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -240,6 +242,34 @@ def test_what_spark_tells_about_a_batch_becomes_a_line() -> None:
         done.line() == "paid ▸ lake: batch 7, 100 in, 98 out, 250 ms, 2 malformed, watermark 2026-01-01T00:00:00.000Z"
     )
     assert json.loads(done.json())["rows_in"] == 100
+
+
+def test_the_command_runs_a_pipeline_once_as_a_program(mq: LocalCluster, tmp_path: Path) -> None:
+    """On a cluster: test_cluster.py."""
+    mq.create_topic("words")
+    with mq.producer() as producer:
+        for number in range(20):
+            producer.send(Message("words", f"word-{number}".encode()))
+    file = tmp_path / "shout.yml"
+    file.write_text(
+        "name: shout\nsource: {subscribe: words, startingOffsets: earliest, decode: {format: text}}\n"
+        "steps: [{sql: SELECT upper(text) AS body FROM input}]\nsink: {topic: shouted}\ncreateTopics: true\n"
+    )
+    command = [sys.executable, "-m", "skyrocket", "pipeline", "run", str(file), "--once", "--master", "local[1]"]
+    for name, value in FAST.items():
+        command += ["--spark-conf", f"{name}={value}"]
+    done = subprocess.run(
+        [*command, "-n", mq.name_server_address],
+        env=os.environ | {"SPARK_SUBMIT_OPTS": JVM_FLAGS},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert sorted(message.body for message in mq.messages("shouted")) == sorted(
+        f"WORD-{number}".encode() for number in range(20)
+    )
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_every_phase_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def start() -> Iterator[Running]:
         yield Running(lambda: client, [os.getpid()])
 
-    amounts = Amounts(seconds=0.01, rounds=2, batched=10, stock=20, latency_rate=200, latency_seconds=0.05)
+    amounts = Amounts(seconds=0.1, rounds=2, batched=10, stock=20, latency_rate=200, latency_seconds=0.05)
     row = measured(System("list", "a list", "nothing", start), amounts)
     assert client.attempts == 2
     assert client.most_in_flight == IN_FLIGHT
