@@ -119,7 +119,7 @@ async def test_every_message_of_a_batch_counts(tmp_path: Path) -> None:
         await given.send()
         await allow(given, "account", "", sendMessagesPerSecond=4)
         one = (4 + 4 + 4 + 4 + 4 + 1 + 2).to_bytes(4) + bytes(12) + (1).to_bytes(4) + b"x" + bytes(2)
-        fields = message().ext_fields() | {"m": "true"}
+        fields = {**(message().ext_fields() or {}), "m": "true"}
         async with asking(given) as somebody:
             assert (await somebody.verdict(RequestCode.SEND_BATCH_MESSAGE, fields, one * 3))[0] == 0
             code, remark = await somebody.verdict(RequestCode.SEND_BATCH_MESSAGE, fields, one * 2)
