@@ -39,6 +39,7 @@ from tests.cluster.broker.access_fixture import (
     make_alice,
 )
 from tests.cluster.broker.broker_fixture import RunningBroker, heartbeat, message, pull_request, running_broker
+from tests.cluster.broker.test_pop import messages, pop
 from tests.waiting import until
 
 BOB_AND_ALICE = """
@@ -201,6 +202,19 @@ async def test_a_held_pull_that_finds_nothing_waits_for_messages_as_any_other(tm
         await until(lambda: feature.charging.held_count == 0)
         await given.send()
         assert (await held).code == 0
+
+
+async def test_pops_beyond_the_rate_wait_as_pulls_do(tmp_path: Path) -> None:
+    async with still(tmp_path) as (given, clock):
+        for _ in range(10):
+            await given.send()
+        await allow(given, "namespace", "", readMessagesPerSecond=8)
+        assert len(messages(await pop(given))) == 10
+        held = asyncio.ensure_future(pop(given, poll_time=10_000))
+        await until(lambda: given.broker.feature(QuotasFeature).charging.held_count == 1)
+        await given.send()
+        clock.advance(seconds=1)
+        assert len(messages(await held)) == 1
 
 
 async def test_a_reader_whose_debt_is_not_paid_in_time_is_told_to_come_again(
