@@ -15,6 +15,7 @@ from skyrocket.broker.offsets.feature import OffsetsFeature
 from skyrocket.broker.pop.feature import PopFeature
 from skyrocket.broker.pull.feature import PullFeature
 from skyrocket.broker.query.feature import QueryFeature
+from skyrocket.broker.quotas.feature import QuotasFeature
 from skyrocket.broker.registration.feature import RegistrationFeature
 from skyrocket.broker.replication.feature import ReplicationFeature
 from skyrocket.broker.send.feature import SendFeature
@@ -38,5 +39,6 @@ FEATURES: Final[tuple[Callable[[Parts], Feature], ...]] = (
     PullFeature,
     PopFeature,
     QueryFeature,
+    QuotasFeature,
     RegistrationFeature,  # when all others serve
 )

@@ -49,6 +49,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "config": Entry("nouns.config", "config", "Settings of running brokers."),
         "user": Entry("nouns.user", "user", "Users of brokers."),
         "acl": Entry("nouns.acl", "acl", "Rights of users."),
+        "quota": Entry("nouns.quota", "quota", "How much accounts and namespaces may use."),
         "apply": Entry("nouns.apply", "apply", "Declared topics, groups, users and rights: plan, then apply."),
         "context": Entry("nouns.context", "context", "Named clusters, so that nobody types addresses."),
         "completion": Entry("completion", "completion", "Let your shell complete commands and options."),

@@ -183,6 +183,9 @@ class RequestCode(IntEnum):
     END_OPEN_TRANSACTION = 30002
     LIST_PENDING_TIMERS = 30003
     COMPARE_LOG_TAIL = 30004
+    SET_QUOTA = 30005
+    REMOVE_QUOTA = 30006
+    LIST_QUOTAS = 30007
 
 
 class ResponseCode(IntEnum):

@@ -18,6 +18,7 @@ from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.answers import Answer, Frame, LaterAnswer, Outcome, answer_frame, refusal
 from skyrocket.remoting.peer import Peer
+from skyrocket.remoting.postponing import Postponed, PostponedAnswer
 from skyrocket.remoting.serving import R, RawHandler, Serving, serve
 from skyrocket.remoting.tasks import TaskSet
 
@@ -65,13 +66,17 @@ class Router:
         self._routes: dict[int, Route] = {}
         self._class_of = class_of or (lambda code: self._others)
         self._default = Route(None, _not_supported, self._class_of(None))
-        self._checks: tuple[Check, ...] = ()
+        self._checks: list[Check] = []  # one list for this router and those that know fewer codes
         self._workers = workers
         self._seldom = Seldom(clock or SystemClock())
 
     def check_with(self, *checks: Check) -> None:
-        """Ask these, too, before every handler: they raise what is refused."""
-        self._checks += checks
+        """Ask these, too, before every handler: they raise what is refused, or Postponed."""
+        self._checks.extend(checks)
+
+    def check_no_more_with(self, check: Check) -> None:
+        """Do not ask this one any more."""
+        self._checks.remove(check)
 
     def add(self, *servings: Serving) -> None:
         """Let handlers answer."""
@@ -141,6 +146,8 @@ class Router:
             return None if request.flag & ONEWAY_FLAG else later
         except RequestError as error:
             answer = refusal(request, error)
+        except Postponed as postponed:
+            return self._begun_later(route, peer, request, postponed)
         except Exception as error:  # noqa: BLE001 - the edge: a bug must not end the connection
             answer = self._failure(route, request, error)
         return None if request.flag & ONEWAY_FLAG else answer_frame(answer)
@@ -150,6 +157,40 @@ class Router:
         later = LaterAnswer(request)
         self.tasks.start(self._fill(route, later, work), name=f"request {request.code}")
         return later
+
+    def _begun_later(
+        self, route: Route, peer: Peer, request: RemotingCommand, postponed: Postponed
+    ) -> LaterAnswer | None:
+        later = PostponedAnswer(request)
+        later.counted_by(route.request_class)
+        self.tasks.start(self._begin(route, peer, later, postponed), name=f"postponed request {request.code}")
+        return None if request.flag & ONEWAY_FLAG else later
+
+    async def _begin(self, route: Route, peer: Peer, later: PostponedAnswer, postponed: Postponed) -> None:
+        try:
+            await postponed.pause()
+            if not later.is_open:  # the connection was lost meanwhile
+                return
+            outcome = self._outcome_after_pause(route, peer, later.request)
+            if isinstance(outcome, LaterAnswer):
+                later.follow(outcome)
+            else:
+                later.fill(await outcome if isinstance(outcome, Awaitable) else outcome)
+        except RequestError as error:
+            later.refuse(error)
+        except Exception as error:  # noqa: BLE001 - the same
+            later.fill(self._failure(route, later.request, error))
+        except BaseException:  # cancelled
+            later.abandon()
+            raise
+
+    def _outcome_after_pause(self, route: Route, peer: Peer, request: RemotingCommand) -> Outcome:
+        try:
+            for check in self._checks:
+                check(peer, request)
+        except Postponed as again:
+            raise again.otherwise from None
+        return route.handler(peer, request)
 
     async def _fill(self, route: Route, later: LaterAnswer, work: Awaitable[Answer | None]) -> None:
         try:

@@ -42,6 +42,7 @@ _FOR_ADMINS: Final = frozenset(
         RequestCode.LIST_OPEN_TRANSACTIONS,
         RequestCode.LIST_PENDING_TIMERS,
         RequestCode.COMPARE_LOG_TAIL,
+        RequestCode.LIST_QUOTAS,
     }
 )
 

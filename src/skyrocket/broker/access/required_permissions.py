@@ -291,6 +291,7 @@ _CLUSTER_READS: Final = frozenset(
         RequestCode.LIST_OPEN_TRANSACTIONS,
         RequestCode.LIST_PENDING_TIMERS,
         RequestCode.COMPARE_LOG_TAIL,
+        RequestCode.LIST_QUOTAS,
         RequestCode.VIEW_BROKER_STATS_DATA,
         RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON,
         RequestCode.GET_BROKER_CLUSTER_ACL_INFO,

@@ -145,6 +145,7 @@ class PopProcessor:
         if terms.is_ordered:
             self._wake_when_free(header, topic)
         if taken.records:
+            self._reader.meter(peer, header.topic, taken)
             if taken.rest > 0:
                 self._polling.pops.wake(header.topic, header.consumer_group, header.queue_id)
             return _found(request, terms, taken)

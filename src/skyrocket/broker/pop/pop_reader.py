@@ -28,6 +28,7 @@ from skyrocket.format.record import QUEUE_OFFSET_AT, decode_record, encode_recor
 from skyrocket.format.revive_log import CheckPoint, CheckPointKey
 from skyrocket.model.pop_retry import RetryMark, retry_mark
 from skyrocket.protocol.receipt_handle import ReceiptHandle, message_offsets_text, order_count_texts, start_offset_text
+from skyrocket.remoting.peer import Peer
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetResult, GetStatus
 
@@ -123,6 +124,11 @@ class PopReader:
             for read in (yield from self._handed_out(terms, reads, taken)):
                 self._add(terms, read, taken)
         return taken
+
+    def meter(self, peer: Peer, topic: str, taken: Taken) -> None:
+        """Charge it to whom a quota holds."""
+        if self._counters.read_meter is not None:
+            self._counters.read_meter(peer, topic, len(taken.records), taken.size)
 
     # ── one queue ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -109,7 +109,7 @@ class PullProcessor:
         reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if reset is not None:
             return self._reset_answer(request, header, allowed, reset)
-        result = self._get(header, allowed)
+        result = self._get(peer, header, allowed)
         code = self._code(header, result)
         if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & SUSPEND and not request.is_oneway:
             return self._held(peer, request, header, allowed)
@@ -132,7 +132,7 @@ class PullProcessor:
             if reset is not None:
                 held.later.fill(self._reset_answer(request, header, allowed, reset))
                 return
-            result = self._get(header, allowed)
+            result = self._get(held.peer, header, allowed)
             code = self._code(header, result)
             held.later.fill(self._answer(request, header, allowed, result, code))
         except RequestError as error:
@@ -175,7 +175,7 @@ class PullProcessor:
 
     # ── reading and answering ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _get(self, header: PullMessage, allowed: _Allowed) -> GetResult:
+    def _get(self, peer: Peer, header: PullMessage, allowed: _Allowed) -> GetResult:
         max_bytes = header.max_msg_bytes if header.max_msg_bytes else _MAX_BYTES
         began = self._clock.monotonic()
         result = self._store.reader.get(
@@ -197,6 +197,8 @@ class PullProcessor:
             self._counters.pulled(
                 header.consumer_group, header.topic, header.queue_id, result.count, result.size, took * 1000
             )
+            if self._counters.read_meter is not None:
+                self._counters.read_meter(peer, header.topic, result.count, result.size)
         return result
 
     def _code(self, header: PullMessage, result: GetResult) -> ResponseCode:

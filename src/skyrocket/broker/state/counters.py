@@ -14,7 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from operator import add
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from skyrocket.broker.state.spans import HOUR_MS, MINUTE_MS, Item, Span
 from skyrocket.clock import Clock
@@ -22,6 +22,7 @@ from skyrocket.format.properties import find_property
 from skyrocket.format.property_bytes import INNER_NUM
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
+from skyrocket.remoting.peer import Peer
 from skyrocket.store.record_tuples import PROPERTIES, QUEUE, SIZE, DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -48,6 +49,8 @@ MOST_ITEMS: Final = 200_000
 _AT_ONCE: Final = 500  # queues folded before others may work
 
 _T = TypeVar("_T")
+
+ReadMeter: TypeAlias = Callable[[Peer, str, int, int], None]  # who reads, of which topic, messages, bytes
 
 # Which part of a key, divided by `@`, is a topic, and which a group.
 _TOPIC_AT: Final = dict.fromkeys(
@@ -94,6 +97,7 @@ class Counters:
         self.cluster_name = cluster_name
         self.stored_bytes = 0  # since the start
         self.slowest_pull_ms = 0.0
+        self.read_meter: ReadMeter | None = None  # set while reads are limited by quotas
         self._clock = clock
         self._is_system = is_system
         self._by_queue = by_queue

@@ -1,4 +1,4 @@
-"""Admin: topics, groups, offsets, messages, brokers, name servers, accounts; a file for each.
+"""Admin: topics, groups, offsets, messages, brokers, name servers, accounts, quotas; a file for each.
 
     async with Admin("127.0.0.1:9876") as admin:
         await admin.create_topic("Orders", queues=8)
@@ -11,8 +11,9 @@ from skyrocket.client.admin.dead_letters import DeadLetterAdmin
 from skyrocket.client.admin.declarations import DeclarationAdmin
 from skyrocket.client.admin.message_track import TrackAdmin
 from skyrocket.client.admin.name_server_admin import NameServerAdmin
+from skyrocket.client.admin.quota_admin import QuotaAdmin
 from skyrocket.client.admin.waiting_messages import WaitingAdmin
 
 
-class Admin(TrackAdmin, DeadLetterAdmin, WaitingAdmin, NameServerAdmin, DeclarationAdmin, ControllerAdmin):
+class Admin(TrackAdmin, DeadLetterAdmin, WaitingAdmin, NameServerAdmin, DeclarationAdmin, QuotaAdmin, ControllerAdmin):
     """Operations on a cluster."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from skyrocket.client.admin.places import BrokerPlace, places_in
-from skyrocket.client.core.errors import BrokerRefused, NoRoute, PartlyFailed, TooOld
+from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotOffered, PartlyFailed, TooOld
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.client.core.lifecycle import Startable, State
 from skyrocket.client.core.names import unwrap, wrap
@@ -137,6 +137,16 @@ class AdminCalls(Startable):
             cause = error.__cause__
             if isinstance(cause, RequestNotSupported):
                 raise TooOld(place.address, cause, doing) from error
+            raise
+
+    async def _ours(self, address: str, request: Request[A], doing: str, instead: str, body: bytes = b"") -> Reply[A]:
+        """Ask what Apache's brokers do not know; raises NotOffered there."""
+        try:
+            return await self._ask(address, request, body, doing=doing)
+        except BrokerRefused as error:
+            cause = error.__cause__
+            if isinstance(cause, RequestNotSupported):
+                raise NotOffered(address, cause, doing, instead) from error
             raise
 
     async def _masters_of(self, topic: str) -> list[str]:

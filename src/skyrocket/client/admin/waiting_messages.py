@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
-from skyrocket.client.core.errors import BrokerRefused, ClientError, NotOffered, WrongUse
+from skyrocket.client.core.errors import BrokerRefused, ClientError, WrongUse
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap
 from skyrocket.client.core.send_receipt import topic_and_broker
@@ -25,14 +25,12 @@ from skyrocket.protocol.bodies.waiting_messages import (
     PendingTimerRow,
 )
 from skyrocket.protocol.codes import ResponseCode
-from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.admin_broker import GetTimerMetrics
-from skyrocket.protocol.requests.header import Header, Request
+from skyrocket.protocol.requests.header import Header
 from skyrocket.protocol.requests.messaging import RecallMessage
 from skyrocket.protocol.requests.query import QueryMessage
 from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
 from skyrocket.protocol.requests.waiting_messages import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
-from skyrocket.remoting.exchange import Reply
 
 A = TypeVar("A", bound=Header)
 
@@ -255,15 +253,6 @@ class WaitingAdmin(AdminCalls):
             known = ", ".join(brokers)
             raise WrongUse(f"broker {broker_name} is not registered, or has no master; there are {known}")
         return brokers[broker_name]
-
-    async def _ours(self, address: str, request: Request[A], doing: str, instead: str) -> Reply[A]:
-        try:
-            return await self._ask(address, request, doing=doing)
-        except BrokerRefused as error:
-            cause = error.__cause__
-            if isinstance(cause, RequestNotSupported):
-                raise NotOffered(address, cause, doing, instead) from error
-            raise
 
     def _full_if_given(self, name: str | None) -> str | None:
         return None if name is None else self._full(name)

@@ -16,6 +16,7 @@ from skyrocket.console.api import (
     messages,
     overview,
     pipelines,
+    quotas,
     session,
     topic_statistics,
     topics,
@@ -40,6 +41,7 @@ FAMILIES: Final[Sequence[Family]] = (
     history.family,
     alerts.family,
     access.family,
+    quotas.family,
     audit.family,
     session.family,
 )

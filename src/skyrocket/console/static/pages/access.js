@@ -1,6 +1,7 @@
 // Users and rights of brokers.
 import { get, path, post, put, query, remove, session } from "../api.js";
 import { fill, h } from "../dom.js";
+import { count } from "../format.js";
 import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble } from "../parts.js";
 import { show as reload } from "../router.js";
 import { t } from "../words.js";
@@ -30,7 +31,22 @@ export async function show(root) {
       { name: t("From addresses"), kind: "mono", of: (row) => row.source_ips.join(" ") || "–" },
       { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", onclick: () => dropRight(row) }, t("Delete")) },
     ], page.rights, { nothing: empty(t("No rights")) })),
-    tester());
+    tester(),
+    await quotas());
+}
+
+async function quotas() {
+  const page = await get("/api/quotas").catch((error) => error);
+  if (page instanceof Error) return shownTrouble(page);
+  return h("div", { class: "card flush", id: "quotas" }, h("h2", null, t("Quotas")), page.trouble && callout(page.trouble, "warn"), table([
+    { name: t("Subject"), of: (row) => badge(row.subject === "account" ? t("account") : t("namespace")) },
+    { name: t("Name"), kind: "name", of: (row) => row.name || "–" },
+    { name: t("Quota"), kind: "mono", of: (row) => row.quota },
+    { name: t("Limit"), kind: "number", of: (row) => count(row.limit) },
+    { name: t("Used"), kind: "number", of: (row) => count(Math.round(row.used)) },
+    { name: t("Exceeded"), kind: "number", of: (row) => (row.exceeded ? badge(count(row.exceeded), "warn") : "0") },
+    { name: t("Broker"), kind: "soft", of: (row) => row.broker },
+  ], page.quotas, { nothing: empty(t("No quotas")) }));
 }
 
 function tester() {

@@ -1,0 +1,237 @@
+"""The check of quotas: whose a request is, what it costs, and whether that is still allowed.
+
+    send           charged before it is stored; refused with code 2, and with 14 when too much is stored already
+    pull, pop      charged with what was found; who is in debt waits, and hears code 215 if that was not enough
+    new topics     refused with code 16
+    connections    counted at their first request; those beyond the quota are refused with code 2, one by one
+
+The router asks only while there is a quota at all.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from skyrocket.broker.quotas.spenders import Spender, Spenders
+from skyrocket.broker.state.topics import TopicTable
+from skyrocket.model.quota import (
+    NEW_CONNECTIONS,
+    READ_BYTES,
+    READ_MESSAGES,
+    SEND_BYTES,
+    SEND_MESSAGES,
+    namespace_of,
+)
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
+from skyrocket.protocol.bodies.topics import TopicConfigList
+from skyrocket.protocol.codes import RequestCode
+from skyrocket.protocol.command import RemotingCommand
+from skyrocket.protocol.errors import FlowControl
+from skyrocket.protocol.send_shapes import Shape, ShapedSend
+from skyrocket.protocol.signing import ACCESS_KEY
+from skyrocket.remoting.peer import CloseReason, Peer
+from skyrocket.remoting.postponing import Postponed
+
+_LONGEST_PAUSE: Final = 5.0  # half of what a caller of a plain pull waits by default
+_MAX_SHAPES: Final = 20_000
+_SPENDER: Final = "broker.quotas.account"
+_OWN: Final = (RequestCode.SET_QUOTA, RequestCode.REMOVE_QUOTA, RequestCode.LIST_QUOTAS)
+_BY_BROKER: Final = (RETRY_PREFIX, DLQ_PREFIX)  # topics that nobody creates himself
+
+_Charge: TypeAlias = Callable[[Spender | None, RemotingCommand], None]
+
+
+class Charging:
+    """Charges accounts and namespaces; `believes_names` is whether access control has looked at who asks."""
+
+    def __init__(self, accounts: Spenders, namespaces: Spenders, topics: TopicTable, *, believes_names: bool) -> None:
+        self._accounts = accounts
+        self._namespaces = namespaces
+        self._topics = topics
+        self._believes_names = believes_names
+        self._held: set[asyncio.Future[None]] = set()
+        self._topic_of: dict[Shape, str] = {}
+        self._counted: tuple[int, Counter[str]] = (-1, Counter())
+        self._charges: dict[int, _Charge] = {
+            RequestCode.SEND_MESSAGE: self._long_send,
+            RequestCode.SEND_MESSAGE_V2: self._short_send,
+            RequestCode.SEND_BATCH_MESSAGE: self._short_send,
+            RequestCode.SEND_REPLY_MESSAGE: self._long_send,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self._short_send,
+            RequestCode.PULL_MESSAGE: self._read,
+            RequestCode.LITE_PULL_MESSAGE: self._read,
+            RequestCode.POP_MESSAGE: self._read,
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self._create_topic,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self._create_topics,
+        }
+
+    def check(self, peer: Peer, request: RemotingCommand) -> None:
+        """Raises the refusal, or Postponed."""
+        name = ""
+        if self._believes_names:
+            fields = request.ext_fields
+            name = (fields.get(ACCESS_KEY) if fields else None) or ""
+        account = self._accounts.find(name)
+        if peer.attributes.get(_SPENDER) is not account:
+            self._connect(peer, account, request.code)
+        charge = self._charges.get(request.code)
+        if charge is not None:
+            charge(account, request)
+
+    # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _connect(self, peer: Peer, account: Spender | None, code: int) -> None:
+        """A first request, or the first of another account, or the first since there is a quota."""
+        if account is not None and code not in _OWN:  # who is shut out can still look at the quotas and change them
+            refusal = account.connection_refusal()
+            if refusal is not None:
+                raise refusal
+            account.take(NEW_CONNECTIONS, 1)
+        if _SPENDER not in peer.attributes:
+            peer.on_close(_disconnected)
+        else:
+            _disconnected(peer, CloseReason.LOCAL)
+        peer.attributes[_SPENDER] = account
+        if account is not None:
+            account.connections += 1
+
+    # ── sends ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _long_send(self, account: Spender | None, request: RemotingCommand) -> None:
+        fields = request.ext_fields or {}
+        self._send(account, fields.get("topic", ""), request, is_batch=fields.get("batch") == "true")
+
+    def _short_send(self, account: Spender | None, request: RemotingCommand) -> None:
+        if isinstance(request, ShapedSend):  # one of many alike: never a batch, and its fields are not read
+            shape = request.shape
+            topic = self._topic_of.get(shape)
+            if topic is None:
+                if len(self._topic_of) >= _MAX_SHAPES:
+                    self._topic_of.clear()
+                topic = self._topic_of[shape] = (request.ext_fields or {}).get("b", "")
+            self._send(account, topic, request, is_batch=False)
+            return
+        fields = request.ext_fields or {}
+        is_batch = fields.get("m") == "true" or request.code == RequestCode.SEND_BATCH_MESSAGE
+        self._send(account, fields.get("b", ""), request, is_batch=is_batch)
+
+    def _send(self, account: Spender | None, topic: str, request: RemotingCommand, *, is_batch: bool) -> None:
+        namespace = self._namespace(topic)
+        spenders = _those(account, namespace)
+        if not spenders:
+            return
+        if namespace is not None:
+            namespace.check_stored()
+            if self._topics.find(topic) is None:
+                self._check_new(namespace, (topic,))
+        size = len(request.body)
+        count = _messages_in(request.body) if is_batch else 1
+        for spender in spenders:
+            spender.check_rate(SEND_MESSAGES, count)
+            spender.check_rate(SEND_BYTES, size)
+        for spender in spenders:
+            spender.take(SEND_MESSAGES, count)
+            spender.take(SEND_BYTES, size)
+
+    # ── reads ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _read(self, account: Spender | None, request: RemotingCommand) -> None:
+        for spender in _those(account, self._namespace((request.ext_fields or {}).get("topic", ""))):
+            for kind in (READ_MESSAGES, READ_BYTES):
+                wait = spender.wait_of(kind)
+                if wait > 0:
+                    refusal = FlowControl(spender.refused(kind, wait))
+                    raise Postponed(lambda seconds=wait: self._pause(seconds), refusal)  # type: ignore[misc]
+
+    def found(self, peer: Peer, topic: str, messages: int, size: int) -> None:
+        """A pull or pop of this connection found something."""
+        for spender in _those(peer.attributes.get(_SPENDER), self._namespace(topic)):
+            spender.take(READ_MESSAGES, messages)
+            spender.take(READ_BYTES, size)
+
+    async def _pause(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        until: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(min(seconds, _LONGEST_PAUSE), _end, until)
+        self._held.add(until)
+        try:
+            await until
+        finally:
+            timer.cancel()
+            self._held.discard(until)
+
+    @property
+    def held_count(self) -> int:
+        """Reads that wait for their debt."""
+        return len(self._held)
+
+    def let_go(self) -> None:
+        """Hold nobody any more."""
+        for until in self._held:
+            _end(until)
+
+    # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _create_topic(self, _: Spender | None, request: RemotingCommand) -> None:
+        topic = (request.ext_fields or {}).get("topic", "")
+        self._check_new(self._namespace(topic), (topic,))
+
+    def _create_topics(self, _: Spender | None, request: RemotingCommand) -> None:
+        by_namespace: dict[Spender, list[str]] = {}
+        for config in TopicConfigList.decode(request.body).topics:
+            namespace = self._namespace(config.name)
+            if namespace is not None:
+                by_namespace.setdefault(namespace, []).append(config.name)
+        for namespace, topics in by_namespace.items():
+            self._check_new(namespace, topics)
+
+    def _check_new(self, namespace: Spender | None, topics: "tuple[str, ...] | list[str]") -> None:
+        new = {topic for topic in topics if self._topics.find(topic) is None and not topic.startswith(_BY_BROKER)}
+        if namespace is not None and new:
+            namespace.check_topics(self.topics_in(namespace.name), len(new))
+
+    def topics_in(self, namespace: str) -> int:
+        """How many there are; those of the system, of retries and of dead letters do not count."""
+        generation, counts = self._counted
+        if generation != self._topics.generation:
+            counts = Counter(
+                namespace_of(topic)
+                for topic in self._topics.topics
+                if not topic.startswith(_BY_BROKER) and not self._topics.is_system(topic)
+            )
+            self._counted = (self._topics.generation, counts)
+        return counts[namespace]
+
+    def _namespace(self, topic: str) -> Spender | None:
+        """Whose namespace a topic is in; topics of the system are in none."""
+        found = self._namespaces.find(namespace_of(topic))
+        return None if found is None or self._topics.is_system(topic) else found
+
+
+def _those(*spenders: Spender | None) -> list[Spender]:
+    return [spender for spender in spenders if spender is not None]
+
+
+def _disconnected(peer: Peer, _: CloseReason) -> None:
+    account: Spender | None = peer.attributes.get(_SPENDER)
+    if account is not None:
+        account.connections -= 1
+        peer.attributes[_SPENDER] = None
+
+
+def _end(until: asyncio.Future[None]) -> None:
+    if not until.done():
+        until.set_result(None)
+
+
+def _messages_in(batch: "bytes | memoryview") -> int:
+    """Messages of a batch, each with its size before it; what is no batch is refused by others."""
+    at = count = 0
+    while at + 4 <= len(batch):
+        size = int.from_bytes(batch[at : at + 4])
+        if size < 4:
+            break
+        at += size
+        count += 1
+    return max(count, 1)
