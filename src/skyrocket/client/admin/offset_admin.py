@@ -26,6 +26,7 @@ from skyrocket.protocol.requests.offsets import (
 from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
 
 _TO_THE_END: Final = -1
+_LONG_BODY: Final = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,9 @@ class OffsetAdmin(GroupAdmin):
 
         async def lags(place: BrokerPlace) -> BrokerConsumeStats:
             reply = await self._ask(place.address, GetBrokerConsumeStats(), doing="asking how far groups are")
-            return BrokerConsumeStats.decode(reply.body)
+            if len(reply.body) < _LONG_BODY:
+                return BrokerConsumeStats.decode(reply.body)
+            return await asyncio.to_thread(BrokerConsumeStats.decode, reply.body)  # the loop is not held up meanwhile
 
         found: dict[str, list[QueueLag]] = {}
         for answer in (await self._each(await self._places(cluster), lags)).values():
