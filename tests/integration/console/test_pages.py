@@ -142,7 +142,7 @@ async def test_reset_an_offset_after_its_preview() -> None:
             browser.click("#reset")
             browser.type("topic", "Orders")
             browser.type("to", "the beginning: everything again")
-            browser.sees("0 messages would be skipped, 21 consumed again", "#plan")
+            browser.sees("Messages that would be skipped: 0, consumed again: 21.", "#plan")
             browser.button("Reset offsets", "dialog[open]")
             browser.sees("goes on elsewhere", "#notices")
             assert browser.complaints() == []

@@ -37,6 +37,31 @@ async def test_a_hundred_askers_at_once_are_one_question_and_later_ones_another(
     assert await answer.get() == 3
 
 
+async def test_who_asks_a_slow_cluster_again_gets_the_answer_before_and_the_next_one_the_new() -> None:
+    clock, cluster, slow = FakeClock(), Cluster(), asyncio.Event()
+
+    async def ask() -> int:
+        found = await cluster.ask()
+        if found > 1:
+            await slow.wait()
+        return found
+
+    answer = SharedAnswer(ask, 5.0, clock)
+    assert await answer.get() == 1
+    clock.advance(seconds=60)
+    assert await answer.get() == 1
+    assert (answer.latest, cluster.asked) == (1, 2)
+    waiting = asyncio.create_task(answer.get(fresh=True))
+    slow.set()
+    assert (await waiting, await answer.get()) == (2, 2)
+    clock.advance(seconds=600)
+    slow.clear()
+    too_old = asyncio.create_task(answer.get())
+    await asyncio.sleep(0)
+    slow.set()
+    assert await too_old == 3
+
+
 async def test_one_who_leaves_does_not_take_the_answer_from_the_others() -> None:
     cluster = Cluster()
     answer = SharedAnswer(cluster.ask, 5.0, FakeClock())

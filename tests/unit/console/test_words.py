@@ -6,12 +6,23 @@ from tests import ROOT
 
 STATIC = ROOT / "src" / "skyrocket" / "console" / "static"
 SCRIPTS = {path: path.read_text(encoding="utf-8") for path in sorted(STATIC.rglob("*.js"))}
+_COUNTED = re.compile(r'\bcounted\([^"]*, "([^"]+)", "([^"]+)"')
 CHINESE = re.findall(r'^  "((?:[^"\\]|\\.)*)": "(.+)",$', (STATIC / "words_zh.js").read_text(encoding="utf-8"), re.M)
 
 
 def test_every_text_of_a_page_has_a_chinese_one() -> None:
     used = {text for script in SCRIPTS.values() for text in re.findall(r'\bt\("((?:[^"\\]|\\.)*)"', script)}
+    used |= {many for script in SCRIPTS.values() for _, many in _COUNTED.findall(script)}
     assert used - {english for english, _ in CHINESE} == set()
+
+
+def test_a_number_of_things_has_a_form_for_one_and_a_form_for_many() -> None:
+    pairs = [pair for script in SCRIPTS.values() for pair in _COUNTED.findall(script)]
+    assert pairs
+    assert [many for one, many in pairs if one == many or "{n}" not in many] == []
+    # "{n} topics" would say "1 topics".
+    plural = re.compile(r"""\bt\("[^"]*{(?:n|lag|clients|groups|queues|messages)} \w*[^s\W]s\b""")
+    assert [found for script in SCRIPTS.values() for found in plural.findall(script)] == []
 
 
 def test_both_languages_fill_in_the_same_values() -> None:

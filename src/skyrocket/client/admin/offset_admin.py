@@ -26,6 +26,7 @@ from skyrocket.protocol.requests.offsets import (
 from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
 
 _TO_THE_END: Final = -1
+_LONG_BODY: Final = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +177,14 @@ class OffsetAdmin(GroupAdmin):
         request = ResetOffset(topic=full, group=wrap(self._namespace, group), timestamp=timestamp, is_force=force)
         found: dict[MessageQueue, int] = {}
         try:
-            for address in await self._masters_of(full):
-                reply = await self._ask(address, request, doing=f"resetting group {group}")
+            for place in await self._places_of(full):
+                try:
+                    reply = await self._ask(place.address, request, doing=f"resetting group {group}")
+                except BrokerRefused as error:
+                    if not _misses_offsets(error):
+                        raise
+                    await self._fill_gaps(group, topic, place.broker_name, moment, force=force)
+                    reply = await self._ask(place.address, request, doing=f"resetting group {group}")
                 found.update(ResetOffsets.decode(reply.body).offsets)
         except BrokerRefused as error:
             if error.code not in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
@@ -185,10 +192,32 @@ class OffsetAdmin(GroupAdmin):
             found = await self._reset_offline(group, topic, moment)  # nobody runs who could be told
         return {self._shown(queue): offset for queue, offset in found.items()}
 
+    async def _fill_gaps(
+        self, group: str, topic: str, broker_name: str, moment: datetime | float | None, *, force: bool
+    ) -> None:
+        """Give a group an offset in queues where it has none, so that its broker resets it.
+
+        A broker of RocketMQ 4.x says 0 of a short queue where there is none: what says 0 is set too.
+        """
+        route = await self.route(topic)
+        for of_broker in route.data.queues:
+            if of_broker.broker_name != broker_name:
+                continue
+            for queue_id in range(max(of_broker.read_queues, of_broker.write_queues)):
+                queue = MessageQueue(topic, broker_name, queue_id)
+                known = await self.committed(group, queue)
+                if known is None or (known == 0 and force):
+                    await self.set_offset(group, queue, await self._target(queue, moment))
+                elif known == 0:  # nothing lies before it, so that it stays
+                    await self.set_offset(group, queue, 0)
+
+    async def _target(self, queue: MessageQueue, moment: datetime | float | None) -> int:
+        return await (self.max_offset(queue) if moment is None else self.offset_at(queue, moment))
+
     async def _reset_offline(self, group: str, topic: str, moment: datetime | float | None) -> dict[MessageQueue, int]:
         found: dict[MessageQueue, int] = {}
         for queue in await self.queues(topic):
-            offset = await (self.max_offset(queue) if moment is None else self.offset_at(queue, moment))
+            offset = await self._target(queue, moment)
             await self.set_offset(group, queue, offset)
             found[queue] = offset
         return found
@@ -223,7 +252,9 @@ class OffsetAdmin(GroupAdmin):
 
         async def lags(place: BrokerPlace) -> BrokerConsumeStats:
             reply = await self._ask(place.address, GetBrokerConsumeStats(), doing="asking how far groups are")
-            return BrokerConsumeStats.decode(reply.body)
+            if len(reply.body) < _LONG_BODY:
+                return BrokerConsumeStats.decode(reply.body)
+            return await asyncio.to_thread(BrokerConsumeStats.decode, reply.body)  # the loop is not held up meanwhile
 
         found: dict[str, list[QueueLag]] = {}
         for answer in (await self._each(await self._places(cluster), lags)).values():
@@ -238,3 +269,9 @@ class OffsetAdmin(GroupAdmin):
                         for queue, lag in each.offsets.items()
                     )
         return found
+
+
+def _misses_offsets(error: BrokerRefused) -> bool:
+    # RocketMQ: brokers of 4.x refuse to reset a group that has no offset in one of a topic's queues, in these words.
+    told = error.remark or ""
+    return error.code == ResponseCode.SYSTEM_ERROR and "consumer group" in told and "not exist" in told

@@ -236,15 +236,17 @@ class TopicAdmin(AdminCalls):
             found.update(stats.offsets)
         return {self._shown(queue): offset for queue, offset in found.items()}
 
-    async def topic_statistics(self, topic: str) -> dict[BrokerPlace, TopicStats]:
-        """Offsets of its queues and the rate of its writes, broker by broker."""
+    async def topic_statistics(
+        self, topic: str, *, places: Sequence[BrokerPlace] | None = None
+    ) -> dict[BrokerPlace, TopicStats]:
+        """Offsets of its queues and the rate of its writes by broker; who knows its masters names the places."""
 
         async def statistics(place: BrokerPlace) -> TopicStats:
             request = GetTopicStatsInfo(topic=self._full(topic))
             reply = await self._ask(place.address, request, doing=f"asking for the offsets of topic {topic}")
             return TopicStats.decode(reply.body)
 
-        return await self._each(await self._places_of(self._full(topic)), statistics)
+        return await self._each(places or await self._places_of(self._full(topic)), statistics)
 
     async def groups_of_topic(self, topic: str) -> list[str]:
         """Who consumes it, as all of its brokers know."""

@@ -1,6 +1,7 @@
 """The values that rules look at, by name."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from skyrocket.console.alerts.rules import Kind
 from skyrocket.console.cluster.groups import is_system_group
@@ -10,12 +11,15 @@ from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.series import HOUR_MS, Series
 from skyrocket.model.topic import DLQ_PREFIX
 
+_SAMPLE_SECONDS: Final = 60.0  # what the recorder has heard within the minute is not asked for again
+
 Measures = Mapping[Kind, Mapping[str, float]]
 
 
 async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
     """All kinds; a kind has a value for each name that it knows."""
-    brokers, figures, topics = await view.brokers.get(), await view.group_figures(), await view.topics.get()
+    brokers, topics = await view.brokers.get(), await view.topics.get()
+    figures = await view.group_figures(fresh=True, within=_SAMPLE_SECONDS)
     groups = {name: known for name, known in figures.items() if not is_system_group(name)}
     waiting = [name for name, known in groups.items() if known.lag > 0]
     members = await each(waiting, view.members.get)

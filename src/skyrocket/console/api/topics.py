@@ -16,7 +16,6 @@ from skyrocket.model.topic_config import TopicConfig
 family = Family("Topics")
 
 _KIND_ATTRIBUTE: Final = "message.type"
-_NO_FIGURES: Final = TopicFigures(0, 0, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +76,14 @@ async def topics(call: Call, wanted: TopicsWanted) -> TopicsPage:
     }
     known: dict[str, TopicFigures] = {}
     if wanted.sort.removeprefix("-") in ("in", "messages", "newest"):  # by what only the topics themselves tell
-        known = await each([shape.name for shape in chosen], view.topic_figures.get)
+        known = await view.figures_of([shape.name for shape in chosen])
         keys |= {
             "in": lambda shape: none_last(known[shape.name].in_per_second),
             "messages": lambda shape: known[shape.name].messages,
             "newest": lambda shape: none_last(known[shape.name].newest_ms),
         }
     rows, total = page_of(chosen, wanted.sort, keys, wanted.page, wanted.size)
-    known = known or await each([shape.name for shape in rows], view.topic_figures.get)
+    known = await each([shape.name for shape in rows], view.topic_figures.get)
     return TopicsPage([_row(shape, known[shape.name], lags.get(shape.name, _NO_LAG)) for shape in rows], total, kinds)
 
 

@@ -3,16 +3,24 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from skyrocket.clock import Clock
 
 K = TypeVar("K")
 T = TypeVar("T")
 
+_PATIENCE_SECONDS: Final = 0.3  # a page shows what was known before rather than nothing for longer than this
+_OLDEST_SECONDS: Final = 90.0  # the recorder asks each minute
+_REST: Final = 10  # an answer that takes a second to make is asked for every ten
+_LONGEST_REST_SECONDS: Final = 15.0
+
 
 class SharedAnswer(Generic[T]):
-    """One question. It is asked again when the answer is older than `seconds`; who comes meanwhile waits for it too."""
+    """One question. It is asked again when the answer is older than `seconds`; who comes meanwhile waits for it too.
+
+    A large cluster answers slowly: then who asks gets the answer before, and the next look has the new one.
+    """
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, T]], seconds: float, clock: Clock) -> None:
         self._ask = ask
@@ -20,21 +28,40 @@ class SharedAnswer(Generic[T]):
         self._clock = clock
         self._asking: asyncio.Task[T] | None = None
         self._asked_at = float("-inf")
+        self._took = 0.0
+        self._known: tuple[float, T] | None = None  # when it was asked for, and the answer
         self._open: set[asyncio.Task[T]] = set()
 
-    async def get(self) -> T:
-        """The answer; raises what asking raised, also for those who waited with it."""
-        task = self._asking
-        if task is None or (task.done() and self._clock.monotonic() - self._asked_at >= self._seconds):
-            self._asked_at = self._clock.monotonic()
+    @property
+    def latest(self) -> T | None:
+        """The last answer, however old; None before the first."""
+        return None if self._known is None else self._known[1]
+
+    async def get(self, *, fresh: bool = False, within: float = 0.0) -> T:
+        """The answer; raises what asking raised, also for those who waited with it.
+
+        `fresh`: none from before; `within`: one that is not older than so many seconds will do.
+        """
+        task, now = self._asking, self._clock.monotonic()
+        if self._known is not None and now - self._known[0] < within:
+            return self._known[1]
+        rest = max(self._seconds, min(_REST * self._took, _LONGEST_REST_SECONDS))
+        if task is None or (task.done() and now - self._asked_at >= rest):
+            self._asked_at = now
             task = self._asking = asyncio.create_task(self._ask())
             self._open.add(task)
             task.add_done_callback(self._seen)
+        before = self._known
+        if before is not None and not fresh and not task.done() and now - before[0] < _OLDEST_SECONDS:
+            await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
+            if not task.done():
+                return before[1]
         return await asyncio.shield(task)  # one browser that leaves does not take the answer from the others
 
     def forget(self) -> None:
         """Ask anew for the next one: something was changed."""
         self._asking = None  # one that is under way may have been answered before the change
+        self._known = None
 
     async def end(self) -> None:
         """Stop asking."""
@@ -44,8 +71,11 @@ class SharedAnswer(Generic[T]):
 
     def _seen(self, task: asyncio.Task[T]) -> None:
         self._open.discard(task)
-        if not task.cancelled():
-            task.exception()  # those who wait for it get it; with nobody there it is no news
+        if task.cancelled() or task.exception() is not None:  # those who wait get it; with nobody there it is no news
+            return
+        if task is self._asking:
+            self._took = self._clock.monotonic() - self._asked_at
+            self._known = (self._asked_at, task.result())
 
 
 class SharedAnswers(Generic[K, T]):
@@ -67,6 +97,11 @@ class SharedAnswers(Generic[K, T]):
                 self._answers.popitem(last=False)
         self._answers.move_to_end(key)
         return await answer.get()
+
+    def latest(self, key: K) -> T | None:
+        """The last answer about one of them, however old; None if there is none."""
+        answer = self._answers.get(key)
+        return None if answer is None else answer.latest
 
     def forget(self) -> None:
         """Ask anew for all."""

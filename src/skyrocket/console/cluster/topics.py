@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
@@ -31,6 +32,9 @@ class TopicFigures:
     total: int  # that were ever written
     newest_ms: int | None
     in_per_second: float | None
+
+
+NO_FIGURES: Final = TopicFigures(0, 0, None, None)
 
 
 def kind_of(name: str, config: TopicConfig | None = None) -> str:

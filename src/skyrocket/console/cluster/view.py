@@ -1,7 +1,7 @@
 """The cluster as all browsers see it: every question is asked once in a while, whoever looks."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,7 +12,7 @@ from skyrocket.client.core.errors import BrokerRefused, NoRoute
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
 from skyrocket.console.cluster.runtime import BrokerState, state_of
-from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers
+from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers, each
 from skyrocket.console.cluster.speeds import Speeds
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.subscription_group import SubscriptionGroup
@@ -26,6 +26,8 @@ _RARELY_SECONDS: Final = 15.0  # which topics and groups there are
 _MOST_TOPICS: Final = 5000
 _MOST_GROUPS: Final = 2000
 _LOST_BROKERS: Final = 200
+_FEW_TOPICS: Final = 100
+_PATIENCE_SECONDS: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,23 @@ class ClusterView:
         await self.topic_figures.end()
         await self.members.end()
 
-    async def group_figures(self) -> dict[str, groups.GroupFigures]:
-        """How far each group is."""
-        now_ms = self._clock.now_ms()
-        return {group: groups.figures(lags, now_ms) for group, lags in (await self.lags.get()).items()}
+    async def group_figures(self, *, fresh: bool = False, within: float = 0.0) -> dict[str, groups.GroupFigures]:
+        """How far each group is; `fresh` and `within` as of `SharedAnswer.get`."""
+        now_ms, lags = self._clock.now_ms(), await self.lags.get(fresh=fresh, within=within)
+        return {group: groups.figures(queues, now_ms) for group, queues in lags.items()}
+
+    async def figures_of(self, names: Sequence[str]) -> dict[str, topics.TopicFigures]:
+        """Of many topics, to sort by: of more than some hundred as they were last seen, for each is a question."""
+        if len(names) <= _FEW_TOPICS:
+            return await each(list(names), self.topic_figures.get)
+        unseen = [name for name in names if self.topic_figures.latest(name) is None]
+        asking = asyncio.create_task(each(unseen, self.topic_figures.get))
+        try:
+            await asyncio.wait({asking}, timeout=_PATIENCE_SECONDS)
+        finally:
+            asking.cancel()  # what it has heard is kept; the recorder and the next look ask for the rest
+            await asyncio.gather(asking, return_exceptions=True)
+        return {name: self.topic_figures.latest(name) or topics.NO_FIGURES for name in names}
 
     def out_per_second(self, group: str, topic: str | None = None) -> float | None:
         """How fast a group goes on, None before the second look."""
@@ -143,11 +158,20 @@ class ClusterView:
 
     async def _topic_figures(self, topic: str) -> topics.TopicFigures:
         try:
-            stats = list((await self._admin.topic_statistics(topic)).values())
+            places = await self._masters_of(topic)
+            stats = list((await self._admin.topic_statistics(topic, places=places)).values())
         except (NoRoute, RemotingError):  # its brokers are gone, or down
-            return topics.TopicFigures(0, 0, None, None)
+            return topics.NO_FIGURES
         rate = self._speeds.look(("in", topic), topics.total_of(stats), self._clock.monotonic())
         return topics.figures(stats, rate)
+
+    async def _masters_of(self, topic: str) -> list[BrokerPlace]:
+        """From what is known of all topics: a question to the name servers less for each."""
+        shape = (await self.topics.get()).get(topic)
+        if shape is None:
+            return []
+        places = all_places(await self.cluster.get())
+        return [place for place in places if place.is_master and place.broker_name in shape.brokers]
 
     async def _members(self, group: str) -> ConsumerConnections | None:
         """Who is connected to the masters that are up; None when nobody is."""

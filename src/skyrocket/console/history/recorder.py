@@ -61,7 +61,7 @@ class Recorder:
 
     async def _of_groups(self) -> Mapping[str, float]:
         samples: dict[str, float] = {"lag:cluster": 0.0}
-        for group, figures in (await self._view.group_figures()).items():
+        for group, figures in (await self._view.group_figures(fresh=True)).items():
             if is_system_group(group):
                 continue
             samples[f"lag:group:{group}"] = figures.lag

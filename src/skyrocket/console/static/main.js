@@ -2,10 +2,10 @@
 import { get, post, refreshSession, session } from "./api.js";
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
-import { begin, go, route, show } from "./router.js";
+import { begin, go, prepare, route, show } from "./router.js";
 import { callout, dialog, field, notice } from "./parts.js";
 import { follow } from "./live.js";
-import { choose, language, t } from "./words.js";
+import { choose, counted, language, t } from "./words.js";
 
 const page = (name) => async () => (await import(`./pages/${name}.js`)).show;
 
@@ -75,7 +75,7 @@ const strip = h("a", { href: "/alerts", class: "badge", id: "health" }, "…");
 function drawHealth(health) {
   const kind = health.critical ? "bad" : health.warnings ? "warn" : health.notes ? "note" : "good";
   const text = health.critical || health.warnings || health.notes
-    ? [health.critical && t("{n} critical", { n: health.critical }), health.warnings && t("{n} warnings", { n: health.warnings }), health.notes && t("{n} notes", { n: health.notes })].filter(Boolean).join(", ")
+    ? [health.critical && t("{n} critical", { n: health.critical }), health.warnings && counted(health.warnings, "{n} warning", "{n} warnings"), health.notes && counted(health.notes, "{n} note", "{n} notes")].filter(Boolean).join(", ")
     : t("All well");
   strip.className = `badge ${kind}`;
   fill(strip, h("i", { class: "dot" }), text);
@@ -172,6 +172,8 @@ function shortcuts() {
   dialog({ title: t("Keyboard"), body: h("dl", { class: "facts" }, rows.map(([keys, text]) => [h("dt", null, keys.split(" ").map((key) => [h("kbd", null, key), " "])), h("dd", null, text)])) });
 }
 
+drawNav();
+prepare();
 await refreshSession().catch((error) => notice(error.message, "bad"));
 await tokenOfAddress();
 drawNav();

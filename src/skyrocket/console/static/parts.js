@@ -3,7 +3,7 @@ import { Refused } from "./api.js";
 import { fill, h } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
-import { t } from "./words.js";
+import { counted, t } from "./words.js";
 
 export function figure(name, value, { unit = "", says = "", extra = null, href = null } = {}) {
   const inner = [h("div", { class: "name" }, name), h("div", { class: "value" }, value, unit && h("small", null, unit)), h("div", { class: "says" }, says), extra];
@@ -52,7 +52,7 @@ export function table(columns, rows, { sort = "", onSort = null, nothing = null 
 
 export function pager(page, size, total, go) {
   const last = Math.max(1, Math.ceil(total / size));
-  if (last === 1) return h("div", { class: "pager" }, h("span", null, t("{n} rows", { n: count(total) })));
+  if (last === 1) return h("div", { class: "pager" }, h("span", null, counted(total, "{n} row", "{n} rows", count(total))));
   return h("div", { class: "pager" },
     h("span", null, t("{from}–{to} of {n}", { from: count((page - 1) * size + 1), to: count(Math.min(page * size, total)), n: count(total) })),
     h("span", { class: "grow" }),

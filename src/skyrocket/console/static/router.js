@@ -29,32 +29,44 @@ export function withQuery(changes) {
   return location.pathname + (text ? `?${text}` : "");
 }
 
+function found() {
+  for (const { expression, names, load } of routes) {
+    const match = expression.exec(location.pathname);
+    if (match) return { load, names: Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(match[at + 1])])) };
+  }
+  return null;
+}
+
+// Fetch the script of the page that will be shown, while something else is waited for; `show` tells what goes wrong.
+export function prepare() {
+  found()?.load().catch(() => null);
+}
+
 export async function show() {
   leaving.forEach((leave) => leave());
   leaving = [];
   const main = document.getElementById("main");
   const number = (shown += 1);
   dispatchEvent(new CustomEvent("page"));
-  for (const { expression, names, load } of routes) {
-    const match = expression.exec(location.pathname);
-    if (!match) continue;
-    const context = {
-      names: Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(match[at + 1])])),
-      query: Object.fromEntries(new URLSearchParams(location.search)),
-      onLeave: (leave) => (number === shown ? leaving.push(leave) : leave()),
-      isShown: () => number === shown,
-    };
-    const root = document.createElement("div");
-    fill(main, root);
-    try {
-      await (await load())(root, context);
-    } catch (error) {
-      root.append(trouble(error));
-      if (!error.status && error.name !== "Refused") console.error(error);
-    }
+  const here = found();
+  if (!here) {
+    fill(main, "404");
     return;
   }
-  fill(main, "404");
+  const context = {
+    names: here.names,
+    query: Object.fromEntries(new URLSearchParams(location.search)),
+    onLeave: (leave) => (number === shown ? leaving.push(leave) : leave()),
+    isShown: () => number === shown,
+  };
+  const root = document.createElement("div");
+  fill(main, root);
+  try {
+    await (await here.load())(root, context);
+  } catch (error) {
+    root.append(trouble(error));
+    if (!error.status && error.name !== "Refused") console.error(error);
+  }
 }
 
 export function begin() {

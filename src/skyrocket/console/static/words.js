@@ -11,7 +11,13 @@ export function choose(next) {
   location.reload();
 }
 
-// t("{n} topics", {n: 3})
+// counted(1, "{n} topic", "{n} topics"); `shown` is the number as it is written. Chinese has one form, that of many.
+export function counted(number, one, many, shown = number) {
+  const found = (language === "zh" && chinese[many]) || (number === 1 ? one : many);
+  return found.replaceAll("{n}", shown);
+}
+
+// With values: t of "newest {when}" and {when: "now"}.
 export function t(text, values) {
   let found = (language === "zh" && chinese[text]) || text;
   for (const [name, value] of Object.entries(values || {})) found = found.replaceAll(`{${name}}`, value);

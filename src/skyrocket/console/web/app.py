@@ -1,5 +1,6 @@
 """The application: endpoints, what is followed live, the pages and their files."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -7,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
@@ -31,12 +32,25 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class _Files(StaticFiles):
-    """Asked for again when they have changed: a new release shows at once."""
+    """Files under an address that changes with them are kept by browsers, others are asked for again each time."""
+
+    def __init__(self, *, kept: bool) -> None:
+        super().__init__(directory=_STATIC)
+        self._caching = "public, max-age=31536000, immutable" if kept else "no-cache"
 
     def file_response(self, *arguments: Any, **named: Any) -> Response:
         response = super().file_response(*arguments, **named)
-        response.headers["Cache-Control"] = "no-cache"
+        response.headers["Cache-Control"] = self._caching
         return response
+
+
+def _digest() -> str:
+    """Of all files: a new release has other addresses, and shows at once."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in _STATIC.rglob("*") if path.is_file()):
+        found.update(path.relative_to(_STATIC).as_posix().encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def application(parts: Parts) -> ASGIApp:
@@ -44,12 +58,15 @@ def application(parts: Parts) -> ASGIApp:
     answering = Answering(parts)
     routes = [Route(each.path, _serve(answering, each), methods=[each.method]) for each in ENDPOINTS]
     follow = _follow(answering, parts, routes)
+    release = f"/static/{_digest()}"
+    document = (_STATIC / "index.html").read_text("utf-8").replace('"/static/', f'"{release}/')
     pages = [
         Route("/api/live", follow),
         Route("/api/openapi.json", _openapi),
         Route("/api/{path:path}", _no_such_endpoint),
-        Mount("/static", _Files(directory=_STATIC)),
-        Route("/{path:path}", _page),
+        Mount(release, _Files(kept=True)),
+        Mount("/static", _Files(kept=False)),
+        Route("/{path:path}", _page(document)),
     ]
     settings = parts.settings
     return Guard(Starlette(routes=[*routes, *pages]), (*settings.host_names, settings.host), is_https=settings.is_https)
@@ -99,6 +116,10 @@ async def _no_such_endpoint(request: Request) -> Response:
     return json_answer({"error": text, "kind": "NotFound"}, 404)
 
 
-async def _page(_: Request) -> Response:
+def _page(document: str) -> Handler:
     """Every address of a page gives the same document; its script shows what the address names."""
-    return FileResponse(_STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(document, headers={"Cache-Control": "no-cache"})
+
+    return page

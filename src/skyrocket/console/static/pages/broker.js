@@ -5,7 +5,7 @@ import { chart } from "../chart.js";
 import { ago, bytes, percent, rate } from "../format.js";
 import { callout, dialog, dot, empty, field, figure, head, table, tabs, trouble as shownTrouble } from "../parts.js";
 import { show as reload } from "../router.js";
-import { t } from "../words.js";
+import { counted, t } from "../words.js";
 import { differencesTable } from "./differences.js";
 
 export async function show(root, context) {
@@ -48,7 +48,7 @@ async function settings(body, address) {
   };
   search.addEventListener("input", draw);
   draw();
-  fill(body, h("div", { class: "bar" }, search, h("span", { class: "faint" }, t("{n} settings", { n: Object.keys(answer.settings).length }))), place);
+  fill(body, h("div", { class: "bar" }, search, h("span", { class: "faint" }, counted(Object.keys(answer.settings).length, "{n} setting", "{n} settings"))), place);
 }
 
 function edit(address, key, value) {

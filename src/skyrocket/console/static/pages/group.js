@@ -183,7 +183,7 @@ function reset(name, page) {
   const preview = async () => {
     const found = await get(query(`${path("groups", name)}/reset`, wish(read(box)))).catch((error) => error);
     fill(plan, found instanceof Error ? shownTrouble(found) : [
-      callout(t("{skipped} messages would be skipped, {repeated} consumed again. {clients} clients are connected.", { skipped: count(found.skipped), repeated: count(found.repeated), clients: count(found.clients) }), found.skipped ? "bad" : "warn"),
+      callout(t("Messages that would be skipped: {skipped}, consumed again: {repeated}. Connected clients: {clients}.", { skipped: count(found.skipped), repeated: count(found.repeated), clients: count(found.clients) }), found.skipped ? "bad" : "warn"),
       h("div", { class: "card flush" }, table([
         { name: t("Broker"), of: (row) => row.broker },
         { name: t("Queue"), kind: "number", of: (row) => row.queue },
@@ -225,7 +225,7 @@ function destroy(name, page) {
     title: t("Delete {name}", { name }),
     name,
     action: t("Delete group"),
-    effects: callout(t("Its offsets are lost: {lag} messages wait for it, {clients} clients are connected. Retries and dead letters stay.", { lag: count(page.row.lag), clients: count(page.row.clients) }), page.row.clients ? "bad" : "warn"),
+    effects: callout(t("Its offsets are lost. Messages that wait for it: {lag}, connected clients: {clients}. Retries and dead letters stay.", { lag: count(page.row.lag), clients: count(page.row.clients) }), page.row.clients ? "bad" : "warn"),
     act: async () => {
       const done = await remove(path("groups", name));
       go("/groups");

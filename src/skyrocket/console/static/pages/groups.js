@@ -5,7 +5,7 @@ import { compact, count, duration, rate } from "../format.js";
 import { follow } from "../live.js";
 import { callout, dialog, dot, empty, field, head, pager, table } from "../parts.js";
 import { go, withQuery } from "../router.js";
-import { t } from "../words.js";
+import { counted, t } from "../words.js";
 
 export const STATES = { online: "good", lagging: "warn", stopped: "bad", idle: "", unknown: "" };
 
@@ -37,7 +37,7 @@ function rows(answer, wanted, lags) {
     { name: t("Name"), kind: "name", sort: "name", of: (row) => h("a", { href: `/groups/${encodeURIComponent(row.name)}` }, row.name) },
     { name: t("State"), of: (row) => dot(t(row.state), STATES[row.state]) },
     { name: t("Clients"), kind: "number", of: (row) => count(row.clients) },
-    { name: t("Topics"), kind: "soft", sort: "topics", of: (row) => (row.topics.length > 2 ? t("{n} topics", { n: row.topics.length }) : row.topics.join(", ")) },
+    { name: t("Topics"), kind: "soft", sort: "topics", of: (row) => (row.topics.length > 2 ? counted(row.topics.length, "{n} topic", "{n} topics") : row.topics.join(", ")) },
     { name: t("Lag"), kind: "number", sort: "lag", of: (row) => [row.lag ? h("b", null, compact(row.lag)) : "0", trend(row, lags)] },
     { name: t("Time lag"), kind: "number", sort: "late", of: (row) => duration(row.late_ms) },
     { name: t("Out/s"), kind: "number", sort: "out", of: (row) => rate(row.out_per_second) },

@@ -4,7 +4,7 @@ import { fill, h } from "../dom.js";
 import { bytes, count, localInput, moment } from "../format.js";
 import { badge, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, withQuery } from "../router.js";
-import { t } from "../words.js";
+import { counted, t } from "../words.js";
 
 export function show(root, context) {
   root.append(head(t("Messages")));
@@ -71,7 +71,7 @@ export function messageSearch(root, context) {
 async function find(topic, wanted) {
   if (!topic) {
     const answer = await get(query("/api/messages", { id: wanted.id }));
-    return { rows: answer.rows, says: t("{n} topics were searched.", { n: count(answer.topics_searched) }) };
+    return { rows: answer.rows, says: counted(answer.topics_searched, "{n} topic was searched.", "{n} topics were searched.", count(answer.topics_searched)) };
   }
   const times = { from_ms: wanted.from ? new Date(wanted.from).getTime() : null, to_ms: wanted.to ? new Date(wanted.to).getTime() : null };
   const base = `${path("topics", topic)}/messages`;
@@ -82,5 +82,5 @@ async function find(topic, wanted) {
     return page ? { only: { topic, message_id: wanted.id } } : { rows: [], says: "" };
   }
   const answer = await get(query(base, { tags: wanted.tags, contains: wanted.contains, property_name: wanted.property_name, property_value: wanted.property_value, broker: wanted.broker, queue: wanted.queue, ...times, most: 100 }));
-  return { rows: answer.rows, says: answer.is_complete ? t("{n} messages were looked at: these are all.", { n: count(answer.read) }) : t("{n} messages were looked at, newest first; there may be more.", { n: count(answer.read) }) };
+  return { rows: answer.rows, says: answer.is_complete ? counted(answer.read, "{n} message was looked at: this is all.", "{n} messages were looked at: these are all.", count(answer.read)) : counted(answer.read, "{n} message was looked at; there may be more.", "{n} messages were looked at, newest first; there may be more.", count(answer.read)) };
 }

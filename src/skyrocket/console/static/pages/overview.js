@@ -4,7 +4,7 @@ import { chart, spark } from "../chart.js";
 import { compact, count, duration, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, dot, empty, figure, head, meter, table } from "../parts.js";
-import { t } from "../words.js";
+import { counted, t } from "../words.js";
 
 export const findingLink = (finding) => (finding.subject === "broker" ? "/cluster" : `/${finding.subject}s/${encodeURIComponent(finding.name)}`);
 
@@ -32,10 +32,10 @@ function figures(answer) {
   return [h("div", { class: "grid" },
     figure(t("In"), rate(answer.in_per_second), { unit: t("msg/s"), says: t("{n} today", { n: compact(answer.in_today) }), extra: spark(answer.in_history, "in") }),
     figure(t("Out"), rate(answer.out_per_second), { unit: t("msg/s"), says: t("{n} today", { n: compact(answer.out_today) }), extra: spark(answer.out_history, "out") }),
-    figure(t("Waiting for groups"), compact(answer.lag), { unit: t("messages"), says: t("in {n} groups", { n: count(answer.groups) }), extra: spark(answer.lag_history, "lag"), href: "/groups?sort=-lag" })),
+    figure(t("Waiting for groups"), compact(answer.lag), { unit: answer.lag === 1 ? t("message") : t("messages"), says: counted(answer.groups, "in {n} group", "in {n} groups", count(answer.groups)), extra: spark(answer.lag_history, "lag"), href: "/groups?sort=-lag" })),
   h("div", { class: "grid" },
-    figure(t("Brokers"), `${up} / ${answer.brokers.length}`, { unit: t("up"), says: `${answer.clusters.join(", ")} · ${t("{n} topics", { n: count(answer.topics) })}`, href: "/cluster" }),
-    figure(t("Dead letters"), answer.dead_letters === null ? "–" : compact(answer.dead_letters), { says: growth === null ? "" : t("{n} in the last hour", { n: (growth >= 0 ? "+" : "") + count(growth) }), href: "/dead-letters" }),
+    figure(t("Brokers"), `${up} / ${answer.brokers.length}`, { unit: t("up"), says: `${answer.clusters.join(", ")} · ${counted(answer.topics, "{n} topic", "{n} topics", count(answer.topics))}`, href: "/cluster" }),
+    figure(t("Dead letters"), answer.dead_letters === null ? "–" : compact(answer.dead_letters), { says: growth === null ? "" : growth > 0 ? t("{n} in the last hour", { n: `+${count(growth)}` }) : t("none in the last hour"), href: "/dead-letters" }),
     figure(t("Delayed"), compact(answer.delayed), { says: t("wait for their time"), href: "/delayed" }),
     figure(t("Half messages"), answer.half_messages === null ? "–" : count(answer.half_messages), { says: answer.half_messages === null ? t("these brokers do not tell") : t("wait for their transaction"), href: "/transactions" }))];
 }

@@ -6,7 +6,7 @@ import { ago, compact, count, duration, moment, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, confirmByName, dialog, empty, facts, field, figure, head, notice, table, tabs, trouble as shownTrouble } from "../parts.js";
 import { go } from "../router.js";
-import { t } from "../words.js";
+import { counted, t } from "../words.js";
 import { KINDS, PERMISSIONS } from "./topics.js";
 import { differencesTable } from "./differences.js";
 import { messageSearch } from "./messages.js";
@@ -39,8 +39,8 @@ export function show(root, context) {
     fill(figures,
       figure(t("In"), rate(answer.in_per_second), { unit: t("msg/s") }),
       figure(t("Messages"), compact(answer.messages), { says: t("newest {when}", { when: ago(answer.newest_ms) }) }),
-      figure(t("Waiting for groups"), compact(answer.lag), { says: t("in {n} groups", { n: count(answer.groups.length) }) }),
-      figure(t("Queues"), count(answer.queues.length), { says: t("on {n} brokers", { n: answer.configs.length }) }));
+      figure(t("Waiting for groups"), compact(answer.lag), { says: counted(answer.groups.length, "in {n} group", "in {n} groups", count(answer.groups.length)) }),
+      figure(t("Queues"), count(answer.queues.length), { says: counted(answer.configs.length, "on {n} broker", "on {n} brokers") }));
     if (tab === "queues") fill(body, queues(answer));
     if (tab === "groups") fill(body, groups(answer));
     if (tab === "config" && !document.querySelector("dialog[open]")) fill(body, config(answer, name, locked));
@@ -122,7 +122,7 @@ async function statistics(body, name) {
   body.append(h("div", { style: { height: "16px" } }), sample);
   const answer = await get(`${path("topics", name)}/statistics`);
   fill(sample,
-    h("div", { class: "card" }, h("h2", null, t("Sizes of the newest {n} messages", { n: count(answer.messages) })), facts([
+    h("div", { class: "card" }, h("h2", null, counted(answer.messages, "Size of the newest message", "Sizes of the newest {n} messages", count(answer.messages))), facts([
       [t("smallest"), count(answer.smallest_bytes)], [t("median"), count(answer.median_bytes)], [t("99 of 100 are below"), count(answer.p99_bytes)], [t("largest"), count(answer.largest_bytes)], [t("with a key"), count(answer.with_key)], [t("compressed or bytes"), count(answer.not_text)]])),
     h("div", { class: "card flush" }, h("h2", null, t("Tags")), table([
       { name: t("Tag"), kind: "name", of: ([tag]) => tag || t("(none)") },
@@ -160,8 +160,8 @@ async function destroy(name) {
     title: t("Delete {name}", { name }),
     name,
     action: t("Delete topic"),
-    effects: callout(h("div", null, t("{n} messages are lost.", { n: count(impact.messages) }), " ", impact.groups.length
-      ? t("{groups} groups consume it, {lag} messages still wait for them, {clients} clients are connected.", { groups: impact.groups.length, lag: count(impact.lag), clients: impact.clients })
+    effects: callout(h("div", null, counted(impact.messages, "{n} message is lost.", "{n} messages are lost.", count(impact.messages)), " ", impact.groups.length
+      ? t("Groups that consume it: {groups}. Messages that still wait for them: {lag}. Connected clients: {clients}.", { groups: impact.groups.length, lag: count(impact.lag), clients: impact.clients })
       : t("No group consumes it.")), impact.clients || impact.lag ? "bad" : "warn"),
     act: async () => {
       const done = await remove(path("topics", name));

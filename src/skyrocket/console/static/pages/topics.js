@@ -5,7 +5,7 @@ import { ago, compact, count, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, dialog, empty, field, head, pager, table } from "../parts.js";
 import { go, withQuery } from "../router.js";
-import { t } from "../words.js";
+import { counted, t } from "../words.js";
 
 export const KINDS = { FIFO: "accent", DELAY: "note", TRANSACTION: "warn", DLQ: "bad", RETRY: "warn", SYSTEM: "", NORMAL: "" };
 
@@ -45,7 +45,7 @@ function rows(answer, wanted) {
     { name: t("Newest"), kind: "soft", sort: "newest", of: (row) => ago(row.newest_ms) },
     { name: t("Groups"), kind: "number", sort: "groups", of: (row) => count(row.groups) },
     { name: t("Lag"), kind: "number", sort: "lag", of: (row) => (row.lag ? h("b", null, compact(row.lag)) : "0") },
-    { name: t("Brokers"), kind: "soft", of: (row) => (row.brokers.length > 2 ? t("{n} brokers", { n: row.brokers.length }) : row.brokers.join(", ")) },
+    { name: t("Brokers"), kind: "soft", of: (row) => (row.brokers.length > 2 ? counted(row.brokers.length, "{n} broker", "{n} brokers") : row.brokers.join(", ")) },
   ], answer.rows, { sort: wanted.sort, onSort: (sort) => go(withQuery({ sort, page: null })), nothing: empty(t("No topic"), t("Nothing here has this name and kind.")) });
 }
 
