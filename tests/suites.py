@@ -149,8 +149,8 @@ SUITES = (
     ),
     Suite(
         "console-pages",
-        "the pages of the console in Chromium: create, send, find, follow, reset, resend, commit, change, be refused",
-        ("tests/integration/console", "tests/cluster/console", "tests/unit/console"),
+        "the pages of the console in Chromium: create, send, find, follow, reset, resend, commit, change; doctor",
+        ("tests/integration/console", "tests/cluster/console", "tests/unit/console", "tests/cluster/doctor"),
         (),
     ),
     Suite(

@@ -111,9 +111,9 @@ def test_rolling_restarts_lose_nothing(
 
 def _await_all(folder: Path, confirmed: set[str]) -> None:
     """What waits takes its time; lost is what is missing when a minute long nothing new has come."""
-    while missing := confirmed - _seen(folder).keys():
+    while missing := confirmed - (seen := _seen(folder)).keys():
         some = ", ".join(sorted(missing)[:10])
-        wait_until(partial(_more_than, folder, len(_seen(folder))), f"{len(missing)} are missing, as {some}")
+        wait_until(partial(_more_than, folder, len(seen)), f"{len(missing)} are missing, as {some}")
 
 
 @contextlib.contextmanager
