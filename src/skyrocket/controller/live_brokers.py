@@ -4,7 +4,7 @@ Brokers send heartbeats to every controller, so that one that becomes leader kno
 
 A controller that stood still (a paused process, a machine that swaps) has heard nobody, and that says nothing about
 brokers: silence is counted in the time alone in which we listened. What it finds when it goes on, connections that
-brokers closed because it did not answer, is no death either: those brokers must be silent first.
+brokers closed because it did not answer, is no death either: those brokers have some heartbeats' time to come back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,7 @@ LAST_PRIORITY: Final = (1 << 31) - 1
 _UNKNOWN: Final = -1
 _ABSENCE_SECONDS: Final = 1.0  # who has not attended for longer has stood still
 _WAKING_SECONDS: Final = 1.0  # connections that ended meanwhile are noticed in this time
+_RETURN_SECONDS, _RETURN_SHARE = 3.0, 0.3  # of a broker's own time-out: heartbeats come ten times as often
 
 
 class BrokerKey(NamedTuple):
@@ -100,10 +101,12 @@ class LiveBrokers:
         """Whose heartbeats come over this connection."""
         return [key for key, each in self._live.items() if each.connection is connection]
 
-    def lose_connection(self, connection: object) -> None:
-        """Those who used it live as long as silence lasts."""
+    def lose_connection(self, connection: object, now: float) -> None:
+        """Those who used it must be heard again soon: one that was killed in the same moment would live for long."""
         for key in self.connected_by(connection):
-            self._live[key].connection = None
+            each = self._live[key]
+            each.connection, each.heard = None, now
+            each.timeout_seconds = min(each.timeout_seconds, max(_RETURN_SECONDS, _RETURN_SHARE * each.timeout_seconds))
 
     def silent(self, now: float) -> list[BrokerKey]:
         """Whose last heartbeat is too old."""

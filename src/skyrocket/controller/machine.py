@@ -127,7 +127,7 @@ class ControllerMachine:
         """A connection has ended: whoever sent heartbeats over it is gone, unless it may be because of us."""
         self.attend(now)
         if self.live.is_waking(now):
-            self.live.lose_connection(connection)
+            self.live.lose_connection(connection, now)
             return []
         return self._forget(self.live.connected_by(connection))
 

@@ -345,6 +345,19 @@ def test_connections_that_ended_while_a_controller_stood_still_are_no_deaths() -
     assert given.machine.silence(given.now) == [(BrokerKey(CLUSTER, NAME, 2), None)], "it never came back"
 
 
+def test_who_is_not_back_soon_after_a_controller_stood_still_is_dead_before_its_silence_is_long() -> None:
+    given = replicating(1, 2)
+    connections = [given.lives(broker_id, heartbeat_timeout_millis=60_000) for broker_id in (1, 2)]
+    given.stands_still(2)
+    assert [given.machine.disconnected(each, given.now) for each in connections] == [[], []]
+    given.listens(5)
+    given.lives(2, heartbeat_timeout_millis=60_000)
+    assert given.machine.in_need(given.now) == []
+    given.listens(15)
+    assert given.machine.in_need(given.now) == [NAME], "the master had three tenths of a minute to come back"
+    assert given.machine.silence(given.now) == [(BrokerKey(CLUSTER, NAME, 1), None)]
+
+
 def test_a_heartbeat_needs_an_id_and_a_place() -> None:
     machine = ControllerMachine(0.0, max_brokers=1)
     with pytest.raises(InvalidControllerRequest, match="empty brokerId"):
