@@ -150,6 +150,38 @@ def run(directory: Path, mode: str, seed: int, steps: int) -> None:
 
 
 @pytest.mark.requirement("C158")
+@pytest.mark.parametrize("left", [1, 2, 5])
+def test_a_queue_goes_on_behind_records_that_left_the_log_before_their_entries_were_on_disk(
+    directory: Path, left: int
+) -> None:
+    clock, ledger = new_clock(), Ledger()
+    driver = Driver(open_store(directory / "store", MODES["async"], clock), ledger, clock)
+    for _ in range(2):
+        driver.put("orders", 0, 1000)
+    driver.store.dispatch()
+    driver.store.flush_queues()
+    for _ in range(10):
+        driver.put("orders", 0, 1000)
+    driver.store.dispatch()
+    assert driver.flush()
+    clock.advance(hours=73)
+    while clean_expired(driver.store).log_files:
+        pass
+    first = driver.store.commit_log.min_offset
+    assert any(put.queue_offset > 2 and put.physical_offset < first for put in ledger.puts)
+    for _ in range(left):
+        driver.put("payments", 0, 3000)  # each fills a file: those of orders before it may go
+        driver.put("orders", 0, 900)
+    assert driver.flush()
+    abandon(driver.store)
+
+    store = open_store(directory / "store", MODES["async"], clock)
+    try:
+        check_promise(store, ledger, Survives.ACKNOWLEDGED)
+    finally:
+        abandon(store)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_random_lives_agree_with_the_model(directory: Path, mode: str) -> None:
     for seed in range(2):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.format.queue_entry import ENTRY, ENTRY_DTYPE, ENTRY_SIZE, PREFILL_ENTRY, PREFILL_SIZE, QueueEntry
+from skyrocket.format.record import SMALLEST_RECORD
 from skyrocket.store.numbering import Doubts, agreed_numbers, likely_numbers
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -73,10 +74,10 @@ class ConsumeQueue(TopicQueue):
         if self._is_between_neighbours(queue_offset, physical_offset) or self._means_nothing(doubts, queue_offset):
             self._place(entry, queue_offset)
             return
-        if place == self._first_number and queue_offset >= place and self.entries.starts:
+        if place == self._first_number < self.max_offset and queue_offset >= place and self.entries.starts:
             return  # older than all entries: of a topic that was deleted and made again
         if not doubts.entries:
-            doubts.expected = place
+            doubts.expected = None if self._may_have_lost_entries(queue_offset, physical_offset) else place
         doubts.add(entry, queue_offset)
         numbers = agreed_numbers(doubts.expected, doubts.claimed, physical_offset)
         if numbers is not None:
@@ -139,6 +140,14 @@ class ConsumeQueue(TopicQueue):
         return self._first_number <= queue_offset < self.max_offset and not doubts.means_own(
             *self.entry_place(queue_offset)
         )
+
+    def _may_have_lost_entries(self, queue_offset: int, physical_offset: int) -> bool:
+        """Whether records between the last entry and this one can have left the log before their entries were on disk.
+
+        Then no entry means a record that is still there, and there was room for them.
+        """
+        room = (physical_offset - max(self.max_physical_offset, 0)) // SMALLEST_RECORD
+        return self._first_number == self.max_offset < queue_offset <= self.max_offset + room
 
     def _is_taken(self, queue_offset: int) -> bool:
         """Whether a number has an entry that can be right."""
