@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skyrocket.errors import CorruptFile
-from skyrocket.format.record import QUEUE_OFFSET_AT
+from skyrocket.format.record import QUEUE_OFFSET_AT, field_offset
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
 from tests.faults.damaged_store import Damaged, Reading, golden_copy
@@ -14,6 +14,7 @@ from tests.faults.harness import (
     BATCH_TOPIC,
     Driver,
     Ledger,
+    Put,
     abandon,
     check_refusal,
     new_clock,
@@ -79,8 +80,8 @@ def test_one_flipped_queue_offset_is_passed_when_all_queues_are_built_anew(direc
     assert damaged.read().queues["orders", 1] == {put.queue_offset: put.physical_offset for put in own}
 
 
-def our_store(root: Path, *, clean: bool) -> tuple[Damaged, Ledger]:
-    config = small_config(commit_log_file_size=8192)
+def our_store(root: Path, *, clean: bool, file_size: int = 8192) -> tuple[Damaged, Ledger]:
+    config = small_config(commit_log_file_size=file_size)
     clock, ledger = new_clock(), Ledger()
     driver = Driver(open_store(root, config, clock), ledger, clock)
     for number in range(150):
@@ -175,6 +176,85 @@ def test_whole_log_files_that_are_cut_off_are_kept_aside(directory: Path) -> Non
         start = int(name.rpartition("/")[2])
         if start > place:
             assert after[cut + f"{start:020d}"] == data
+
+
+# -- nothing says how far the log had been flushed -------------------------------------------------------------
+
+
+def without_knowledge(damaged: Damaged, how: str) -> None:
+    """Take away what the checkpoint says, as RocketMQ does that writes on in a store of ours: the seal stays."""
+    checkpoint = damaged.root / "checkpoint"
+    if how == "none":
+        checkpoint.unlink(missing_ok=True)
+        return
+    page = bytearray(checkpoint.read_bytes())
+    for at in (0, 8, 16):
+        later = int.from_bytes(page[at : at + 8], "big") + 1
+        page[at : at + 8] = later.to_bytes(8, "big")
+    checkpoint.write_bytes(page)
+
+
+def harm_body(damaged: Damaged, puts: Ledger, number: int) -> Put:
+    """Flip a bit in the body of one message."""
+    put = puts.puts[number]
+    damaged.flip_log(put.physical_offset + 88 + len(put.body) // 2, 1)
+    return put
+
+
+@pytest.mark.parametrize("how", ["none", "stale"])
+def test_old_damage_does_not_end_the_log_of_a_killed_store_without_a_checkpoint(
+    directory: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged, puts = our_store(directory / "store", clean=False)
+    without_knowledge(damaged, how)
+    harmed = harm_body(damaged, puts, 30)  # a minute and a half before the end, in an old file
+    with caplog.at_level(logging.ERROR):
+        reading = damaged.read()
+    others = {put.physical_offset for put in puts.puts if put is not harmed}
+    assert others <= reading.records
+    assert f"record={harmed.physical_offset} " in caplog.text
+    assert not (damaged.root / "skyrocket.cut").exists()
+
+
+@pytest.mark.parametrize("how", ["none", "stale"])
+def test_a_minute_of_records_behind_damage_in_the_newest_file_is_not_cut_off(directory: Path, how: str) -> None:
+    damaged, puts = our_store(directory / "store", clean=False, file_size=1 << 18)
+    without_knowledge(damaged, how)
+    harmed = harm_body(damaged, puts, 30)
+    before = damaged.files("commitlog")
+    with pytest.raises(CorruptFile, match=f"physical offset {harmed.physical_offset} is damaged") as refusal:
+        damaged.read()
+    check_refusal(refusal.value, damaged.root)
+    assert damaged.files("commitlog") == before
+
+
+@pytest.mark.parametrize("how", ["none", "stale"])
+def test_the_torn_end_of_a_killed_store_without_a_checkpoint_is_cut_off(directory: Path, how: str) -> None:
+    damaged, puts = our_store(directory / "store", clean=False)
+    without_knowledge(damaged, how)
+    harmed = harm_body(damaged, puts, -30)  # seconds before the end: nobody knows that the disk had what follows
+    reading = damaged.read()
+    assert reading.records == {put.physical_offset for put in puts.puts[:-30]}
+    assert (damaged.root / "skyrocket.cut" / f"{harmed.physical_offset:020d}").exists()
+
+
+def test_one_wrong_store_time_makes_no_torn_end_an_old_one(directory: Path) -> None:
+    damaged, puts = our_store(directory / "store", clean=False)
+    without_knowledge(damaged, "none")
+    harmed = harm_body(damaged, puts, -30)
+    damaged.flip_log(puts.puts[-5].physical_offset + field_offset("store_timestamp") + 2, 1)  # thousands of years later
+    assert damaged.read().records == {put.physical_offset for put in puts.puts[:-30]}
+    assert (damaged.root / "skyrocket.cut" / f"{harmed.physical_offset:020d}").exists()
+
+
+def test_what_a_clean_stop_left_is_not_cut_off_after_another_program_wrote_on_and_was_killed(directory: Path) -> None:
+    damaged, puts = our_store(directory / "store", clean=True, file_size=1 << 18)
+    without_knowledge(damaged, "stale")
+    (damaged.root / "abort").touch()
+    harmed = harm_body(damaged, puts, -30)
+    with pytest.raises(CorruptFile, match=f"physical offset {harmed.physical_offset} is damaged") as refusal:
+        damaged.read()
+    check_refusal(refusal.value, damaged.root)
 
 
 # -- one entry that is wrong -----------------------------------------------------------------------------------

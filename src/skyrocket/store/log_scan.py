@@ -4,6 +4,8 @@ Damage in a part of the log that an ordinary start would not look at is passed o
 flushed, and the records on both sides of it are as good as before.
 """
 
+import heapq
+import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -139,19 +141,30 @@ class LogScan:
             file = self._log.files.find(start)
             if file is None or start + self._log.file_size <= offset:
                 continue
-            found = self._search(file, max(offset + 1 - start, 0), not_before_ms)
-            if found is not None:
-                return found
+            for head in self._intact_records(file, max(offset + 1 - start, 0)):
+                if head.store_timestamp >= not_before_ms:
+                    return head
         return None
 
-    def _search(self, file: MappedFile, position: int, not_before_ms: int) -> RecordHead | None:
-        """The first intact record of a file from a position on; holes of the file are not looked at."""
+    def newest_timestamp(self) -> int:
+        """The latest store time that two intact records reach: no checksum covers it, and one may be wrong."""
+        latest: list[int] = []
+        for start in reversed(self._log.files.starts):
+            file = self._log.files.find(start)
+            if file is not None:
+                times = (head.store_timestamp for head in self._intact_records(file, 0))
+                latest = heapq.nlargest(2, itertools.chain(latest, times))
+            if len(latest) == 2:
+                return latest[1]
+        return 0
+
+    def _intact_records(self, file: MappedFile, position: int) -> Iterator[RecordHead]:
+        """The intact records of a file from a position on; holes of the file are not looked at."""
         for start, end in self._disk.data_extents(file.fd, position, self._log.file_size):
             for at in possible_records(file.map, max(start - 4, 0), end, file.start_offset):  # its size may be a hole
                 try:
                     head = read_head(file.map, at, file.start_offset + at, check_crc=True)
                 except CorruptRecord:
                     continue
-                if head is not None and at >= position and head.store_timestamp >= not_before_ms:
-                    return head
-        return None
+                if head is not None and at >= position:
+                    yield head

@@ -8,7 +8,8 @@
        record.
     4. The walk ends at zeros (a clean end), or at a damaged record: a torn tail, unless intact records that had been
        flushed follow. Then the log was damaged later, and cutting it there would lose what was acknowledged: the
-       store refuses to open. Older damage, where an ordinary start would not look, is named and passed over.
+       store refuses to open. Older damage, where an ordinary start would not look, is named and passed over. When no
+       checkpoint says what had been flushed, what is a minute older than the newest record had.
     5. Log and queues are cut at the end; what lies behind is kept aside (`store.cut_log`) and reads as zeros.
 
 So a recovery may dispatch again, but never loses, and step 3 is the ordinary dispatch begun earlier.
@@ -17,7 +18,7 @@ So a recovery may dispatch again, but never loses, and step 3 is the ordinary di
 import contextlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from skyrocket.config.sections import StoreConfig
@@ -40,6 +41,7 @@ from skyrocket.store.topic_queue import TopicQueue
 log = logging.getLogger(__name__)
 
 _PROGRESS_SECONDS = 5.0
+_FLUSHED_AFTER_MS = 60_000  # a record that is older than the newest by that is on disk: ours and RocketMQ's within 10 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Recovery:
         self._cut_directory = cut_directory
         self._on_disk = 0  # records that end before it were flushed: they cannot be torn
         self._pass_before = 0  # older damage is passed over
+        self._left_clean = 0  # our own last clean stop had all before it on disk
 
     def run(
         self, *, clean: bool, checkpoint: Checkpoint, manifest: Manifest | None, cut_at: int | None = None
@@ -101,6 +104,7 @@ class Recovery:
     ) -> RecoveryReport:
         began = time.monotonic()
         rebuild_index = self._load_index(clean, checkpoint, manifest)
+        self._left_clean = manifest.log_end if manifest is not None and manifest.clean else 0
         self._on_disk = self._log.files.end_offset if clean else checkpoint.flushed_offset
         for queue in self._queues:
             if not queue.damaged:
@@ -115,7 +119,12 @@ class Recovery:
         if cut_at is not None:
             self._drop_what_is_behind(cut_at)
         oldest = self._log.files.min_offset
-        self._pass_before = self._choose_start(clean, checkpoint)
+        ordinary_start = self._choose_start(clean, checkpoint)
+        self._pass_before = ordinary_start
+        if not clean and not checkpoint.flushed_offset and not checkpoint.physic_timestamp:
+            flushed = self._surely_flushed()
+            checkpoint = checkpoint._replace(physic_timestamp=flushed)
+            self._pass_before = self._newest_file(lambda head: head.store_timestamp <= flushed)
         damaged = self._reset(damaged_only=True)
         lost = manifest.missing_queues(self._queues) if manifest is not None and cut_at is None else []
         if lost:
@@ -127,7 +136,7 @@ class Recovery:
             return RecoveryReport(clean, end.offset, end.offset, 0, False, False, time.monotonic() - began)
         if self._reset_foreign_queues(all_files=whole):
             whole = True
-        start = oldest if whole else self._pass_before
+        start = oldest if whole else ordinary_start
         end = self._walk(start)
         if self._reset(damaged_only=start == oldest):
             log.warning("queues do not fit the log, rebuilding them from the oldest record offset=%d", oldest)
@@ -213,19 +222,26 @@ class Recovery:
         """The newest file from which all that may be missing in queues and index is seen again."""
         starts = self._log.files.starts
         covered = self._queues.max_physical_offset
-        chosen = starts[0]
-        for start in reversed(starts):
-            head = self._first_record(start)
-            if head is None:
-                continue
-            fits = start <= covered if clean else head.store_timestamp <= checkpoint.min_timestamp
-            if fits:
-                chosen = start
-                break
+        chosen = self._newest_file(
+            lambda head: head.physical_offset <= covered if clean else head.store_timestamp <= checkpoint.min_timestamp
+        )
         if self._index is None:
             return chosen
         indexed = max(self._index.end_physical_offset, starts[0])
         return min(chosen, starts[min((indexed - starts[0]) // self._log.file_size, len(starts) - 1)])
+
+    def _surely_flushed(self) -> int:
+        """A store time whose records had been flushed, though nothing says so; 0 when the log is too young."""
+        scan = LogScan(self._disk, self._config, self._log, self._on_disk)
+        return max(scan.newest_timestamp() - _FLUSHED_AFTER_MS, 0)
+
+    def _newest_file(self, is_covered: Callable[[RecordHead], bool]) -> int:
+        """The newest file whose first record is known to be covered; the oldest one if there is none."""
+        for start in reversed(self._log.files.starts):
+            head = self._first_record(start)
+            if head is not None and is_covered(head):
+                return start
+        return self._log.files.starts[0]
 
     def _first_record(self, start: int) -> RecordHead | None:
         file = self._log.files.find(start)
@@ -289,6 +305,7 @@ class Recovery:
         if follower is not None and not checkpoint.flushed_offset:
             # RocketMQ's checkpoint knows only times. Records of the same millisecond may be on either side of a flush.
             flushed = 0 < follower.store_timestamp < checkpoint.physic_timestamp
+            flushed |= end.offset < self._left_clean
             # After a clean stop all are on disk, but those that RocketMQ's own recovery cut off and left standing.
             flushed |= clean and not self._was_closed_at(end, checkpoint, scan)
         if not flushed:
