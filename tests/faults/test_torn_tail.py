@@ -6,7 +6,9 @@ from random import Random
 import pytest
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.format.batch import BatchElement
 from skyrocket.format.checkpoint import decode_checkpoint
+from skyrocket.format.properties import decode_properties
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.results import PutStatus
 from skyrocket.testing.clock import FakeClock
@@ -161,6 +163,30 @@ def test_zeros_that_a_producer_wrote_into_a_property_are_no_missing_sectors(dire
     store = open_store(directory, LONG_TEXTS, clock)
     assert [message.queue_offset for message, _ in read_queue(store, "orders", 0)] == [0, 1, 2]
     abandon(store)
+
+
+@pytest.mark.requirement("C158")
+@pytest.mark.parametrize("text", [b"NAME\x01ends in\0", b"\0"], ids=["a value", "nothing else"])
+@pytest.mark.parametrize("batch", [False, True], ids=["message", "batch"])
+def test_a_last_message_whose_property_text_ends_in_a_zero_survives_a_kill(
+    directory: Path, text: bytes, batch: bool
+) -> None:
+    """It looks like one that was copied in part: the store ends the text, which means the same and shows it whole."""
+    clock = new_clock()
+    store = open_store(directory, LONG_TEXTS, clock)
+    assert store.put(PutMessage("orders", 0, b"first", b"NAME\x01plain")).ok
+    if batch:
+        elements = [BatchElement(0, b"other", text), BatchElement(0, b"last", text)]
+        assert store.intake.put_batch(PutMessage("orders", 0, b""), elements).ok
+    else:
+        assert store.put(PutMessage("orders", 0, b"last", text)).ok
+    abandon(store)
+
+    store = open_store(directory, LONG_TEXTS, clock)
+    messages = [message for message, _ in read_queue(store, "orders", 0)]
+    abandon(store)
+    assert [message.body for message in messages] == [b"first", *([b"other"] if batch else []), b"last"]
+    assert messages[-1].properties == decode_properties(text)
 
 
 @pytest.mark.requirement("C158")

@@ -15,14 +15,22 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchElement
 from skyrocket.format.crc import reserve_record_crc
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
-from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.properties import PROPERTY_END, find_property, with_property, without_property
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
 from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.dispatcher import light_queue_keys
 from skyrocket.store.flusher import Flusher
 from skyrocket.store.queue_table import QueueTable
-from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE_OFFSET, STORE_TIMESTAMP, DispatchItem, Row, end_offset
+from skyrocket.store.record_tuples import (
+    PHYSICAL_OFFSET,
+    QUEUE_OFFSET,
+    ROW_PROPERTIES,
+    STORE_TIMESTAMP,
+    DispatchItem,
+    Row,
+    end_offset,
+)
 from skyrocket.store.results import BatchPutResult, Durability, PutResult, PutStatus
 from skyrocket.store.retention import Cleaner
 from skyrocket.store.statistics import Statistics
@@ -125,6 +133,8 @@ class Intake:
 
         The cheapest way in. Returns what is in the log, and for the rest, if any, why it is not.
         """
+        if rows and rows[-1][ROW_PROPERTIES].endswith(b"\0"):
+            rows = _with_ended_text(rows)
         began = time.perf_counter()
         try:
             items, error = self._log.append(rows)
@@ -162,6 +172,8 @@ class Intake:
             (queue, body, properties, flag, sys_flag, born, host, times, 0, store_host, 1)
             for flag, body, properties in elements
         ]
+        if rows[-1][ROW_PROPERTIES].endswith(b"\0"):
+            rows = _with_ended_text(rows)
         began = time.perf_counter()
         try:
             items = self._log.append_together(rows)
@@ -309,6 +321,18 @@ class Intake:
         if len(set(keys)) < len(keys) or not all(is_directory_name(name) for name, _ in keys):
             raise StoreError(f"light queues {names!r}: each once, and no name is empty or contains '/'")
         return [self._queues.get_or_create(*key) for key in keys]
+
+
+def _with_ended_text(rows: Sequence[Row]) -> list[Row]:
+    """The same records, but the last property text, which ends in a zero, has the separator that clients may leave out.
+
+    A record that ends in zeros, with nothing behind it, is to recovery one that was copied in part.
+    """
+    queue, body, text, flag, sys_flag, born, host, times, prepared, store_host, count = rows[-1]
+    if len(text) < MAX_PROPERTIES_BYTES:
+        text += PROPERTY_END
+    ended = (queue, body, text, flag, sys_flag, born, host, times, prepared, store_host, count)
+    return [*rows[:-1], ended]
 
 
 def _row(queue: TopicQueue, message: PutMessage, properties: bytes, messages: int) -> Row:
