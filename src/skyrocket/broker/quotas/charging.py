@@ -11,6 +11,7 @@ The router asks only while there is a quota at all.
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 from skyrocket.broker.quotas.spenders import Spender, Spenders
@@ -142,7 +143,7 @@ class Charging:
                 wait = spender.wait_of(kind)
                 if wait > 0:
                     refusal = FlowControl(spender.refused(kind, wait))
-                    raise Postponed(lambda seconds=wait: self._pause(seconds), refusal)  # type: ignore[misc]
+                    raise Postponed(partial(self._pause, wait), refusal)
 
     def found(self, peer: Peer, topic: str, messages: int, size: int) -> None:
         """A pull or pop of this connection found something."""

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import sys
 import traceback
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -73,13 +74,13 @@ class GroupMember(Startable):
 
     # ── what a kind of consumer adds ─────────────────────────────────────────────────────────────────────────────────
 
+    @abstractmethod
     def _build(self) -> None:
         """Make the parts; brokers do not know us yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _begin(self) -> None:
         """We are in the group: take up work."""
-        raise NotImplementedError
 
     async def _finish(self, seconds: float) -> None:
         """Nothing is pulled any more: end running work within this time, and save how far it is."""

@@ -1,6 +1,7 @@
 """The polls of a lite pull consumer: messages or Arrow columns of what pullers have fetched."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,9 @@ class Polling(GroupMember):
         self._held: dict[MessageQueue, Held] = {}
         self._fetched = FetchedAnswers()
 
+    @abstractmethod
     def _commit_when_due(self) -> None:
-        raise NotImplementedError
+        """Say how far the application is, if it is time to."""
 
     def _is_full(self) -> bool:
         return self._fetched.count >= self.settings.pull_threshold_for_all

@@ -10,7 +10,7 @@ Counters only grow, so rates and means are a matter of the query:
 """
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -37,10 +37,10 @@ class ClientMetrics(Middleware):
         self._monotonic = monotonic
         self._calls: Counter[tuple[str, str, str, str]] = Counter()
         self._messages: Counter[tuple[str, str, str, str]] = Counter()
-        self._call_seconds: Counter[tuple[str, str, str]] = Counter()
+        self._call_seconds: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         self._running: Counter[tuple[str, str, str]] = Counter()
         self._sends: Counter[tuple[str, str, str]] = Counter()
-        self._send_seconds: Counter[tuple[str, str]] = Counter()
+        self._send_seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._handler_latency: dict[tuple[str, str, str], Histogram] = {}
         self._send_latency: dict[tuple[str, str], Histogram] = {}
         self._consumers: list[Observed] = []
@@ -61,7 +61,7 @@ class ClientMetrics(Middleware):
         finally:
             self._running[where] -= 1
             took = self._monotonic() - began
-            self._call_seconds[where] += took  # type: ignore[assignment]
+            self._call_seconds[where] += took
             _of(self._handler_latency, where).add(took)
             self._calls[*where, result] += 1
             self._messages[*where, result] += len(call.messages)
@@ -77,7 +77,7 @@ class ClientMetrics(Middleware):
         finally:
             self._sends[sending.group, topic, result] += len(sending.messages)
             took = self._monotonic() - began
-            self._send_seconds[sending.group, topic] += took  # type: ignore[assignment]
+            self._send_seconds[sending.group, topic] += took
             _of(self._send_latency, (sending.group, topic)).add(took)
 
     def metrics(self) -> Iterable[Metric]:
@@ -120,7 +120,7 @@ def _histograms(name: str, help_text: str, labels: tuple[str, ...], histograms: 
 
 
 def _metric(
-    name: str, help_text: str, labels: tuple[str, ...], numbers: Counter[Any], kind: Kind = Kind.COUNTER
+    name: str, help_text: str, labels: tuple[str, ...], numbers: Mapping[Any, float], kind: Kind = Kind.COUNTER
 ) -> Metric:
     metric = Metric(f"skyrocket_client_{name}", kind, help_text)
     for key, number in numbers.items():

@@ -1,5 +1,6 @@
 """The states of producers, consumers and admins, what each refuses in which, and `async with` for all of them."""
 
+from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Self
 
@@ -16,7 +17,7 @@ class State(Enum):
     FORKED = "of the parent process"
 
 
-class Startable:
+class Startable(ABC):
     """Started by `async with`, and stopped when that ends."""
 
     _state = State.NEW
@@ -29,13 +30,13 @@ class Startable:
         if self._state is not State.RUNNING:
             raise ForkedClient(str(self)) if self._state is State.FORKED else NotRunning(str(self), self._state.value)
 
+    @abstractmethod
     async def start(self) -> None:
         """Take up work."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def stop(self) -> None:
         """End it in order."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         await self.start()
