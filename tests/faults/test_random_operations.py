@@ -162,6 +162,8 @@ def test_a_queue_goes_on_behind_records_that_left_the_log_before_their_entries_w
     driver.store.flush_queues()
     for _ in range(10):
         driver.put("orders", 0, 1000)
+    for _ in range(2):
+        driver.put("payments", 0, 3000)  # each fills a file: none of orders is in the newest, which stays
     driver.store.dispatch()
     assert driver.flush()
     clock.advance(hours=73)
@@ -170,9 +172,10 @@ def test_a_queue_goes_on_behind_records_that_left_the_log_before_their_entries_w
     first = driver.store.commit_log.min_offset
     assert any(put.queue_offset > 2 and put.physical_offset < first for put in ledger.puts)
     for _ in range(left):
-        driver.put("payments", 0, 3000)  # each fills a file: those of orders before it may go
+        driver.put("payments", 0, 3000)
         driver.put("orders", 0, 900)
     assert driver.flush()
+    assert len([put for put in ledger.puts if put.topic == "orders" and put.physical_offset >= first]) == left
     abandon(driver.store)
 
     store = open_store(directory / "store", MODES["async"], clock)
