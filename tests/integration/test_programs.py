@@ -26,6 +26,7 @@ def output_of(*arguments: str, home: Path) -> "subprocess.CompletedProcess[str]"
     )
 
 
+@pytest.mark.requirement("B009")
 def test_standalone_says_what_to_give_to_clients_and_warns_of_an_address_that_others_cannot_reach(
     tmp_path: Path,
 ) -> None:

@@ -87,7 +87,7 @@ async def bodies(client: RemotingClient, address: str) -> list[bytes]:
         request = pull_at(GROUP, TOPIC, 0, reply.header.next_begin_offset)
 
 
-@pytest.mark.requirement("B042")
+@pytest.mark.requirement("B018", "B042")
 async def test_rocketmqs_files_start_a_synchronous_pair_and_nothing_acknowledged_is_lost_with_the_masters_disk(
     tmp_path: Path,
 ) -> None:

@@ -50,6 +50,7 @@ async def ready(given: RunningBroker) -> tuple[int, dict[str, object]]:
 # ── the broker ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.requirement("B018")
 async def test_what_happens_in_a_broker_is_seen_in_its_metrics(tmp_path: Path) -> None:
     async with running_broker(tmp_path, OBSERVED) as given:
         for i in range(5):

@@ -43,7 +43,7 @@ def committed(given: Cluster) -> int | None:
     return given.brokers["broker-a"].tables.offsets.committed(GROUP, TOPIC, 3)
 
 
-@pytest.mark.requirement("A062", "B012")
+@pytest.mark.requirement("A062", "B012", "D023")
 async def test_what_was_polled_is_committed_and_not_polled_again(tmp_path: Path) -> None:
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
         await fill(producer, 25)

@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from skyrocket.client import Message
 from skyrocket.console.alerts.measures import measures
 from skyrocket.testing.async_cluster import AsyncLocalCluster
@@ -10,6 +12,7 @@ from tests.cluster.console.console_fixture import console_of
 from tests.waiting import until
 
 
+@pytest.mark.requirement("B018")
 async def test_a_rule_fires_is_told_to_the_webhook_and_is_not_told_while_it_is_muted() -> None:
     told: list[dict[str, object]] = []
 

@@ -24,7 +24,7 @@ async def operator(*, brokers: int = 1) -> AsyncIterator[tuple[AsyncLocalCluster
         yield cluster, visitor
 
 
-@pytest.mark.requirement("D022")
+@pytest.mark.requirement("B009", "D022")
 async def test_a_topic_is_created_changed_with_a_preview_and_deleted_with_its_impact() -> None:
     async with operator(brokers=2) as (_, visitor):
         await visitor.post("/api/topics", {"name": "Orders", "queues": 4, "kind": "FIFO"})

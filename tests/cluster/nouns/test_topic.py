@@ -16,6 +16,7 @@ TWO = pytest.mark.rocketmq(brokers=2)
 
 
 @TWO
+@pytest.mark.requirement("B009")
 def test_a_topic_is_created_listed_described_changed_and_deleted(rocketmq: LocalCluster) -> None:
     made = well(rocketmq, "topic", "create", "Orders", "--queues", "3", "--type", "fifo")
     assert "topic Orders is created at 2 brokers" in made

@@ -115,7 +115,7 @@ async def test_more_topics_and_groups_than_a_page_has_reach_the_slave(tmp_path: 
         assert copies.groups.groups == tables.groups.groups
 
 
-@pytest.mark.requirement("B042")
+@pytest.mark.requirement("B042", "D023")
 @pytest.mark.parametrize("disk", list(FlushDiskType))
 @pytest.mark.parametrize("slave_disk", list(FlushDiskType))
 async def test_a_synchronous_master_answers_when_its_slave_has_the_message(

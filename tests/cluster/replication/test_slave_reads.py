@@ -20,7 +20,7 @@ async def fill(pair: Pair, count: int = 10) -> None:
     await pair.slave_side.sync.sync()
 
 
-@pytest.mark.requirement("B047", "C113", "C114", "E011")
+@pytest.mark.requirement("B045", "B047", "C113", "C114", "E011")
 async def test_a_reader_of_old_messages_is_sent_to_the_slave_and_comes_back_when_it_has_caught_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,10 +32,13 @@ async def test_a_reader_of_old_messages_is_sent_to_the_slave_and_comes_back_when
             monkeypatch.setattr(broker.broker.store.reader, "_near", 3000)
         found = await pair.master.pull(0, count=1)
         assert (found.code, found.header.suggest_which_broker_id) == (ResponseCode.SUCCESS, SLAVE)
+        healthy = await pair.master.pull(9, count=1)
+        assert (healthy.code, healthy.header.suggest_which_broker_id) == (ResponseCode.SUCCESS, MASTER)
         at_slave = await pair.slave.pull(1, count=1)
         assert (at_slave.code, at_slave.header.suggest_which_broker_id) == (ResponseCode.SUCCESS, SLAVE)
         last = await pair.slave.pull(9, count=1)
         assert (last.code, last.header.suggest_which_broker_id) == (ResponseCode.SUCCESS, MASTER)
+        assert (await pair.master.send(b"new")).queue_offset == 10
 
 
 async def test_a_slave_whose_master_lives_keeps_nobody_waiting_and_corrects_no_offset(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.unit.broker.transaction_model import TransactionsAgainstAModel
 
-TestTransactionsAgainstAModel = pytest.mark.requirement("A103", "A104", "B038")(TransactionsAgainstAModel.TestCase)
+TestTransactionsAgainstAModel = pytest.mark.requirement("A103", "A104", "B038", "D023")(
+    TransactionsAgainstAModel.TestCase
+)
 TestTransactionsAgainstAModel.settings = settings(
     max_examples=10, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

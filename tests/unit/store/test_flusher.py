@@ -178,7 +178,7 @@ def test_the_defaults_are_those_of_rocketmq() -> None:
     assert (config.file_reserved_hours, config.delete_when) == (72, "04")
 
 
-@pytest.mark.requirement("A036", "E005")
+@pytest.mark.requirement("A036", "D023", "E005")
 def test_an_asynchronous_put_does_not_wait_for_the_disk(stores: Stores) -> None:
     disk = SlowDisk()
     store = stores.open(disk=disk, flush_interval_ms=5, flush_least_pages=1)
