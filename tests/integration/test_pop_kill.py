@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from skyrocket.protocol.requests.pop import (
-    AckMessage,
     PopMessage,
     PopMessageAnswer,
 )
@@ -37,11 +36,7 @@ async def test_what_was_in_hand_comes_again_after_kill_9(tmp_path: Path) -> None
         for body in (b"one", b"two"):
             await call(program.broker, message(), body)
         one, _ = messages(await call(program.broker, request()))
-        receipt = one.receipt
-        done = AckMessage(
-            consumer_group=GROUP, topic=TOPIC, queue_id=0, extra_info=receipt.text(), offset=receipt.queue_offset
-        )
-        await call(program.broker, done)
+        await call(program.broker, one.acknowledgement())
         saved = tmp_path / "store" / "config" / "consumerOffset.json"
         # What was popped after a save may come twice.
         await until(lambda: saved.exists() and "0:2" in re.sub(r"[\s\"]", "", saved.read_text()))

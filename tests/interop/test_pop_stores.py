@@ -11,7 +11,7 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.errors import TopicNotExist
 from skyrocket.protocol.requests.messaging import SendMessageV2
-from skyrocket.protocol.requests.pop import AckMessage, PopMessage
+from skyrocket.protocol.requests.pop import PopMessage
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.client import RemotingClient
 from tests.cluster.broker import broker_fixture
@@ -58,11 +58,7 @@ async def leave_in_hand(broker: str) -> None:
             await send(client, broker, body)
         popped = await pop(client, broker, invisible_time=8000)
         assert [each.body for each in popped] == [b"one", b"two", b"three"]
-        receipt = popped[1].receipt
-        request = AckMessage(
-            consumer_group=GROUP, topic=TOPIC, queue_id=0, extra_info=receipt.text(), offset=receipt.queue_offset
-        )
-        await client.call(broker, request)
+        await client.call(broker, popped[1].acknowledgement())
 
 
 async def find_again(broker: str) -> None:

@@ -21,7 +21,6 @@ from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import GroupNotExist, NoPermission, TopicNotExist
 from skyrocket.protocol.requests.pop import (
-    AckMessage,
     GetAllMessageRequestMode,
     Notification,
     PopMessage,
@@ -65,15 +64,7 @@ def messages(reply: Reply[PopMessageAnswer]) -> list[Popped]:
 
 
 async def ack(given: RunningBroker, popped: Popped) -> None:
-    receipt = popped.receipt
-    request = AckMessage(
-        consumer_group=GROUP,
-        topic=popped.real_topic,
-        queue_id=receipt.queue_id,
-        extra_info=receipt.text(),
-        offset=receipt.queue_offset,
-    )
-    await given.client.call(given.address, request)
+    await given.client.call(given.address, popped.acknowledgement())
 
 
 async def test_what_nobody_acknowledges_comes_again_and_what_is_acknowledged_does_not(tmp_path: Path) -> None:

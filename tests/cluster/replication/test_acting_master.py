@@ -18,7 +18,7 @@ from skyrocket.model.topic import HALF_TOPIC
 from skyrocket.protocol.errors import ServiceNotAvailable, SystemFailure
 from skyrocket.protocol.requests.admin_broker import GetTimerCheckPoint
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
-from skyrocket.protocol.requests.pop import AckMessage, ChangeInvisibleTime, PopMessage, PopMessageAnswer
+from skyrocket.protocol.requests.pop import ChangeInvisibleTime, PopMessage, PopMessageAnswer
 from skyrocket.protocol.requests.transaction import COMMIT, EndTransaction
 from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker
 from tests.cluster.replication.two_sets import CONFIG, TwoSets, two_sets
@@ -76,15 +76,7 @@ async def pop(given: RunningBroker) -> list[Popped]:
 
 
 async def ack(given: RunningBroker, popped: Popped) -> None:
-    receipt = popped.receipt
-    request = AckMessage(
-        consumer_group=GROUP,
-        topic=popped.real_topic,
-        queue_id=receipt.queue_id,
-        extra_info=receipt.text(),
-        offset=receipt.queue_offset,
-    )
-    await given.client.call(given.address, request)
+    await given.client.call(given.address, popped.acknowledgement())
 
 
 async def revived(sets: TwoSets, *expected: bytes) -> None:

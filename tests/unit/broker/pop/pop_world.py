@@ -69,6 +69,16 @@ class Popped:
     def real_topic(self) -> str:
         return real_topic(self.message.topic, self.group, self.receipt.retry_mark)
 
+    def acknowledgement(self) -> AckMessage:
+        """What its consumer sends when it is done."""
+        return AckMessage(
+            consumer_group=self.group,
+            topic=self.real_topic,
+            queue_id=self.receipt.queue_id,
+            extra_info=self.receipt.text(),
+            offset=self.receipt.queue_offset,
+        )
+
 
 def popped_messages(body: bytes, answer: PopMessageAnswer, group: str = GROUP) -> list[Popped]:
     """What a client makes of a pop's answer: messages with their receipts."""
@@ -219,15 +229,7 @@ class PopWorld:
         return popped_messages(bytes(answer.body), fields, changes.get("consumer_group", GROUP))
 
     def ack(self, popped: Popped) -> None:
-        receipt = popped.receipt
-        header = AckMessage(
-            consumer_group=popped.group,
-            topic=popped.real_topic,
-            queue_id=receipt.queue_id,
-            extra_info=receipt.text(),
-            offset=receipt.queue_offset,
-        )
-        self.popping.acks.ack(PEER, header, b"")
+        self.popping.acks.ack(PEER, popped.acknowledgement(), b"")
         self.store.dispatch()
 
     def change(self, popped: Popped, invisible_ms: int) -> Popped:
