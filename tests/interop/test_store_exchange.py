@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.errors import StoreLocked
+from skyrocket.errors import CorruptFile, StoreLocked
 from skyrocket.format.java_hash import java_hash
 from tests.interop.apache import Apache
 from tests.interop.our_store import expected_line, found_lines, opened, put_all, query_offsets, read_everything
@@ -236,6 +236,25 @@ def test_records_that_rocketmq_cut_off_do_not_come_back_and_do_not_block_us(
     assert found_lines(contents.messages) == expected
     with opened(path, SMALL_FILES) as store:
         assert found_lines(read_everything(store)) == expected
+
+
+@pytest.mark.slow
+def test_damage_in_what_we_had_closed_does_not_end_the_log_when_rocketmq_wrote_on_and_was_killed(
+    path: Path, apache: Apache
+) -> None:
+    """RocketMQ's times may stand over our seal then: nothing says how far the log had been flushed."""
+    with opened(path, SMALL_FILES) as store:
+        ours = put_all(store, [Draft("Kept", 0, b"x" * 200, {"UNIQ_KEY": f"{number:032X}"}) for number in range(100)])
+    append_and_halt(apache, path, SMALL_FILES, samples_for_rocketmq(apache.version, count=20))
+    remove_unsized_files(path)
+    damaged = ours[60]["physicalOffset"]
+    flip_byte(path / "commitlog" / f"{0:020d}", damaged + 100)
+    before = {file.name: file.read_bytes() for file in (path / "commitlog").iterdir()}
+
+    with pytest.raises(CorruptFile, match=f"physical offset {damaged} is damaged"), opened(path, SMALL_FILES):
+        pass
+
+    assert {file.name: file.read_bytes() for file in (path / "commitlog").iterdir()} == before
 
 
 # ---- one owner at a time
