@@ -13,9 +13,10 @@ from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import TopicNotExist
 from skyrocket.protocol.requests.admin_broker import GetBrokerConfig, UpdateBrokerConfig
 from skyrocket.protocol.requests.admin_groups import GetSubscriptionGroupConfig, UpdateAndCreateSubscriptionGroup
-from skyrocket.protocol.requests.admin_topics import DeleteTopicInBroker, GetTopicConfig, UpdateAndCreateTopic
+from skyrocket.protocol.requests.admin_topics import DeleteTopicInBroker, GetTopicConfig
 from skyrocket.protocol.requests.header import Request
 from skyrocket.remoting.client import RemotingClient
+from tests.cluster.broker.broker_fixture import new_topic
 from tests.integration.program import SMALL_FILES, Program
 
 
@@ -33,17 +34,6 @@ async def ask(address: str, *asked: tuple[Request[Any], bytes]) -> list[Body]:
         return [(await client.call(address, request, body)).body for request, body in asked]
 
 
-def topic(name: str) -> UpdateAndCreateTopic:
-    return UpdateAndCreateTopic(
-        topic=name,
-        default_topic="TBW102",
-        read_queue_nums=3,
-        write_queue_nums=3,
-        perm=6,
-        topic_filter_type="SINGLE_TAG",
-    )
-
-
 @pytest.mark.parametrize("with_conf", [True, False])
 async def test_changes_are_there_after_a_kill(tmp_path: Path, with_conf: bool) -> None:
     conf = tmp_path / "broker.conf"
@@ -53,8 +43,8 @@ async def test_changes_are_there_after_a_kill(tmp_path: Path, with_conf: bool) -
     with program:
         await ask(
             address,
-            (topic("Kept"), b""),
-            (topic("Gone"), b""),
+            (new_topic("Kept", 3), b""),
+            (new_topic("Gone", 3), b""),
             (
                 UpdateAndCreateSubscriptionGroup(),
                 SUBSCRIPTION_GROUP.encode(SubscriptionGroup("Buyers", retry_max_times=3)),

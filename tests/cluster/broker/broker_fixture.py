@@ -4,12 +4,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from skyrocket.broker.broker import Broker
 from skyrocket.clock import ServiceClock
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
 from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
 from skyrocket.protocol.bodies.subscription import SubscriptionData
+from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
 from skyrocket.protocol.requests.clients import HeartBeat
 from skyrocket.protocol.requests.messaging import SendMessageAnswer, SendMessageV2
 from skyrocket.protocol.requests.pulling import PullMessage, PullMessageAnswer
@@ -45,6 +47,20 @@ class RunningBroker:
 
     async def beat(self, client_id: str = "one", group: str = GROUP) -> None:
         await self.client.call(self.address, HeartBeat(), heartbeat(client_id, group))
+
+
+def new_topic(name: str, queues: int = 4, **changes: Any) -> UpdateAndCreateTopic:
+    """The request that creates a topic, or changes it."""
+    given: dict[str, Any] = {
+        "topic": name,
+        "default_topic": "TBW102",
+        "read_queue_nums": queues,
+        "write_queue_nums": queues,
+        "perm": 6,
+        "topic_filter_type": "SINGLE_TAG",
+        **changes,
+    }
+    return UpdateAndCreateTopic(**given)
 
 
 def message(topic: str = TOPIC, queue_id: int = 0, properties: str = "") -> SendMessageV2:

@@ -53,7 +53,6 @@ from skyrocket.protocol.requests.admin_topics import (
     DeleteTopicInBroker,
     GetAllTopicConfig,
     GetTopicConfig,
-    UpdateAndCreateTopic,
     UpdateAndCreateTopicList,
 )
 from skyrocket.protocol.requests.offsets import (
@@ -64,21 +63,8 @@ from skyrocket.protocol.requests.offsets import (
 )
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from tests import ROOT
-from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
+from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, new_topic, running_broker
 from tests.cluster.namesrv import name_server_fixture
-
-
-def topic(name: str, **changes: Any) -> UpdateAndCreateTopic:
-    given: dict[str, Any] = {
-        "topic": name,
-        "default_topic": "TBW102",
-        "read_queue_nums": 4,
-        "write_queue_nums": 4,
-        "perm": 6,
-        "topic_filter_type": "SINGLE_TAG",
-        **changes,
-    }
-    return UpdateAndCreateTopic(**given)
 
 
 def saved(folder: Path, name: str) -> Any:
@@ -101,11 +87,11 @@ async def test_a_topic_is_on_disk_when_its_creator_hears_of_success(tmp_path: Pa
     async with running_broker(tmp_path) as given:
         for number in range(5):
             attributes = "+message.type=FIFO" if number else None
-            await given.client.call(given.address, topic(f"T{number}", order=True, attributes=attributes))
+            await given.client.call(given.address, new_topic(f"T{number}", order=True, attributes=attributes))
             table = saved(tmp_path, "topics.json")
             assert f"T{number}" in table["topicConfigTable"]
             assert table["dataVersion"]["counter"] == number + 1
-        await given.client.call(given.address, topic("T0", order=True))  # as it is: no change
+        await given.client.call(given.address, new_topic("T0", order=True))  # as it is: no change
         assert given.broker.tables.topics.data_version.counter == 5
         reply = await given.client.call(given.address, GetTopicConfig(topic="T1"))
         config = json.loads(bytes(reply.body))
@@ -166,7 +152,7 @@ async def test_a_deleted_topic_takes_queues_offsets_and_retry_topics_with_it(tmp
         with pytest.raises(TopicNotExist, match="No topic in this broker"):
             await call(address, GetTopicConfig(topic=TOPIC))
         await call(address, DeleteTopicInBroker(topic=TOPIC))  # not there: no error
-        await call(address, topic(TOPIC))
+        await call(address, new_topic(TOPIC))
         assert (await given.send(b"new")).queue_offset == 0
         query = QueryConsumerOffset(consumer_group=GROUP, topic=TOPIC, queue_id=0)
         assert (await call(address, query)).header.offset == 0
@@ -189,10 +175,10 @@ async def test_a_message_sent_in_the_same_breath_does_not_bring_a_deleted_topic_
 
 async def test_system_topics_are_guarded_unless_the_setting_says_otherwise(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        request = topic("BenchmarkTest", write_queue_nums=2)
+        request = new_topic("BenchmarkTest", write_queue_nums=2)
         with pytest.raises(InvalidParameter, match="conflict with system topic"):
             await given.client.call(given.address, request)
-        mixed = topic("Mixed", attributes="+message.type=MIXED")
+        mixed = new_topic("Mixed", attributes="+message.type=MIXED")
         with pytest.raises(InvalidParameter, match="MIXED message type is not supported"):
             await given.client.call(given.address, mixed)
         await change(given, "validateSystemTopicWhenUpdateTopic=false\nenableMixedMessageType=true\n")
@@ -292,7 +278,7 @@ async def test_without_a_conf_file_changes_are_kept_in_the_store_and_read_at_the
     assert (sections[StoreConfig].delete_when, sections[BrokerConfig].broker_permission) == ("05", 4)
 
     async with running_broker(tmp_path, sections[BrokerConfig]) as given:
-        await given.client.call(given.address, topic("Ordered", order=True))
+        await given.client.call(given.address, new_topic("Ordered", order=True))
         with pytest.raises(NoPermission, match="sending message is forbidden"):
             await given.send(b"x", topic="Ordered")
         await change(given, "deleteWhen=06\n")
@@ -383,7 +369,7 @@ async def test_the_keys_that_take_effect_at_once_are_those_of_the_documentation(
 @pytest.mark.requirement("C078")
 async def test_without_write_permission_ordered_topics_are_refused(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
-        await given.client.call(given.address, topic("Ordered", order=True))
+        await given.client.call(given.address, new_topic("Ordered", order=True))
         await change(given, "brokerPermission=4\n")
         raw = await name_server_fixture.RawConnection.to(given.broker.identity.address)
         request = message("Ordered")
@@ -416,7 +402,7 @@ async def test_another_permission_raises_the_version_of_topics_and_reaches_the_n
     async with name_server_fixture.running(tmp_path / "names") as (_, names):
         config = BrokerConfig(name_servers=str(names))
         async with running_broker(tmp_path, config) as given:
-            await given.client.call(given.address, topic(TOPIC))
+            await given.client.call(given.address, new_topic(TOPIC))
 
             async def permission() -> int | None:
                 try:
@@ -434,7 +420,7 @@ async def test_another_permission_raises_the_version_of_topics_and_reaches_the_n
             await asyncio.wait_for(becomes(4), 60)
             assert given.broker.tables.topics.data_version.counter == counter + 1
             assert given.broker.tables.topics.topics[TOPIC].permission == 6
-            await given.client.call(given.address, topic(TOPIC, write_queue_nums=2))
+            await given.client.call(given.address, new_topic(TOPIC, write_queue_nums=2))
             await asyncio.sleep(0.1)
             assert await permission() == 4  # what is registered alone is masked as well
             await change(given, "brokerPermission=6\n")

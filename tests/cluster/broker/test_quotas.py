@@ -20,7 +20,7 @@ from skyrocket.protocol.errors import (
     ServiceNotAvailable,
     SystemBusy,
 )
-from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic, UpdateAndCreateTopicList
+from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopicList
 from skyrocket.protocol.requests.clients import HeartBeat
 from skyrocket.protocol.requests.quotas import ListQuotas, RemoveQuota, SetQuota
 from skyrocket.protocol.signing import Credentials
@@ -38,7 +38,14 @@ from tests.cluster.broker.access_fixture import (
     broker_with_users,
     make_alice,
 )
-from tests.cluster.broker.broker_fixture import RunningBroker, heartbeat, message, pull_request, running_broker
+from tests.cluster.broker.broker_fixture import (
+    RunningBroker,
+    heartbeat,
+    message,
+    new_topic,
+    pull_request,
+    running_broker,
+)
 from tests.cluster.broker.test_pop import messages, pop
 from tests.waiting import until
 
@@ -278,35 +285,23 @@ async def test_new_connections_are_counted_by_the_second(tmp_path: Path) -> None
             await third.call(given.address, message(), b"x")
 
 
-def topic(name: str) -> UpdateAndCreateTopic:
-    return UpdateAndCreateTopic(
-        topic=name,
-        default_topic="TBW102",
-        read_queue_nums=1,
-        write_queue_nums=1,
-        perm=6,
-        topic_filter_type="SINGLE_TAG",
-        order=False,
-    )
-
-
 @pytest.mark.requirement("D035")
 async def test_topics_beyond_the_quota_are_neither_created_nor_made_by_a_send(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
         call = given.client.call
         await allow(given, "namespace", "shop", topics=2)
         await given.send(topic="shop%A")
-        await call(given.address, topic("shop%B"))
+        await call(given.address, new_topic("shop%B"))
         words = r"\[QUOTA\] namespace shop: 2 topics \(topics\) exceeded: there are 2"
         with pytest.raises(NoPermission, match=words):
-            await call(given.address, topic("shop%C"))
+            await call(given.address, new_topic("shop%C"))
         with pytest.raises(NoPermission, match=words):
             await given.send(topic="shop%C")
         both = TopicConfigList((TopicConfig("bank%C"), TopicConfig("shop%C")))
         with pytest.raises(NoPermission, match=words):
             await call(given.address, UpdateAndCreateTopicList(), both.encode())
         assert given.broker.parts.tables.topics.find("bank%C") is None
-        await call(given.address, topic("shop%B"))  # one that is there may be changed
+        await call(given.address, new_topic("shop%B"))  # one that is there may be changed
         await given.send(topic="bank%C")
         assert (await quotas_of(given))["namespace", "shop"]["topics"].used == 2
 

@@ -16,9 +16,9 @@ from skyrocket.namesrv.route_table import RouteTable
 from skyrocket.protocol.bodies.topics import TopicConfigList
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_broker import UpdateBrokerConfig
-from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic, UpdateAndCreateTopicList
+from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopicList
 from skyrocket.testing.broker_host import configs
-from tests.cluster.broker.broker_fixture import running_broker
+from tests.cluster.broker.broker_fixture import new_topic, running_broker
 from tests.cluster.namesrv import name_server_fixture
 from tests.waiting import until
 
@@ -142,18 +142,6 @@ async def test_changes_one_after_the_other_are_told_at_once_unless_telling_costs
             assert max(pauses) > 0
 
 
-def creation(topic: str) -> UpdateAndCreateTopic:
-    return UpdateAndCreateTopic(
-        topic=topic,
-        default_topic="TBW102",
-        read_queue_nums=3,
-        write_queue_nums=3,
-        perm=6,
-        topic_filter_type="SINGLE_TAG",
-        order=False,
-    )
-
-
 @pytest.mark.parametrize("kind", ["one", "list"])
 async def test_whoever_hears_that_a_topic_was_created_finds_it_at_the_name_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -172,7 +160,7 @@ async def test_whoever_hears_that_a_topic_was_created_finds_it_at_the_name_serve
         monkeypatch.setattr(registration.Registration, "register", register_when_allowed)
         body = TopicConfigList((TopicConfig("Made", 3, 3),)).encode()
         creating: asyncio.Task[object] = asyncio.create_task(
-            given.client.call(given.address, creation("Made"))
+            given.client.call(given.address, new_topic("Made", 3))
             if kind == "one"
             else given.client.call(given.address, UpdateAndCreateTopicList(), body)
         )
@@ -199,7 +187,7 @@ async def test_a_topic_is_created_while_one_name_server_is_down_and_another_sile
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as silent:
         port = silent.sockets[0].getsockname()[1]
         async with running_broker(tmp_path, BrokerConfig(name_servers=f"{gone};127.0.0.1:{port}")) as given:
-            await given.client.call(given.address, creation("Made"))
+            await given.client.call(given.address, new_topic("Made", 3))
             assert given.broker.tables.topics.find("Made") is not None
 
 
@@ -211,6 +199,6 @@ async def test_nobody_waits_for_a_registration_that_rests_for_long(
     monkeypatch.setattr(registration, "_REST_PER_WORK", 1e9)
     async with name_server_fixture.running(tmp_path) as (server, names):
         async with running_broker(tmp_path, BrokerConfig(name_servers=str(names))) as given:
-            await given.client.call(given.address, creation("Made"))
+            await given.client.call(given.address, new_topic("Made", 3))
             assert given.broker.tables.topics.find("Made") is not None
         assert "Made" not in routes(server)
