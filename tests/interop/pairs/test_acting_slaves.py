@@ -26,6 +26,7 @@ from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo, GetTimerCheckPoint
 from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
+from skyrocket.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from tests.client_steps import FIRST, soon
@@ -128,6 +129,20 @@ class MixedSet:
     async def copied(self) -> None:
         async with RemotingClient() as client:
             await identical(client, self.master.address, self.slave.address)
+
+    async def progress_copied(self, group: str, topic: str, queue_id: int, queue_offset: int) -> None:
+        """The slave knows how far a group is. RocketMQ's would ask its master after a minute: it is told."""
+        async with RemotingClient() as client, asyncio.timeout(SECONDS):
+            if isinstance(self.slave, ApacheMember):
+                commit = UpdateConsumerOffset(
+                    consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=queue_offset
+                )
+                await client.call(self.slave.address, commit)
+            question = QueryConsumerOffset(
+                consumer_group=group, topic=topic, queue_id=queue_id, set_zero_if_not_found=True
+            )
+            while (await client.call(self.slave.address, question)).header.offset != queue_offset:
+                await asyncio.sleep(0.2)
 
     async def acts(self, acts: bool) -> None:
         """Wait until the slave does, or does not any more."""
@@ -233,3 +248,33 @@ async def test_halves_and_popped_messages_of_a_set_whose_slave_is_of_another_mak
         (b"hidden", "broker-b", 1),
     ]
     assert seen.bodies == {b"kept %d" % number: 1 for number in range(8)}
+
+
+@MAKERS
+async def test_what_was_popped_before_its_master_died_comes_again_from_the_slave_of_another_maker(
+    tmp_path: Path, apache_of_version: Callable[[str], Apache], makers: tuple[str, str]
+) -> None:
+    apache = apache_of_version(APACHES)
+    with name_server(makers[0], tmp_path, apache) as names:
+        async with mixed_set(tmp_path, names, apache, makers) as given:
+            settings = SimpleConsumerSettings(consume_from=FIRST)
+            consumer = SimpleConsumer("Popping", settings=settings, subscription={POPPED: "*"}, client=given.client)
+            async with Producer("Selling", client=given.client) as producer, consumer:
+                for body in (b"done", b"hidden", b"lost"):
+                    await producer.send(Message(POPPED, body), queue=MessageQueue(POPPED, "broker-a", 0))
+                popped: dict[bytes, PoppedMessage] = {}
+                async with asyncio.timeout(SECONDS):
+                    while len(popped) < 3:
+                        popped |= {each.body: each for each in await consumer.receive(invisible_seconds=40.0)}
+                await consumer.ack(popped[b"done"])
+                await consumer.change_invisible(popped[b"hidden"], 60.0)
+                await given.progress_copied("Popping", POPPED, 0, 3)
+                await given.copied()
+                given.master.kill()
+                await given.acts(True)
+                again = [await received(consumer), await received(consumer)]
+                assert await consumer.receive(wait_seconds=6.0) == []
+    assert [(each.body, each.broker_name, each.reconsume_times) for each in again] == [
+        (b"lost", "broker-b", 1),
+        (b"hidden", "broker-b", 1),
+    ]
