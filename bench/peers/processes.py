@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.ports import free_port
+
 from bench.load import server_usage
 from bench.peers.other_system import ToolFailed
 
@@ -76,19 +78,8 @@ def listens(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Free ports whose neighbours are free too: a broker takes listenPort - 2 (VIP) and + 1 (replication)."""
-    found: list[int] = []
-    while len(found) < count:
-        with contextlib.ExitStack() as held:
-            port = held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-            try:
-                for neighbour in (port - 2, port + 1):
-                    held.enter_context(socket.create_server(("127.0.0.1", neighbour)))
-            except OSError:
-                continue
-            if all(abs(port - other) > 3 for other in found):
-                found.append(port)
-    return found
+    """Free ports whose neighbours are free too, and which no connection of a load is given before a server listens."""
+    return [free_port() for _ in range(count)]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """What a consumer of an old backlog costs the senders: sent to the slave, and left at the master.
 
-With as many sends as the master takes the reader competes with it for the processor, wherever it reads. So it is also
-measured what a program costs that has nothing to do with the broker, and what the reader costs while senders ask for
-half of the most: then there is room for all, and what is lost is lost to waiting for each other.
+With as many sends as the master takes the reader competes with it for the processor, wherever it reads: cores share
+caches and memory, and what else runs on the machine goes where there is room. So each round also measures what a
+program costs that has nothing to do with the broker, and the reader is measured while senders ask for half of the most:
+then there is room for all, and what is lost is lost to waiting for each other.
 """
 
 import asyncio
@@ -53,7 +54,6 @@ class Meanwhile(Enum):
 
     AT_SLAVE = "an old backlog is read at the slave"
     AT_MASTER = "an old backlog is read at the master"
-    OTHER = "another program runs instead of a reader"
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Reading:
-    """Sends with and without what happens meanwhile, in rounds."""
+    """Sends with and without a reader, in rounds."""
 
     setting: Setting
     meanwhile: Meanwhile
     before: list[Cost]
+    beside_other: list[Cost]  # with a program instead of the reader that takes a core; empty where it has no sense
     during: list[Cost]
     read: Read
     lag_bytes: int  # the most that the slave lacked in the middle of a round
@@ -121,7 +122,6 @@ class _Pair:
         if own is not None:
             two = Setting(TWO_MACHINES, own)
             yield self.reading(two, Meanwhile.AT_SLAVE, rounds)
-            yield self.reading(two, Meanwhile.OTHER, 1)
             yield self.reading(two, Meanwhile.AT_MASTER, 1)
         saturated = self.reading(one, Meanwhile.AT_SLAVE, 1)
         yield saturated
@@ -138,17 +138,20 @@ class _Pair:
         move(self.master.pid, cores.master)
         move(self.slave.pid, cores.slave)
         before: list[Cost] = []
+        beside_other: list[Cost] = []
         during: list[Cost] = []
         read, lags = Read(), [0]
         for _ in range(rounds):
             before.append(self._sends(setting))
-            beside = self._other_program(cores) if meanwhile is Meanwhile.OTHER else self._reader(cores, read)
-            with beside, ThreadPoolExecutor(1) as looking:
+            if cores.are_apart:
+                with self._other_program(cores):
+                    beside_other.append(self._sends(setting))
+            with self._reader(cores, read), ThreadPoolExecutor(1) as looking:
                 lag = looking.submit(self._lag_in_the_middle)
                 during.append(self._sends(setting))
                 lags.append(lag.result())
             self.wait_for_slave()
-        return Reading(setting, meanwhile, before, during, read, max(lags))
+        return Reading(setting, meanwhile, before, beside_other, during, read, max(lags))
 
     def _sends(self, setting: Setting) -> Cost:
         with children_on(setting.cores.master):

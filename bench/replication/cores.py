@@ -18,6 +18,10 @@ class Cores:
     master: frozenset[int]  # and the load
     slave: frozenset[int]  # and its reader
 
+    @property
+    def are_apart(self) -> bool:
+        return not self.master & self.slave
+
 
 def shared() -> Cores:
     """Everyone may run everywhere."""

@@ -13,8 +13,10 @@ from bench.replication.following import Following
 from bench.replication.servers import ALONE, ASYNC, SETUPS, SYNC
 
 OURS = "Skyrocket"
+OTHER = "another program on the slave's cores"
 Costs = dict[str, list[Cost]]
-_HEAD = ["what", "rate", "kept", "of", "99 % ms", "master CPU µs", "slave CPU µs", "load cores", "wanted", "met"]
+_HEAD = ["what", "rate", "kept", "of", "99 % ms", "master CPU µs", "slave CPU µs"]
+_HEAD += ["master cores", "load cores", "wanted", "met"]
 _KEPT_OF_ALONE = {ASYNC: 0.85, SYNC: 0.5}
 _KEPT_OF_BEFORE = 0.9
 _FOLLOWED_MB_S, _CAUGHT_UP_MB_S = 100, 300
@@ -40,6 +42,7 @@ class Row:
     p99_ms: float | None = None
     master_cpu_us: float | None = None  # per message
     slave_cpu_us: float | None = None
+    master_cores: float | None = None  # that were kept busy
     load_cores: float | None = None
     wanted: str = ""
     met: bool | None = None
@@ -53,6 +56,7 @@ class Row:
             _fixed(self.p99_ms, 1),
             _fixed(self.master_cpu_us, 1),
             _fixed(self.slave_cpu_us, 1),
+            _fixed(self.master_cores, 2),
             _fixed(self.load_cores, 2),
             self.wanted,
             {None: "", True: "yes", False: "no"}[self.met],
@@ -96,12 +100,22 @@ def _sends_row(
         share,
         of,
         statistics.median(each.p99_ms for each in figures),
-        statistics.median(each.server_cpu_us or 0.0 for each in figures),
+        _master_cpu_us(found),
         statistics.median(slave) if slave else None,
+        statistics.median(each.server_cores or 0.0 for each in figures),
         statistics.median(each.load_cores for each in figures),
         f"≥ {least:g}" if least is not None else "",
         share >= least if least is not None and share is not None else None,
     )
+
+
+def _master_cpu_us(found: Sequence[Cost]) -> float:
+    return statistics.median(each.sends.server_cpu_us or 0.0 for each in found)
+
+
+def _busy_cores(found: Sequence[Cost]) -> float:
+    """Of master and load together."""
+    return statistics.median((each.sends.server_cores or 0.0) + each.sends.load_cores for each in found)
 
 
 def _following_rows(following: Following) -> Iterator[Row]:
@@ -118,10 +132,16 @@ def _backlog_rows(backlogs: Backlogs) -> Iterator[Row]:
         yield _sends_row(f"{TWO_MACHINES}: the master alone", backlogs.alone)
     for reading in backlogs.readings:
         name, is_judged = reading.setting.name, reading.meanwhile is Meanwhile.AT_SLAVE
-        yield _sends_row(f"{name}: a slave, nobody reads", reading.before)
+        before, other, during = reading.before, reading.beside_other, reading.during
+        yield _sends_row(f"{name}: a slave, nobody reads", before)
+        if other:
+            yield _sends_row(f"{name}: {OTHER}", other, kept(other, before), "nobody reads")
         least = _KEPT_OF_BEFORE if is_judged and name in (TWO_MACHINES, HALF_LOAD) else None
-        share = kept(reading.during, reading.before)
-        yield _sends_row(f"{name}: {reading.meanwhile.value}", reading.during, share, "nobody reads", least)
+        yield _sends_row(f"{name}: {reading.meanwhile.value}", during, kept(during, before), "nobody reads", least)
+        if other:
+            share, rate = kept(during, other), f"{median_rate(during):,.0f}/s"
+            wanted, met = ("", None) if least is None else (f"≥ {least:g}", share >= least)
+            yield Row("– the same", rate, share, OTHER, wanted=wanted, met=met)
 
 
 def remarks(results: Results) -> list[str]:
@@ -137,7 +157,7 @@ def remarks(results: Results) -> list[str]:
             found.append(
                 "Two machines: master and senders have one half of the cores, slave and reader the other, before as "
                 "well as during; what is lost is what the reading costs the master, and what any other program on "
-                "those cores would cost it, which has a row of its own."
+                "those cores would cost it: that is measured in the same rounds, and compared with in a row of its own."
             )
         found.append(
             "One machine: all four share all cores; what is lost is mostly the time that slave and reader run instead "
@@ -150,10 +170,14 @@ def remarks(results: Results) -> list[str]:
 def _read_remark(reading: Reading) -> str:
     read, place = reading.read, "slave" if reading.meanwhile is Meanwhile.AT_SLAVE else "master"
     rate = sum(read.read_bytes) / read.seconds / 1e6
+    before, during = reading.before, reading.during
+    other = f" ({OTHER}: {_master_cpu_us(reading.beside_other):.1f})" if reading.beside_other else ""
     return (
         f"{reading.setting.name.capitalize()}, read at the {place}: {read.pulls[0]:,} pulls at the master, "
         f"{read.pulls[1]:,} at the slave, {rate:.0f} MB/s read; the slave was at most "
-        f"{reading.lag_bytes / 1e6:.1f} MB behind in the middle of the sends."
+        f"{reading.lag_bytes / 1e6:.1f} MB behind in the middle of the sends. A message cost the master "
+        f"{_master_cpu_us(before):.1f} µs before and {_master_cpu_us(during):.1f} µs during{other}; master and load "
+        f"together had {_busy_cores(before):.2f} cores before and {_busy_cores(during):.2f} during."
     )
 
 

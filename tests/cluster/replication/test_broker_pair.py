@@ -13,12 +13,14 @@ from skyrocket.errors import ConfigError
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.observability.exposition import render
+from skyrocket.protocol.bodies.assignment import RequestMode, RequestModeTable
 from skyrocket.protocol.bodies.replication import HaStatus
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import SystemBusy, SystemFailure
 from skyrocket.protocol.requests.admin_broker import ExchangeBrokerHaInfo, GetBrokerHaStatus, UpdateBrokerConfig
 from skyrocket.protocol.requests.broker_registration import NotifyMinBrokerIdChange
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
+from skyrocket.protocol.requests.pop import GetAllMessageRequestMode, SetMessageRequestMode
 from skyrocket.protocol.requests.table_pages import PAGE_ROWS
 from tests.cluster.broker.broker_fixture import (
     GROUP,
@@ -102,6 +104,16 @@ async def test_groups_offsets_and_changed_topics_reach_the_slave(tmp_path: Path)
         assert tables.offsets.committed(GROUP, TOPIC, 0) == 1
         assert tables.topics.existing("Other", "").write_queues == 3
         assert tables.topics.data_version == pair.master.broker.tables.topics.data_version
+
+
+async def test_who_pops_a_topic_at_the_master_pops_it_at_the_slave(tmp_path: Path) -> None:
+    async with running_pair(tmp_path) as pair:
+        await pair.master.send(b"x")
+        mode = RequestMode(topic=TOPIC, group=GROUP, mode="POP", pop_share_queues=8)
+        await pair.master.client.call(pair.master.address, SetMessageRequestMode(), mode.encode())
+        assert await pair.slave_side.sync.sync()
+        told = await pair.slave.client.call(pair.slave.address, GetAllMessageRequestMode())
+        assert RequestModeTable.decode(bytes(told.body)).modes == {TOPIC: {GROUP: mode}}
 
 
 async def test_more_topics_and_groups_than_a_page_has_reach_the_slave(tmp_path: Path) -> None:

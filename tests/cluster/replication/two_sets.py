@@ -27,6 +27,7 @@ CONFIG = BrokerConfig(
     slave_read=True,
     revive_queues=2,
 )
+NAME_SERVER = NameServerConfig(support_acting_master=True)
 SLAVE_STORE = replace(SMALL, broker_role=BrokerRole.SLAVE)
 
 
@@ -119,9 +120,11 @@ class TwoSets:
 
 
 @contextlib.asynccontextmanager
-async def two_sets(folder: Path, config: BrokerConfig = CONFIG, replicas: int = 1) -> AsyncIterator[TwoSets]:
+async def two_sets(
+    folder: Path, config: BrokerConfig = CONFIG, replicas: int = 1, name_server: NameServerConfig = NAME_SERVER
+) -> AsyncIterator[TwoSets]:
     """All three brokers at work, with a topic that both sets have."""
-    async with name_server_fixture.running(folder, NameServerConfig(support_acting_master=True)) as (_, names):
+    async with name_server_fixture.running(folder, name_server) as (_, names):
         sets = TwoSets(folder, names, config=config, replicas=replicas)
         try:
             for name in ("a", "b", "a-slave"):

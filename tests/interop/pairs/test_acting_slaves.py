@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,9 @@ from skyrocket.format.timer_checkpoint import decode_timer_checkpoint
 from skyrocket.protocol.bodies.tables import KvTable
 from skyrocket.protocol.errors import RequestError
 from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo, GetTimerCheckPoint
+from skyrocket.protocol.requests.admin_groups import UpdateAndCreateSubscriptionGroup
 from skyrocket.protocol.requests.admin_topics import UpdateAndCreateTopic
+from skyrocket.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.remoting.errors import RemotingError
 from tests.client_steps import FIRST, soon
@@ -57,15 +59,17 @@ SETTINGS = {
 
 
 @contextlib.contextmanager
-def name_server(maker: str, folder: Path, apache: Apache) -> Iterator[str]:
+def name_server(maker: str, folder: Path, apache: Apache, *, tells: bool = False) -> Iterator[str]:
+    """It `tells` members of a set that another one has the smallest id."""
+    more = {"supportActingMaster": "true", "notifyMinBrokerIdChanged": str(tells).lower()}
     if maker == OURS:
-        with NameServer(folder, "supportActingMaster=true") as ours:
+        with NameServer(folder, *(f"{key}={value}" for key, value in more.items())) as ours:
             yield ours.address
         return
     port, home = free_port(), folder / "names"
     home.mkdir()
     place_log_settings(home)
-    settings = {"listenPort": port, "supportActingMaster": "true"}
+    settings = {"listenPort": port, **more}
     main_class = "org.apache.rocketmq.namesrv.NamesrvStartup"
     with process_of(apache, home, "namesrv", main_class, settings) as process:
         await_port(process, port, home / "namesrv.log")
@@ -75,8 +79,11 @@ def name_server(maker: str, folder: Path, apache: Apache) -> Iterator[str]:
 class MixedSet:
     """A master and a slave, and the master of another set, which is of the master's maker."""
 
-    def __init__(self, folder: Path, names: str, apache: Apache, makers: tuple[str, str]) -> None:
+    def __init__(
+        self, folder: Path, names: str, apache: Apache, makers: tuple[str, str], settings: Mapping[str, object]
+    ) -> None:
         self._folder, self._names, self._apache = folder, names, apache
+        self._settings = settings
         self.client = ClientSettings(
             name_servers=names, route_refresh=0.5, heartbeat_interval=1.0, client_ip="127.0.0.1"
         )
@@ -86,7 +93,7 @@ class MixedSet:
         self.other = self._member("other", master, "ASYNC_MASTER", brokerName="broker-b")
 
     def _member(self, name: str, maker: str, role: str, **more: object) -> Member:
-        settings = {**SETTINGS, **more}
+        settings = {**self._settings, **more}
         if maker == OURS:
             return OurMember(self._folder, name, role, self._names, settings)
         return ApacheMember(self._apache, self._folder, name, role, self._names, settings)
@@ -129,6 +136,22 @@ class MixedSet:
         async with RemotingClient() as client:
             await identical(client, self.master.address, self.slave.address)
 
+    async def progress_copied(self, group: str, topic: str, queue_id: int, queue_offset: int) -> None:
+        """The slave knows how far a group is. RocketMQ's would ask its master after a minute: it is told."""
+        async with RemotingClient() as client, asyncio.timeout(SECONDS):
+            if isinstance(self.slave, ApacheMember):
+                new_group = b'{"groupName":"%s"}' % group.encode()
+                await client.call(self.slave.address, UpdateAndCreateSubscriptionGroup(), new_group)
+                commit = UpdateConsumerOffset(
+                    consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=queue_offset
+                )
+                await client.call(self.slave.address, commit)
+            question = QueryConsumerOffset(
+                consumer_group=group, topic=topic, queue_id=queue_id, set_zero_if_not_found=True
+            )
+            while (await client.call(self.slave.address, question)).header.offset != queue_offset:
+                await asyncio.sleep(0.2)
+
     async def acts(self, acts: bool) -> None:
         """Wait until the slave does, or does not any more."""
         async with RemotingClient() as client, asyncio.timeout(SECONDS):
@@ -145,8 +168,10 @@ class MixedSet:
 
 
 @contextlib.asynccontextmanager
-async def mixed_set(folder: Path, names: str, apache: Apache, makers: tuple[str, str]) -> AsyncIterator[MixedSet]:
-    given = MixedSet(folder, names, apache, makers)
+async def mixed_set(
+    folder: Path, names: str, apache: Apache, makers: tuple[str, str], settings: Mapping[str, object] = SETTINGS
+) -> AsyncIterator[MixedSet]:
+    given = MixedSet(folder, names, apache, makers, settings)
     try:
         await given.start()
         yield given
@@ -185,6 +210,21 @@ async def test_a_slave_of_another_maker_acts_and_its_master_comes_back(
                 await seen.has(message.body for message in late)
                 await asyncio.sleep(3)
             assert [body for body, times in seen.bodies.items() if times > 1] == []
+
+
+@MAKERS
+async def test_a_slave_acts_when_the_name_server_of_another_maker_says_who_is_there(
+    tmp_path: Path, apache_of_version: Callable[[str], Apache], makers: tuple[str, str]
+) -> None:
+    apache = apache_of_version(APACHES)
+    asks_once = {**SETTINGS, "syncBrokerMemberGroupPeriod": 3_600_000}
+    with name_server(makers[0], tmp_path, apache, tells=True) as names:
+        async with mixed_set(tmp_path, names, apache, makers, asks_once) as given:
+            await given.copied()
+            given.master.kill()
+            await given.acts(True)
+            given.master.start()
+            await given.acts(False)
 
 
 @MAKERS
@@ -233,3 +273,35 @@ async def test_halves_and_popped_messages_of_a_set_whose_slave_is_of_another_mak
         (b"hidden", "broker-b", 1),
     ]
     assert seen.bodies == {b"kept %d" % number: 1 for number in range(8)}
+
+
+@MAKERS
+async def test_what_was_popped_before_its_master_died_comes_again_from_the_slave_of_another_maker(
+    tmp_path: Path, apache_of_version: Callable[[str], Apache], makers: tuple[str, str]
+) -> None:
+    apache = apache_of_version(APACHES)
+    with name_server(makers[0], tmp_path, apache) as names:
+        async with mixed_set(tmp_path, names, apache, makers) as given:
+            settings = SimpleConsumerSettings(consume_from=FIRST)
+            consumer = SimpleConsumer("Popping", settings=settings, subscription={POPPED: "*"}, client=given.client)
+            async with Producer("Selling", client=given.client) as producer, consumer:
+                for body in (b"done", b"hidden", b"lost"):
+                    await producer.send(Message(POPPED, body), queue=MessageQueue(POPPED, "broker-a", 0))
+                popped: dict[bytes, PoppedMessage] = {}
+                async with asyncio.timeout(SECONDS):
+                    while len(popped) < 3:
+                        popped |= {each.body: each for each in await consumer.receive(invisible_seconds=40.0)}
+                await consumer.ack(popped[b"done"])
+                await consumer.change_invisible(popped[b"hidden"], 60.0)
+                await given.progress_copied("Popping", POPPED, 0, 3)
+                await given.copied()
+                given.master.kill()
+                await given.acts(True)
+                again: list[PoppedMessage] = []
+                while not {b"lost", b"hidden"} <= {each.body for each in again}:
+                    again.append(await received(consumer))
+                late = await consumer.receive(wait_seconds=6.0)
+    assert {(each.broker_name, each.reconsume_times) for each in again} == {("broker-b", 1)}
+    if makers[1] == OURS:  # RocketMQ's sends acknowledgements to any queue, where they miss their check points
+        assert [each.body for each in again] == [b"lost", b"hidden"]
+        assert late == []
