@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-attacks faults-client faults-replication faults-failover faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ bench-load: $(STAMP) ## load on our broker: rate, latency, CPU per message (ARGS
 
 bench-client: $(STAMP) ## our client beside a bare protocol loop (ARGS=--others: beside the official clients)
 	$(BIN)/python -m bench.client_speed $(ARGS)
+
+bench-guard: $(STAMP) ## is it as fast as it was? five minutes; fails where a cost grew by more than 15 % (ARGS=--record keeps today's)
+	$(BIN)/python -m bench.guard $(ARGS)
 
 bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (13 minutes; needs Java, Maven)
 	$(BIN)/python -m bench.peers $(ARGS)

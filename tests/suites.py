@@ -161,7 +161,7 @@ SUITES = (
     ),
     Suite(
         "pipelines-outside",
-        "the sink exactly once through twenty kills of driver, task and broker; on a server of S3; under Dagster",
+        "the sink exactly once through twenty kills of driver, task and broker; on a server of S3; Dagster, Airflow",
         _OUTSIDE,
         (),
     ),

@@ -5,66 +5,19 @@ One process, one connection to our broker, messages of 128 bytes. Every figure s
 """
 
 import argparse
-import asyncio
 import os
 from collections.abc import Sequence
 
 from bench.client_speed import official_grpc, official_java
-from bench.client_speed.bare_loop import BareLoop
-from bench.client_speed.our_client import AUTO_BATCH, consumption, enqueues, sends
-from bench.client_speed.rounds import Figure, one_round
-from bench.load.own_server import OwnServer, own_server
-from skyrocket.client import Admin, Message, Producer
+from bench.client_speed.beside_bare import beside_bare
+from bench.client_speed.rounds import Figure
+from bench.load.own_server import own_server
 from skyrocket.remoting.event_loop import run
 
-QUEUES = 8
-BODY = b"x" * 128
-IN_FLIGHT = 64
-BATCH = 150  # about what our automatic batches of 32 KiB hold
-STOCK = 100_000  # messages that are consumed in a round
 # Of one process, as messages per second.
 TARGETS = {"send": 30_000, "batch": 150_000, "consume": 80_000}
 # What its maintainer measured for one change of it; neither the machine nor the message is ours.
 AIOKAFKA = "aiokafka, as published (github.com/aio-libs/aiokafka/pull/946): 141,686 messages/s sent in batches"
-
-
-async def load(server: OwnServer, seconds: float, rounds: int) -> list[tuple[str, Figure, Figure]]:
-    """(what, ours, bare) for each way."""
-    names = f"127.0.0.1:{server.name_server[1]}"
-    async with Admin(names) as admin:
-        for topic in ("Speed", "Stock"):
-            await admin.create_topic(topic, QUEUES)
-        while any([len(await admin.queues(topic)) != QUEUES for topic in ("Speed", "Stock")]):
-            await asyncio.sleep(0.05)
-    bare = BareLoop(server.broker, "Speed", QUEUES, len(BODY))
-    single, bare_single = Figure("send, 64 in flight"), Figure("bare")
-    queued, bare_batch = Figure("enqueue"), Figure("bare")
-    automatic = Figure("send with auto_batch, 2000 in flight")
-    read, bare_read = Figure("consume"), Figure("bare")
-
-    def message() -> Message:
-        return Message("Speed", BODY)
-
-    async with Producer("Bench", names) as producer, Producer("BenchAuto", names, AUTO_BATCH) as batching:
-        await producer.send_batch([Message("Stock", BODY)] * STOCK, timeout=60)
-        await producer.send(message())
-        await sends(batching, message, 0.2, IN_FLIGHT)
-        for _ in range(rounds):
-            await one_round(bare_single, lambda: bare.send(seconds, IN_FLIGHT))
-            await one_round(single, lambda: sends(producer, message, seconds, IN_FLIGHT))
-            await one_round(bare_batch, lambda: bare.send(seconds, 8, BATCH))
-            await one_round(queued, lambda: enqueues(producer, message, seconds))
-            await one_round(automatic, lambda: sends(batching, message, seconds, 2000))
-    stock = BareLoop(server.broker, "Stock", QUEUES, len(BODY))
-    for number in range(max(rounds // 4, 2)):
-        await one_round(bare_read, lambda: stock.pull(32))
-        await one_round(read, lambda group=f"Reader{number}": consumption(names, "Stock", group, STOCK))  # type: ignore[misc]
-    return [
-        ("send", single, bare_single),
-        ("batch", queued, bare_batch),
-        ("batch", automatic, bare_batch),
-        ("consume", read, bare_read),
-    ]
 
 
 def table(measured: Sequence[tuple[str, Figure, Figure]], others: dict[str, dict[str, float] | str]) -> str:
@@ -109,7 +62,7 @@ def main() -> None:
     parser.add_argument("--others", action="store_true", help="the official Java and Python gRPC clients as well")
     arguments = parser.parse_args()
     with own_server() as server:
-        measured = run(load(server, arguments.seconds, arguments.rounds))
+        measured = run(beside_bare(server, arguments.seconds, arguments.rounds))
     others: dict[str, dict[str, float] | str] = {}
     if arguments.others:
         others["Java client, 64 threads"] = official_java.figures(max(arguments.seconds, 5.0))

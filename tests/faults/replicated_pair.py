@@ -9,6 +9,7 @@ Each store lies on a small file system of its own, in memory, where this machine
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 import shutil
@@ -284,7 +285,11 @@ def _slow_sync_file(store: Path) -> Path:
 
 
 class Senders:
-    """Several connections with several sends each; what is not acknowledged is forgotten, and the next one is sent."""
+    """Several connections with several sends each; what is not acknowledged is forgotten, and the next one is sent.
+
+    A connection on which an answer is missing is given up, and the next one is another producer: what the old one had
+    sent may still lie in the broker's buffers, and is stored behind the first messages of the new one.
+    """
 
     def __init__(self, pair: ReplicatedPair, ledger: Ledger, connections: int, on_their_way: int, pause: float) -> None:
         self._pair = pair
@@ -299,10 +304,7 @@ class Senders:
     async def __aenter__(self) -> Self:
         self._lives += 1
         for number in range(self._connections):
-            client = RemotingClient()
-            bodies = self._ledger.bodies(f"{self._lives}.{number}")
-            work = self._connection(client, number % QUEUES, bodies)
-            self._tasks.append(asyncio.create_task(work))
+            self._tasks.append(asyncio.create_task(self._connect_again(f"{self._lives}.{number}", number % QUEUES)))
         return self
 
     async def __aexit__(
@@ -316,23 +318,32 @@ class Senders:
         if failed and kind is None:
             raise failed[0]
 
-    async def _connection(self, client: RemotingClient, queue_id: int, bodies: Iterator[bytes]) -> None:
-        async with client, asyncio.TaskGroup() as group:
-            for _ in range(self._on_their_way):
-                group.create_task(self._send_on(client, queue_id, bodies))
+    async def _connect_again(self, name: str, queue_id: int) -> None:
+        for attempt in itertools.count():
+            bodies = self._ledger.bodies(f"{name}.{attempt}")
+            given_up = asyncio.Event()
+            async with RemotingClient() as client, asyncio.TaskGroup() as group:
+                for _ in range(self._on_their_way):
+                    group.create_task(self._send_on(client, queue_id, bodies, given_up))
+            await asyncio.sleep(_REST_SECONDS)
 
-    async def _send_on(self, client: RemotingClient, queue_id: int, bodies: Iterator[bytes]) -> None:
+    async def _send_on(
+        self, client: RemotingClient, queue_id: int, bodies: Iterator[bytes], given_up: asyncio.Event
+    ) -> None:
         queue = self._ledger.queues[queue_id]
-        while True:
+        while not given_up.is_set():
             body = next(bodies)
             try:
                 reply = await client.call(self._pair.master_at, send_request(queue_id), body, timeout_seconds=4)
-            except (RemotingError, RequestError):  # FLUSH_SLAVE_TIMEOUT and the like: nobody promised anything
+            except RemotingError:
+                self.refused += 1
+                given_up.set()
+            except RequestError:  # FLUSH_SLAVE_TIMEOUT and the like: nobody promised anything
                 self.refused += 1
                 await asyncio.sleep(_REST_SECONDS)
-                continue
-            queue.keep(queue.acknowledged, reply.header.queue_offset, body)
-            await asyncio.sleep(self._pause)
+            else:
+                queue.keep(queue.acknowledged, reply.header.queue_offset, body)
+                await asyncio.sleep(self._pause)
 
 
 @contextlib.asynccontextmanager

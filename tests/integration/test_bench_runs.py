@@ -76,3 +76,19 @@ def test_the_newest_results_are_printed_again_as_markdown(results: tuple[Path, s
     table = _bench("--last", "--markdown", "--results", str(directory))
     assert "| what | measured | ratio | target | met | spread |" in table
     assert [line for line in LINES if line not in table] == []
+
+
+def test_the_guard_records_costs_and_finds_them_again(tmp_path: Path) -> None:
+    recorded = tmp_path / "recorded.json"
+    command = [sys.executable, "-m", "bench.guard", "--short", "--recorded", str(recorded)]
+    made = subprocess.run([*command, "--record"], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert made.returncode == 0, made.stderr
+    record = json.loads(recorded.read_text())
+    assert {name.partition(":")[0] for name in record["rows"]} == {"store", "broker", "client"}
+    assert min(record["rows"].values()) > 0
+    # Sends never cost as little as that: today's are worse.
+    record["rows"]["broker: sends"] = 0.001
+    recorded.write_text(json.dumps(record))
+    compared = subprocess.run([*command, "broker"], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert compared.returncode == 1
+    assert "broker: sends" in compared.stderr.splitlines()[-1]
