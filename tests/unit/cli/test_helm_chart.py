@@ -51,11 +51,8 @@ def rendered(request: pytest.FixtureRequest) -> Objects:
 
 def of_kind(objects: Objects, kind: str, component: str | None = None) -> Objects:
     found = [each for each in objects if each["kind"] == kind]
-    return [
-        each
-        for each in found
-        if component in (None, each["metadata"]["labels"]["app.kubernetes.io/component"])
-    ]  # fmt: skip
+    label = "app.kubernetes.io/component"
+    return [each for each in found if component in (None, each["metadata"]["labels"][label])]
 
 
 def container_of(stateful_set: dict[str, Any]) -> dict[str, Any]:
@@ -85,8 +82,9 @@ def conf_of(objects: Objects, stateful_set: dict[str, Any], folder: Path) -> Pat
     name = next(each["configMap"]["name"] for each in volumes if "configMap" in each)
     (config_map,) = [each for each in of_kind(objects, "ConfigMap") if each["metadata"]["name"] == name]
     ((file, text),) = config_map["data"].items()
-    (folder / file).write_text(text)
-    return folder / file
+    written = folder / str(file)
+    written.write_text(text)
+    return written
 
 
 # ── without Helm ─────────────────────────────────────────────────────────────────────────────────────────────────────
