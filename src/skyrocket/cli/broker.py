@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skyrocket.cli.fleet.own_logs import with_own_logs
 from skyrocket.cli.fleet.plan import BrokerPlan, Places, plan_brokers
 from skyrocket.cli.fleet.supervisor import serve_brokers
 from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, stop_with_parent, until_stopped
@@ -16,6 +17,7 @@ from skyrocket.cli.program.options import (
     BrokerPortOption,
     BrokersOption,
     ConfOption,
+    LogOption,
     PrintOption,
     SetOption,
     StoreOption,
@@ -50,6 +52,7 @@ def broker(
     brokers: BrokersOption = 1,
     settings: SetOption = None,
     print_settings: PrintOption = False,
+    log: LogOption = None,
     verbose: VerboseOption = False,
     stop_with_stdin: Annotated[
         bool, typer.Option("--stop-with-stdin", help="Stop when standard input ends: for programs that start brokers.")
@@ -60,13 +63,13 @@ def broker(
     SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start or go on, 2: wrong usage.
     """
     options = broker_options(listen_port, broker_ip, store, namesrv_addr)
-    with failures_shown("broker", verbose):
+    with failures_shown("broker", verbose, log):
         raise_descriptor_limit()
         sections = broker_sections("broker", conf, options, settings or [])
         if print_settings:
             typer.echo(sections.text(), nl=False)
             return
-        plans = plan_brokers(sections[BrokerConfig], brokers, conf, settings or [], verbose=verbose)
+        plans = with_own_logs(plan_brokers(sections[BrokerConfig], brokers, conf, settings or [], verbose=verbose), log)
         if len(plans) > 1:
             run(_serve_several(plans, sections, is_child=stop_with_stdin))
         else:

@@ -55,7 +55,7 @@ class MailOptions:
         return MailSettings(server, tuple(self.mail_to), self.mail_from or self.mail_to[0])
 
 
-@client_command("console")
+@client_command("console", is_server=True)
 def console(
     settings: "ClientSettings",
     host: Annotated[str, _server("--host", help="Address of the interface; 0.0.0.0 for all.")] = "127.0.0.1",

@@ -8,7 +8,7 @@ import typer
 from skyrocket.broker.core.advertised_address import own_ip
 from skyrocket.cli.program.disk import DiskWithDirectories
 from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, until_stopped
-from skyrocket.cli.program.options import ConfOption, PrintOption, VerboseOption
+from skyrocket.cli.program.options import ConfOption, LogOption, PrintOption, VerboseOption
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.clock import Clock
 from skyrocket.config.rocketmq_keys import CONTROLLER_KEYS
@@ -49,6 +49,7 @@ def controller(
         list[str] | None, typer.Option("--set", help="One setting, as enableElectUncleanMaster=true.")
     ] = None,
     print_settings: PrintOption = False,
+    log: LogOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Run a controller: it gives every replica set of brokers a master, and another when that one dies.
@@ -58,7 +59,7 @@ def controller(
     """
     given = {"controllerDLegerSelfId": self_id, "controllerDLegerPeers": peers, "controllerStore": store}
     options = {key: value for key, value in given.items() if value is not None}
-    with failures_shown("controller", verbose):
+    with failures_shown("controller", verbose, log):
         raise_descriptor_limit()
         sections = _settings(conf, options, settings or [])
         if print_settings:

@@ -9,7 +9,7 @@ import typer
 from skyrocket.cli.controller import build_controller, with_own_peer
 from skyrocket.cli.program.disk import DiskWithDirectories
 from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, until_stopped
-from skyrocket.cli.program.options import ConfOption, PrintOption, VerboseOption
+from skyrocket.cli.program.options import ConfOption, LogOption, PrintOption, VerboseOption
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.config.rocketmq_keys import CONTROLLER_KEYS, NAME_SERVER_KEYS
 from skyrocket.config.sections import ControllerConfig, NameServerConfig, TlsConfig
@@ -36,6 +36,7 @@ def namesrv(
         list[str] | None, typer.Option("--set", help="One setting, as orderMessageEnable=true.")
     ] = None,
     print_settings: PrintOption = False,
+    log: LogOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Run a name server. Settings: the .conf file, then SKYROCKET_NAMESRV_LISTEN_PORT and the like, then options.
@@ -44,7 +45,7 @@ def namesrv(
     """
     given = {"listenPort": listen_port, "bindAddress": bind_address}
     options = {key: str(value) for key, value in given.items() if value is not None}
-    with failures_shown("namesrv", verbose):
+    with failures_shown("namesrv", verbose, log):
         raise_descriptor_limit()
         sections = _settings(conf, options, settings or [])
         if print_settings:

@@ -12,6 +12,7 @@ import typer
 from skyrocket.cli.broker import broker_sections, build_broker, warn_of_address
 from skyrocket.cli.console_beside import console_beside
 from skyrocket.cli.controller import build_controller
+from skyrocket.cli.fleet.own_logs import with_own_logs
 from skyrocket.cli.fleet.plan import BrokerPlan, Places, plan_brokers
 from skyrocket.cli.fleet.readiness import await_brokers
 from skyrocket.cli.fleet.supervisor import Serving, serve_brokers
@@ -22,6 +23,7 @@ from skyrocket.cli.program.options import (
     BrokerPortOption,
     BrokersOption,
     ConfOption,
+    LogOption,
     SetOption,
     StoreOption,
     VerboseOption,
@@ -70,6 +72,7 @@ def standalone(
         int | None, typer.Option(help="Port of the console, 8082; 0 takes a free one.", show_default=False)
     ] = None,
     settings: SetOption = None,
+    log: LogOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Run a name server and a broker in one process, or beside it --brokers N and their --replicas.
@@ -79,7 +82,7 @@ def standalone(
     SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start or go on, 2: wrong usage.
     """
     options = broker_options(listen_port, broker_ip, store)
-    with failures_shown("standalone", verbose):
+    with failures_shown("standalone", verbose, log):
         raise_descriptor_limit()
         # Who wants a free port wants it for everything: several may then run on one machine.
         defaults = _DEFAULTS if listen_port != 0 else {**_DEFAULTS, "metricsPromExporterPort": "0"}
@@ -88,6 +91,7 @@ def standalone(
         plans = plan_brokers(
             config, brokers, conf, settings or [], replicas=replicas, failover=failover, verbose=verbose
         )
+        plans = with_own_logs(plans, log)
         names = _name_server_config(config, namesrv_port, namesrv_bind or config.bind_address)
         # Who runs several on free ports does not look for pages.
         pages = (console_host, console_port) if console and (listen_port != 0 or console_port is not None) else None

@@ -7,15 +7,17 @@ Whatever repeats is folded, so that no failing client and no full disk can fill 
     the next one that is shown                 says how many were left out
 """
 
+import fcntl
 import json
 import logging
 import logging.handlers
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,9 +33,26 @@ _SAME_KIND: Final = 20
 _MOST_KNOWN: Final = 2000
 
 
+_VARIABLES: Final = {
+    "format": "SKYROCKET_LOG_FORMAT",
+    "level": "SKYROCKET_LOG_LEVEL",
+    "file": "SKYROCKET_LOG_FILE",
+    "fileBytes": "SKYROCKET_LOG_FILE_BYTES",
+    "fileCount": "SKYROCKET_LOG_FILE_COUNT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A value, and how it was said: for complaints."""
+
+    value: str
+    how: str
+
+
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """From variables of the environment: they reach a program in a container, a unit and a shell alike."""
+    """From variables of the environment, which reach a program in a container, a unit and a shell alike; or options."""
 
     format: str = "text"
     level: str = "WARNING"
@@ -42,16 +61,25 @@ class LogSettings:
     file_count: int = 10
 
     @classmethod
-    def from_environment(cls, given: Mapping[str, str]) -> "LogSettings":
-        """Of SKYROCKET_LOG_FORMAT and the like; raises ConfigError."""
+    def of(cls, environment: Mapping[str, str], options: Sequence[str] = ()) -> "LogSettings":
+        """Of SKYROCKET_LOG_FORMAT and the like, then of `format=json` and the like; raises ConfigError."""
+        said = {
+            key: _Said(environment[name], f"{name}={environment[name]}")
+            for key, name in _VARIABLES.items()
+            if name in environment
+        }
+        for option in options:
+            key, equals, value = option.partition("=")
+            if not equals or key not in _VARIABLES:
+                raise ConfigError(f"--log {option}: write one of {', '.join(f'{each}=…' for each in _VARIABLES)}")
+            said[key] = _Said(value, f"--log {option}")
         own = cls()
-        path = given.get("SKYROCKET_LOG_FILE")
         return cls(
-            _choice(given, "SKYROCKET_LOG_FORMAT", own.format, FORMATS),
-            _choice(given, "SKYROCKET_LOG_LEVEL", own.level, _LEVELS),
-            Path(path).expanduser() if path else None,
-            _positive(given, "SKYROCKET_LOG_FILE_BYTES", own.file_bytes),
-            _positive(given, "SKYROCKET_LOG_FILE_COUNT", own.file_count),
+            _choice(said.get("format"), own.format, FORMATS),
+            _choice(said.get("level"), own.level, _LEVELS),
+            Path(said["file"].value).expanduser() if "file" in said and said["file"].value else None,
+            _positive(said.get("fileBytes"), own.file_bytes),
+            _positive(said.get("fileCount"), own.file_count),
         )
 
     def handler(self) -> logging.Handler:
@@ -62,29 +90,47 @@ class LogSettings:
         else:
             try:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                made = logging.handlers.RotatingFileHandler(
-                    self.file, maxBytes=self.file_bytes, backupCount=self.file_count - 1, encoding="utf-8"
-                )
+                made = _OwnFile(self.file, maxBytes=self.file_bytes, backupCount=self.file_count - 1, encoding="utf-8")
+            except BlockingIOError as error:
+                raise ConfigError(
+                    f"the log file {self.file} belongs to another process, and two would rotate it away from each "
+                    "other: give each its own (--log file=…, SKYROCKET_LOG_FILE)"
+                ) from error
             except OSError as error:
-                raise ConfigError(f"SKYROCKET_LOG_FILE={self.file} cannot be written: {error.strerror}") from error
+                raise ConfigError(f"the log file {self.file} cannot be written: {error.strerror}") from error
         made.addFilter(Folding())
         made.setFormatter({"json": JsonLines(), "journal": JournalLines(), "text": TextLines(_LINE)}[self.format])
         return made
 
 
-def _choice(given: Mapping[str, str], name: str, own: str, known: tuple[str, ...]) -> str:
-    value = given.get(name, own)
-    found = next((each for each in known if each.lower() == value.lower()), None)
+class _OwnFile(logging.handlers.RotatingFileHandler):
+    """Locked while it is open: the lock goes with the process, however that ends."""
+
+    def _open(self) -> TextIOWrapper:
+        stream = super()._open()
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.close()
+            raise
+        return stream
+
+
+def _choice(said: _Said | None, own: str, known: tuple[str, ...]) -> str:
+    if said is None:
+        return own
+    found = next((each for each in known if each.lower() == said.value.lower()), None)
     if found is None:
-        raise ConfigError(f"{name}={value}: choose one of {', '.join(known)}")
+        raise ConfigError(f"{said.how}: choose one of {', '.join(known)}")
     return found
 
 
-def _positive(given: Mapping[str, str], name: str, own: int) -> int:
-    text = given.get(name, str(own))
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"{name}={text}: a number from 1 on")
-    return int(text)
+def _positive(said: _Said | None, own: int) -> int:
+    if said is None:
+        return own
+    if not said.value.isdecimal() or int(said.value) < 1:
+        raise ConfigError(f"{said.how}: a number from 1 on")
+    return int(said.value)
 
 
 class JsonLines(logging.Formatter):

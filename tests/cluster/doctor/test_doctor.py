@@ -40,7 +40,8 @@ def shop(rocketmq: LocalCluster) -> LocalCluster:
 def test_a_healthy_cluster_has_no_findings_and_the_code_is_0(shop: LocalCluster) -> None:
     consume_all(shop, "Billing")
     text = well(shop, "doctor")
-    assert text.startswith("healthy: 1 brokers, ")
+    assert text.startswith("healthy: 1 broker, ")
+    assert ", 1 group were examined" in text
     assert codes(shop, "--notes") == {"auto-create-topics"}
 
 
@@ -61,6 +62,19 @@ def test_planted_illnesses_are_named(shop: LocalCluster) -> None:
     assert done.code == 1
     assert "→ `skyrocket group update Idle --enable`" in done.output
     assert skyrocket(shop, "doctor", "--fail-on", "never").code == 0
+
+
+def test_a_consumer_whose_only_topic_does_not_exist_is_named(rocketmq: LocalCluster) -> None:
+    consumer = rocketmq.push_consumer("Lost")
+    consumer.on("Missing")(lambda _: None)
+    with consumer:
+        wait_until(lambda: "no-such-topic" in codes(rocketmq))
+        text = skyrocket(rocketmq, "doctor").output
+        assert "no-such-topic  Lost: it subscribes to Missing, which no broker has" in text
+        assert "1 finding: 1 broker, " in text
+        told = skyrocket(rocketmq, "doctor", "--group", "Lost", "--sample", "0")
+        assert told.code == 1
+        assert "✗ route" in told.output
 
 
 def test_paused_writes_are_an_illness(shop: LocalCluster) -> None:

@@ -52,7 +52,7 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path) -> None:
         "SKYROCKET_LOG_FILE_BYTES": "2000",
         "SKYROCKET_LOG_FILE_COUNT": "3",
     }
-    handler = LogSettings.from_environment(given).handler()
+    handler = LogSettings.of(given).handler()
     for number in range(100):
         handler.handle(record(f"line {number}"))
     handler.close()
@@ -73,10 +73,34 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path) -> None:
 )
 def test_a_wrong_setting_is_refused_with_the_reason(name: str, value: str, why: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}={value}.*{why}"):
-        LogSettings.from_environment({name: value})
+        LogSettings.of({name: value})
 
 
 def test_a_file_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written"):
         LogSettings(file=tmp_path / "file" / "log").handler()
+
+
+def test_options_count_more_than_variables(tmp_path: Path) -> None:
+    given = {"SKYROCKET_LOG_FORMAT": "json", "SKYROCKET_LOG_LEVEL": "ERROR"}
+    wanted = LogSettings.of(given, ["level=INFO", f"file={tmp_path / 'a.log'}", "fileCount=2"])
+    assert wanted == LogSettings("json", "INFO", tmp_path / "a.log", file_count=2)
+
+
+@pytest.mark.parametrize("wrong", ["level=loud", "fileCount=0", "files=a", "json"])
+def test_a_wrong_option_is_refused_as_it_was_written(wrong: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--log {wrong}: "):
+        LogSettings.of({}, [wrong])
+
+
+def test_a_file_has_one_writer_also_after_it_was_rotated(tmp_path: Path) -> None:
+    settings = LogSettings(file=tmp_path / "a.log", file_bytes=200, file_count=2)
+    first = settings.handler()
+    for number in range(20):
+        first.handle(record(f"line {number}"))
+    assert (tmp_path / "a.log.1").exists()
+    with pytest.raises(ConfigError, match=r"a\.log belongs to another process"):
+        settings.handler()
+    first.close()
+    settings.handler().close()

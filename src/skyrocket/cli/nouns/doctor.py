@@ -76,8 +76,13 @@ def _print_findings(operator: Operator, facts: "ClusterFacts", shown: "list[Find
     for each in shown:
         operator.say_safely(f"{each.severity.value.upper():7} {each.code}  {each.where}: {each.what}")
         operator.say_safely(f"        → {each.remedy}")
-    looked = f"{len(facts.brokers)} brokers, {len(facts.topics)} topics, {len(facts.groups)} groups"
-    operator.say(f"{'healthy' if not shown else f'{len(shown)} findings'}: {looked} were examined")
+    known = ((facts.brokers, "broker"), (facts.topics, "topic"), (facts.groups, "group"))
+    looked = ", ".join(_counted(len(each), word) for each, word in known)
+    operator.say(f"{'healthy' if not shown else _counted(len(shown), 'finding')}: {looked} were examined")
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _explain(operator: Operator, facts: "ClusterFacts", shown: "list[Finding]", name: str) -> None:
@@ -87,7 +92,10 @@ def _explain(operator: Operator, facts: "ClusterFacts", shown: "list[Finding]", 
     if name not in facts.groups:
         if not facts.brokers:
             raise ConfigError("no broker could be asked; `skyrocket doctor` says why")
-        raise NotFound(f"there is no group {name}: check its name, `skyrocket group list` has all")
+        raise NotFound(
+            f"there is no group {name}: check its name, `skyrocket group list` has all. A consumer whose topics do not "
+            "exist may be known to nobody: its own log names them"
+        )
     group = facts.groups[name]
     outlook = outlook_of(facts, group)
     steps = steps_of(facts, group, shown)

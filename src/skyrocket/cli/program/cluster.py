@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -12,7 +12,14 @@ import typer
 
 from skyrocket.cli.program.contexts import read_contexts
 from skyrocket.cli.program.lifetime import failures_shown
-from skyrocket.cli.program.options import options_of, panel, verbose_parameter, with_groups, with_parameters
+from skyrocket.cli.program.options import (
+    log_parameter,
+    options_of,
+    panel,
+    verbose_parameter,
+    with_groups,
+    with_parameters,
+)
 from skyrocket.errors import ConfigError, MessageRefused
 from skyrocket.remoting.event_loop import run
 
@@ -146,11 +153,11 @@ def _tls(authorities: Path | None, *, insecure: bool) -> ssl.SSLContext:
 
 
 @contextlib.contextmanager
-def client_failures_shown(command: str, verbose: bool) -> Iterator[None]:
+def client_failures_shown(command: str, verbose: bool, log: Sequence[str] | None = None) -> Iterator[None]:
     """As for servers; what a client calls wrong use is wrong usage here."""
     from skyrocket.client import WrongUse
 
-    with failures_shown(command, verbose):
+    with failures_shown(command, verbose, log):
         try:
             yield
         except (WrongUse, MessageRefused) as error:
@@ -177,23 +184,27 @@ def take_cluster(given: dict[str, Any], *, writes: bool) -> ClusterOptions:
     return cluster
 
 
-def client_command(name: str, *, writes: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def client_command(
+    name: str, *, writes: bool = False, is_server: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """For a command whose first parameter is the client's settings: users give the options of the cluster instead.
 
-    Other parameters may be groups of options; --verbose comes with it. `writes`: refused in a read-only context.
+    Other parameters may be groups of options; --verbose comes with it, and --log for a server.
+    `writes`: refused in a read-only context.
     """
     of_cluster = cluster_parameters()
+    of_logs = [log_parameter()] if is_server else []
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         own = with_groups(command)
         of_command = list(inspect.signature(own).parameters.values())[1:]
 
-        def called(verbose: bool, **given: Any) -> None:
-            with client_failures_shown(name, verbose):
+        def called(verbose: bool, log: Sequence[str] | None = None, **given: Any) -> None:
+            with client_failures_shown(name, verbose, log):
                 settings = take_cluster(given, writes=writes).settings()
                 own(settings=settings, **given)
 
-        return with_parameters(called, command, [*of_command, *of_cluster, verbose_parameter()])
+        return with_parameters(called, command, [*of_command, *of_cluster, *of_logs, verbose_parameter()])
 
     return with_options
 

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 import typer
@@ -30,10 +30,10 @@ _STOP_SECONDS_WITHOUT_PARENT: Final = 30.0
 
 
 @contextlib.contextmanager
-def failures_shown(command: str, verbose: bool) -> Iterator[None]:
-    """Say what went wrong and leave with 2 for wrong usage, with 1 for everything else."""
+def failures_shown(command: str, verbose: bool, log: Sequence[str] | None = None) -> Iterator[None]:
+    """Say what went wrong and leave with 2 for wrong usage, with 1 for everything else. `log`: a server's --log."""
     try:
-        _set_up_logs(command, verbose=verbose)
+        _set_up_logs(command, log or (), verbose=verbose)
         yield
     except SkyrocketError as error:
         typer.echo(visible_lines(f"skyrocket {command}: {error}"), err=True)
@@ -45,9 +45,9 @@ def failures_shown(command: str, verbose: bool) -> Iterator[None]:
         raise typer.Exit(EXIT_USAGE) from error
 
 
-def _set_up_logs(command: str, *, verbose: bool) -> None:
-    """Servers as the environment says; commands in a terminal write to it, whatever is said for servers."""
-    wanted = LogSettings.from_environment(os.environ) if command in _SERVERS else LogSettings()
+def _set_up_logs(command: str, log: Sequence[str], *, verbose: bool) -> None:
+    """Servers as options and environment say; commands in a terminal write to it, whatever is said for servers."""
+    wanted = LogSettings.of(os.environ, log) if command in _SERVERS else LogSettings()
     handlers = [wanted.handler()] if not logging.getLogger().handlers else []  # else basicConfig does nothing
     logging.basicConfig(level="INFO" if verbose else wanted.level, handlers=handlers)
 

@@ -22,6 +22,12 @@ T = TypeVar("T")
 ConfOption = Annotated[Path | None, typer.Option("-c", "--conf", help="RocketMQ's .conf file.", show_default=False)]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="One setting, as flushDiskType=SYNC_FLUSH.")]
 PrintOption = Annotated[bool, typer.Option("-p", "--print", help="Print the settings and exit.")]
+LogOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log", help="How to log: format=json, level=INFO, file=PATH, fileBytes=N, fileCount=N.", show_default=False
+    ),
+]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Log what happens, not only what is wrong.")]
 
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON lines.")]
@@ -101,6 +107,11 @@ def with_parameters(
 def verbose_parameter() -> inspect.Parameter:
     """`--verbose`, the last option of every command."""
     return inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=VerboseOption)
+
+
+def log_parameter() -> inspect.Parameter:
+    """`--log`, of a server that is a client, too."""
+    return inspect.Parameter("log", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=LogOption)
 
 
 def options_of(group: Any) -> list[inspect.Parameter]:

@@ -36,12 +36,13 @@ from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.protocol.bodies.heartbeat import Heartbeat, ProducerData
-from skyrocket.protocol.bodies.route import TopicRoute
+from skyrocket.protocol.bodies.route import ClusterInfo, TopicRoute
 from skyrocket.protocol.codes import LanguageCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import RequestError, TopicNotExist
 from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 from skyrocket.protocol.requests.header import Header, Request
+from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.addresses import vip
 from skyrocket.remoting.client import ClientSettings as RemotingSettings
@@ -189,7 +190,19 @@ class ClientInstance:
         if not self.producers and not self.consumers:
             return False
         addresses = self.brokers.all(masters_only=not self.consumers)
+        if not addresses and self.consumers:
+            addresses = await self._any_masters()
         return any(await asyncio.gather(*(self.beat(address) for address in addresses)))
+
+    async def _any_masters(self) -> list[str]:
+        """For consumers none of whose topics is there: brokers must know of them, or no operator ever sees them."""
+        try:
+            reply = await self.names.call(GetBrokerClusterInfo(), timeout=self.settings.api_timeout)
+        except (ClientError, RequestError, RemotingError) as error:
+            _logger.info("no broker was found for a heartbeat reason=%s", error)
+            return []
+        brokers = ClusterInfo.decode(reply.body).brokers.values()
+        return [each.addresses[MASTER_ID] for each in brokers if MASTER_ID in each.addresses]
 
     async def beat(self, address: str) -> bool:
         """Tell one broker who we are."""
