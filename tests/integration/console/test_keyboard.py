@@ -15,7 +15,8 @@ _FOCUSED = """
 const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
 return {
   place: [...document.querySelectorAll("*")].indexOf(one),
-  name: one === document.body ? "BODY" : (one.id ? "#" + one.id : one.tagName + " " + (one.textContent || one.getAttribute("aria-label") || "")).trim(),
+  name: one === document.body ? "BODY" : one.id ? "#" + one.id
+    : (one.tagName + " " + (one.textContent || one.getAttribute("aria-label") || "")).trim(),
   outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
   shown: box.width > 0 && box.height > 0 && box.left >= 0 && box.top >= 0,
   inDialog: one.closest("dialog[open]") !== null,
