@@ -30,7 +30,7 @@ def press(browser: Browser, *keys: str) -> None:
 
 
 def focused(browser: Browser) -> dict[str, object]:
-    found: dict[str, object] = browser.driver.execute_script(_FOCUSED)  # type: ignore[no-untyped-call]
+    found: dict[str, object] = browser.driver.execute_script(_FOCUSED)
     return found
 
 
@@ -45,8 +45,8 @@ async def test_tab_goes_through_a_page_in_its_order_and_the_focus_is_seen() -> N
         def look() -> None:
             browser.open("/topics")
             browser.sees("Orders", "table")
-            browser.driver.execute_script("document.activeElement.blur()")  # type: ignore[no-untyped-call]
-            stops = []
+            browser.driver.execute_script("document.activeElement.blur()")
+            stops: list[dict[str, object]] = []
             while not any(stop["name"] == "A Orders" for stop in stops):
                 press(browser, Keys.TAB)
                 stops.append(focused(browser))
@@ -68,7 +68,7 @@ async def test_a_dialog_is_opened_filled_left_and_done_with_keys_alone() -> None
         def work() -> None:
             browser.open("/topics")
             browser.sees("Orders", "table")
-            browser.driver.execute_script("document.getElementById('create').focus()")  # type: ignore[no-untyped-call]
+            browser.driver.execute_script("document.getElementById('create').focus()")
             press(browser, Keys.ENTER)
             browser.find("dialog[open]")
             assert focused(browser)["inDialog"]
@@ -102,7 +102,7 @@ async def test_single_keys_find_and_go_but_not_while_somebody_writes() -> None:
             is_at(browser, "/groups")
             press(browser, "Orders", Keys.ENTER)
             is_at(browser, "/topics/Orders")
-            browser.driver.execute_script("document.activeElement.blur()")  # type: ignore[no-untyped-call]
+            browser.driver.execute_script("document.activeElement.blur()")
             press(browser, "?")
             browser.sees("Keyboard", "dialog[open]")
             press(browser, Keys.ESCAPE)
