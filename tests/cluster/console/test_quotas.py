@@ -29,3 +29,23 @@ async def test_quotas_are_shown_with_their_use_to_those_who_have_logged_in() -> 
         ],
         "trouble": "",
     }
+
+
+@pytest.mark.requirement("D035")
+async def test_a_quota_is_set_changed_and_taken_away_by_those_who_have_logged_in() -> None:
+    wanted = {"subject": "account", "name": "alice", "quota": "connections", "limit": 50}
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        await visitor.change("PUT", "/api/quotas", wanted, status=401)
+        await visitor.log_in()
+        said = await visitor.change("PUT", "/api/quotas", wanted)
+        await visitor.change("PUT", "/api/quotas", wanted | {"limit": 60})
+        (line,) = (await visitor.get("/api/quotas"))["quotas"]
+        refused = await visitor.change("PUT", "/api/quotas", wanted | {"quota": "topics"}, status=400)
+        await visitor.change("PUT", "/api/quotas", wanted | {"limit": 0}, status=400)
+        gone = await visitor.change("PUT", "/api/quotas", wanted | {"limit": None})
+        left = (await visitor.get("/api/quotas"))["quotas"]
+    assert said["done"] == "connections of account alice is 50 on 1 brokers"
+    assert (line["subject"], line["name"], line["quota"], line["limit"]) == ("account", "alice", "connections", 60)
+    assert "topics is counted for each namespace" in refused["error"]
+    assert "is not limited any more" in gone["done"]
+    assert left == []

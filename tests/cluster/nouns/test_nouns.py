@@ -190,7 +190,9 @@ def test_users_and_rights_are_managed_and_passwords_never_shown(rocketmq: LocalC
     denied = skyrocket(rocketmq, "topic", "create", "Other", "--access-key", "alice", "--secret-key", "secret-3")
     assert denied.code == 1
     assert "account alice may not do it" in denied.errors
-    well(rocketmq, "user", "update", "alice", "--disable", "--yes", *account)
+    shown = well(rocketmq, "user", "update", "alice", "--disable", "--yes", *account)
+    assert "status  enable → disable" in shown
+    assert "nothing is to be changed" in well(rocketmq, "user", "update", "alice", "--disable", "--yes", *account)
     assert rows(rocketmq, "user", "show", "alice", *account)[0]["status"] == "disable"
     well(rocketmq, "acl", "revoke", "alice", "--yes", *account)
     assert skyrocket(rocketmq, "acl", "show", "alice", *account).code == 4

@@ -199,6 +199,37 @@ async def test_change_a_setting_of_a_broker() -> None:
 
 
 @pytest.mark.slow
+async def test_set_a_quota_change_it_and_take_it_away() -> None:
+    async with looking(orders=3) as (one, browser):
+
+        def work() -> None:
+            browser.open("/access")
+            browser.click("#new-quota")
+            browser.type("subject", "namespace")
+            browser.type("name", "shop")
+            browser.type("quota", "topics")
+            browser.type("limit", "12")
+            browser.button("Apply", "dialog[open]")
+            browser.sees("topics of namespace shop is 12", "#notices")
+            browser.click("#notices button")  # it lies above the table
+            browser.sees("12", "#quotas table")
+            browser.button("Change", "#quotas")
+            browser.type("limit", "34")
+            browser.button("Apply", "dialog[open]")
+            browser.sees("topics of namespace shop is 34", "#notices")
+            browser.click("#notices button")
+            browser.sees("34", "#quotas table")
+            browser.button("Delete", "#quotas")
+            browser.button("Delete", "dialog[open]")
+            browser.sees("No quotas", "#quotas")
+            assert browser.complaints() == []
+
+        await asyncio.to_thread(work)
+        quotas = await one.console.parts.accounts.own.admin.quotas()
+        assert [row for rows in quotas.values() for row in rows] == []
+
+
+@pytest.mark.slow
 async def test_a_user_with_few_rights_looks_and_is_refused_by_the_brokers() -> None:
     async with looking(users=True) as (one, browser):
         admin = one.console.parts.accounts.own.admin

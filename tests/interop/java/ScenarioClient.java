@@ -61,7 +61,8 @@ public class ScenarioClient {
                 answer.put("none", reason.getMessage());
             } catch (Throwable failure) {
                 failure.printStackTrace();
-                answer.put("error", failure.toString());
+                // A producer that has tried several times tells the broker's own words only as the cause.
+                answer.put("error", failure + (failure.getCause() == null ? "" : "\ncaused by " + failure.getCause()));
             }
             out.println(JSON.toJSONString(answer));
         }

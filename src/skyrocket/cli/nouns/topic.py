@@ -264,6 +264,7 @@ def create(
     async def create_all(admin: "Admin") -> None:
         for place in places:
             await admin.put_topic(wanted, broker=place.address)
+            await _check_kept(admin, wanted, place)
 
     fields = {key: value for key, value in fields_of(wanted).items() if key != "name"}
     changes = [change for place in places for change in differences(f"topic {name}", str(place), {}, fields)]
@@ -308,7 +309,29 @@ def update(
     question = (
         f"Topic {name} gets fewer read queues: messages of the others are not consumed. Do it?" if fewer else None
     )
-    operator.carry_out(shown, lambda admin: admin.apply_topic_changes(changes), question=question)
+
+    async def change_all(admin: "Admin") -> None:
+        await admin.apply_topic_changes(changes)
+        for each in changes:
+            await _check_kept(admin, each.after, each.place)
+
+    operator.carry_out(shown, change_all, question=question)
+
+
+async def _check_kept(admin: "Admin", wanted: "TopicConfig", place: "BrokerPlace") -> None:
+    """RocketMQ 4.x takes attributes without a word and forgets them, a topic's type among them: raises ClientError."""
+    from skyrocket.client import ClientError
+
+    if not wanted.attributes:
+        return
+    tables = await admin.topic_table(broker=place.address)
+    kept = [table[wanted.name].attributes for table in tables.values() if wanted.name in table]
+    lost = sorted(key for attributes in kept for key in wanted.attributes if key not in attributes)
+    if lost:
+        raise ClientError(
+            f"topic {wanted.name} is at {place}, but without {', '.join(lost)}: that broker keeps no attributes, they "
+            "came with RocketMQ 5.0"
+        )
 
 
 @topic.command()

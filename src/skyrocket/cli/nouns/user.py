@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from skyrocket.cli.nouns.operator import BrokerOption, ClusterNameOption, Operator, operator_command, verbs
-from skyrocket.cli.output.changes import Change
+from skyrocket.cli.output.changes import Change, differences
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
 
@@ -99,11 +99,17 @@ def update(
     secret = _password(password)
     kind = None if is_super is None else "Super" if is_super else "Normal"
     status = None if enabled is None else "enable" if enabled else "disable"
-    fields = {"password": "***" if secret else None, "type": kind, "status": status}
-    wanted = {key: value for key, value in fields.items() if value is not None}
+    named = {"password": "***" if secret else None, "type": kind, "status": status}
+    wanted = {key: value for key, value in named.items() if value is not None}
     if not wanted:
         raise ConfigError("say what: --password, --super or --normal, --enable or --disable")
-    operator.ask(lambda admin: admin.user(name, cluster=cluster, broker=broker))  # raises NotFound
+    found = operator.ask(lambda admin: admin.user(name, cluster=cluster, broker=broker))  # raises NotFound
+    before = {place: {"type": each.user_type, "status": each.user_status} for place, each in found.items()}
+    changes = [
+        change
+        for place, fields in before.items()
+        for change in differences(f"user {name}", str(place), fields, {**fields, **wanted})
+    ]
 
     async def change(admin: "Admin") -> None:
         # RocketMQ takes one of them at a time.
@@ -118,7 +124,7 @@ def update(
             )
 
     question = f"User {name} cannot log in any more. Do it?" if enabled is False else None
-    operator.carry_out(_changes(operator, name, wanted, cluster, broker), change, question=question)
+    operator.carry_out(changes, change, question=question)
 
 
 @user.command()

@@ -241,12 +241,12 @@ class GroupAdmin(TopicAdmin):
         raise refusal
 
     async def topics_of_group(self, group: str) -> list[str]:
-        """What a group has consumed or subscribes to, without its retry topic."""
+        """What a group has consumed or subscribes to, without its retry topic; raises TooOld at RocketMQ 4.x."""
         full = wrap(self._namespace, group)
 
         async def topics(place: BrokerPlace) -> tuple[str, ...]:
             request = QueryTopicsByConsumer(group=full)
-            reply = await self._ask(place.address, request, doing=f"asking what group {group} consumes")
+            reply = await self._since_5(place, request, f"asking what group {group} consumes")
             return TopicList.decode(reply.body).topics
 
         found = await self._each(await self._places(None), topics)

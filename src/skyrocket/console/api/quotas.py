@@ -1,9 +1,11 @@
-"""Quotas of accounts and namespaces with what is used of them; `skyrocket quota` and Admin change them."""
+"""Quotas of accounts and namespaces with what is used of them: shown, set and taken away in the name of who asks."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from skyrocket.client.core.errors import NotOffered
-from skyrocket.console.api.endpoint import Call, Family
+from skyrocket.console.api.endpoint import Call, Done, Family
+from skyrocket.model.quota import ACCOUNT, NAMESPACE, shown
 
 family = Family("Quotas")
 
@@ -53,3 +55,25 @@ async def quotas(call: Call) -> QuotaPage:
         ],
         "",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaWanted:
+    """One limit of an account or a namespace; null takes it away."""
+
+    subject: Literal["account", "namespace"]
+    name: str  # "*": each without a quota of its own; "": clients without an account, topics without a namespace
+    quota: str
+    limit: int | None
+
+
+@family.put("/api/quotas")
+async def set_quota(call: Call, wanted: QuotaWanted) -> Done:
+    """Set a limit on all masters, or take it away; other limits stay."""
+    account = wanted.name if wanted.subject == ACCOUNT else None
+    namespace = wanted.name if wanted.subject == NAMESPACE else None
+    places = await call.admin.set_quota({wanted.quota: wanted.limit}, account=account, namespace=namespace)
+    says = f"{wanted.quota} of {shown(wanted.subject, wanted.name)}"
+    if wanted.limit is None:
+        return Done(f"{says} is not limited any more on {len(places)} brokers")
+    return Done(f"{says} is {wanted.limit} on {len(places)} brokers")

@@ -158,12 +158,11 @@ function keyboard() {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select") || document.querySelector("dialog[open]")) return;
     if (event.key === "/") { event.preventDefault(); document.getElementById("find").focus(); return; }
     if (event.key === "?") { shortcuts(); return; }
-    if (event.key === "g") { waiting = Date.now(); return; }
-    if (Date.now() - waiting < 1500) {
+    if (Date.now() - waiting < 1500) { // first, for the g of "g g" is a place too
       const entry = NAV.flatMap(([, entries]) => entries).find(([, , , key]) => key === event.key);
       waiting = 0;
       if (entry) go(entry[0]);
-    }
+    } else if (event.key === "g") waiting = Date.now();
   });
 }
 

@@ -1,5 +1,6 @@
 // 中文。左边是页面上的英文原文。
 export const chinese = {
+  "*: each without a quota of its own": "*：每个没有单独配额的",
   "(none)": "（无）",
   "1 d": "1 天",
   "1 h": "1 小时",
@@ -97,6 +98,7 @@ export const chinese = {
   "Delay in seconds": "延迟（秒）",
   "Delayed": "延迟消息",
   "Delete group": "删除消费组",
+  "Delete quota": "删除配额",
   "Delete right": "删除权限",
   "Delete topic": "删除主题",
   "Delete user": "删除用户",
@@ -328,6 +330,7 @@ export const chinese = {
   "Separated by blanks": "用空格分隔",
   "Separated by blanks; empty: from everywhere": "用空格分隔；留空表示不限",
   "Setting": "配置项",
+  "Set quota": "设置配额",
   "Settings": "配置",
   "Severity": "级别",
   "Sharding key": "分区键",
@@ -423,6 +426,7 @@ export const chinese = {
   "closed": "关闭",
   "compressed or bytes": "非文本",
   "connected producers and consumers": "在线的生产者和消费者",
+  "connections are of accounts, topics and storedBytes of namespaces": "连接数属于账号，主题数和存储字节属于命名空间",
   "consume": "消费",
   "consumed/s": "消费/秒",
   "consumer": "消费者",

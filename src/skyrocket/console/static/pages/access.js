@@ -6,11 +6,12 @@ import { badge, callout, confirmByName, dialog, empty, field, head, table, troub
 import { show as reload } from "../router.js";
 import { t } from "../words.js";
 
+const QUOTAS = ["sendMessagesPerSecond", "sendBytesPerSecond", "readMessagesPerSecond", "readBytesPerSecond", "connections", "newConnectionsPerSecond", "topics", "storedBytes"];
 const ACTIONS = ["All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List"];
 
 export async function show(root) {
   const data = h("div", { class: "stack" });
-  root.append(head(t("Access"), { says: t("users of the brokers, and what they may do"), actions: session.may_change ? [h("button", { id: "new-user", onclick: newUser }, t("New user")), h("button", { id: "new-right", onclick: newRight }, t("New right"))] : [] }), data);
+  root.append(head(t("Access"), { says: t("users of the brokers, and what they may do"), actions: session.may_change ? [h("button", { id: "new-user", onclick: newUser }, t("New user")), h("button", { id: "new-right", onclick: newRight }, t("New right")), h("button", { id: "new-quota", onclick: () => setQuota() }, t("Set quota"))] : [] }), data);
   if (!session.account) { fill(data, callout(t("Log in to see accounts."), "warn")); return; }
   let page;
   try { page = await get("/api/access"); } catch (error) { fill(data, shownTrouble(error)); return; }
@@ -46,6 +47,7 @@ async function quotas() {
     { name: t("Used"), kind: "number", of: (row) => count(Math.round(row.used)) },
     { name: t("Exceeded"), kind: "number", of: (row) => (row.exceeded ? badge(count(row.exceeded), "warn") : "0") },
     { name: t("Broker"), kind: "soft", of: (row) => row.broker },
+    { name: "", kind: "actions", of: (row) => session.may_change && [h("button", { class: "small", onclick: () => setQuota(row) }, t("Change")), " ", h("button", { class: "small danger", onclick: () => dropQuota(row) }, t("Delete"))] },
   ], page.quotas, { nothing: empty(t("No quotas")) }));
 }
 
@@ -98,4 +100,20 @@ function newRight() {
 
 function dropRight(row) {
   dialog({ title: t("Delete right"), action: t("Delete"), kind: "primary danger", body: callout(`${row.subject} · ${row.resource}`, "warn"), act: async () => again(await remove("/api/access/rights", { subject: row.subject, resource: row.resource })) });
+}
+
+function setQuota(row = { subject: "account", name: "", quota: QUOTAS[0], limit: "" }) {
+  dialog({
+    title: t("Set quota"), action: t("Apply"),
+    body: [
+      field({ name: "subject", label: t("Subject"), options: [["account", t("account")], ["namespace", t("namespace")]], value: row.subject }),
+      field({ name: "name", label: t("Name"), value: row.name, hint: t("*: each without a quota of its own") }),
+      field({ name: "quota", label: t("Quota"), options: QUOTAS, value: row.quota, hint: t("connections are of accounts, topics and storedBytes of namespaces") }),
+      field({ name: "limit", label: t("Limit"), type: "number", value: row.limit, min: 1, required: true })],
+    act: async (values) => again(await put("/api/quotas", values)),
+  });
+}
+
+function dropQuota(row) {
+  dialog({ title: t("Delete quota"), action: t("Delete"), kind: "primary danger", body: callout(`${row.name || "–"} · ${row.quota}`, "warn"), act: async () => again(await put("/api/quotas", { subject: row.subject, name: row.name, quota: row.quota, limit: null })) });
 }
