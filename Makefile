@@ -117,7 +117,7 @@ bench-python: $(STAMP) ## beside Apache RocketMQ, Kafka, NATS, Redis, RabbitMQ b
 bench-replication: $(STAMP) ## what a slave costs its master, how fast it follows and catches up
 	$(BIN)/python -m bench.replication $(ARGS)
 
-bench-failover: $(STAMP) ## time without a writable master after kill -9, beside Apache's (ARGS="--runs 50"; needs Java, Maven)
+bench-failover: $(STAMP) ## time without a writable master after kill -9, beside Apache's (ARGS="--runs 50 --minutes 20", then with --resume; needs Java, Maven)
 	$(BIN)/python -m bench.failover $(ARGS)
 
 bench-console: $(STAMP) ## the console in front of 1,000 topics: what an idle broker pays, how soon pages have their data
