@@ -14,7 +14,7 @@ SUITES := $(BIN)/python -m tests.suites
 INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-attacks faults-client faults-replication faults-failover faults-formats
+FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-attacks faults-client faults-replication faults-failover faults-sets faults-sets-two faults-sets-one faults-formats
 
 .PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
 
@@ -78,7 +78,10 @@ faults-broker: ## part: brokers killed under load; pop, timers, transactions aga
 faults-attacks: ## part: floods and bombs, and an honest client beside them that waits 200 ms at most (a quiet machine)
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
 faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes; acting masters
-faults-failover: ## part: simulated sets under controllers; masters of both makers killed under load; engines killed and paused (needs Java, Maven, zookeeper, etcd-server)
+faults-failover: ## part: simulated sets under controllers; masters killed under load; engines killed and paused (needs Java, Maven, zookeeper, etcd-server)
+faults-sets: ## part: three brokers of ours, 50 masters killed under load, our controller and Apache's (needs Java, Maven)
+faults-sets-two: ## part: the same with two brokers of ours and one of Apache's (needs Java, Maven)
+faults-sets-one: ## part: the same with one broker of ours and two of Apache's (needs Java, Maven)
 faults-formats: ## part: many more random examples for bytes, headers and JSON
 interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs Java, Maven, Go, Node)
 interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)
@@ -120,7 +123,7 @@ bench-python: $(STAMP) ## beside Apache RocketMQ, Kafka, NATS, Redis, RabbitMQ b
 bench-replication: $(STAMP) ## what a slave costs its master, how fast it follows and catches up
 	$(BIN)/python -m bench.replication $(ARGS)
 
-bench-failover: $(STAMP) ## time without a writable master after kill -9, beside Apache's (ARGS="--runs 50"; needs Java, Maven)
+bench-failover: $(STAMP) ## time without a writable master after kill -9, beside Apache's (ARGS="--runs 50 --minutes 20", then with --resume; needs Java, Maven)
 	$(BIN)/python -m bench.failover $(ARGS)
 
 bench-console: $(STAMP) ## the console in front of 1,000 topics: what an idle broker pays, how soon pages have their data

@@ -103,7 +103,7 @@ SUITES = (
     ),
     Suite(
         "faults-failover",
-        "simulated sets under controllers; masters of sets of both makers killed under load; engines killed and paused",
+        "simulated sets under controllers; masters killed under load; engines killed and paused; the compose file",
         (
             "tests/unit/controller",
             "tests/unit/testing/test_failover_simulation.py",
@@ -111,13 +111,28 @@ SUITES = (
             "tests/cluster/failover",
             "tests/integration/controller",
             "tests/integration/test_standalone_failover.py",
+            "tests/integration/test_failover_compose_runs.py",
             "tests/integration/test_bench_failover_runs.py",
             *_faults("controllers", "failover"),
-            "tests/interop/failover",
             "tests/interop/test_controller_answers.py",
             "tests/interop/test_apache_brokers_under_our_controller.py",
         ),
         ("-n", JOBS, "--dist", "loadscope"),  # a file's tests share one engine; classes are shared out one by one
+    ),
+    Suite(
+        "faults-sets",
+        "three brokers of ours under both makers' controllers: 50 masters killed under load of both makers' producers",
+        ("tests/interop/failover/test_sets_of_ours.py",),
+    ),
+    Suite(
+        "faults-sets-two",
+        "the same with two brokers of ours and one of Apache's",
+        ("tests/interop/failover/test_sets_with_two_of_ours.py",),
+    ),
+    Suite(
+        "faults-sets-one",
+        "the same with one broker of ours and two of Apache's; pairs of both makers",
+        ("tests/interop/failover/test_sets_with_one_of_ours.py",),
     ),
     Suite(
         "faults-formats",

@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,7 @@ class NoMaster(Exception):
 
 def silences(
     work: Path, setting: Setting, runs: int, apache: Apache | None = None, *, frozen: bool = False
-) -> Iterator[float]:
+) -> Generator[float]:
     """Seconds of each run; a set of `apache` when it is given, else one of ours, each with its own controller.
 
     `frozen` masters stand still instead of dying: no connection ends, only heartbeats stay away.

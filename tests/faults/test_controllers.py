@@ -31,7 +31,8 @@ async def test_decisions_go_on_while_engines_and_controllers_are_killed(kind: st
             epoch = 0
             for _ in range(MOVES):
                 fault = chance.choice(["engine", "controller", "paused controller", "paused engine", "none"])
-                server = engine.leader()
+                # In threads, whatever waits: heartbeats go on, or the brokers would be taken for dead.
+                server = await asyncio.to_thread(engine.leader)
                 controller = by_address[await alive.leader()]
                 if fault == "engine":
                     server.kill()
@@ -46,11 +47,11 @@ async def test_decisions_go_on_while_engines_and_controllers_are_killed(kind: st
                 epoch = after
                 if fault == "engine":
                     server.start()
-                    server.await_answer()
+                    await asyncio.to_thread(server.await_answer)
                 elif fault == "paused engine":
                     server.go_on()
                 elif fault == "controller":
-                    controller.start()
+                    await asyncio.to_thread(controller.start)
                 elif fault == "paused controller":
                     controller.go_on()
                 header, _ = await alive.info()

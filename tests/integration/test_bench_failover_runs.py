@@ -1,11 +1,15 @@
 """The benchmark of fail-overs runs to its end, and measures the settings that the guide names."""
 
+import itertools
 import re
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from bench.failover import __main__ as program
+from bench.failover.kept_runs import KeptRuns
 from bench.failover.report import Distribution, histogram, rows
 from bench.failover.settings import TUNED_BROKER, TUNED_CONTROLLER
 
@@ -58,12 +62,40 @@ def test_a_histogram_counts_the_runs_of_each_half_second() -> None:
     assert len(histogram(Distribution("Skyrocket", "default", [0.5, 60.0]))) <= 22
 
 
+def test_runs_add_up_over_several_starts_of_one_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+
+    def measured(_work: Path, _setting: object, runs: int, *_: object, frozen: bool) -> Generator[float]:
+        asked.append(runs)
+        yield from itertools.repeat(1.5 if frozen else 0.5, runs)
+
+    monkeypatch.setattr(program, "silences", measured)
+    monkeypatch.setattr(program, "version", lambda: "abc")
+    given = ["--kept", str(tmp_path), "--markdown", "--only", "ours-tuned", "ours-frozen", "--runs", "3"]
+
+    def counts(*more: str) -> list[str]:
+        program.main([*given, *more])
+        return [line.split(" | ")[3] for line in capsys.readouterr().out.splitlines() if line.startswith("| Sky")]
+
+    assert counts("--minutes", "0") == []
+    KeptRuns(tmp_path, "abc").add("ours-tuned", 0.7)
+    KeptRuns(tmp_path, "of another commit").add("ours-frozen", 9.0)
+    assert counts("--resume") == ["3", "3"]
+    assert asked == [2, 3]
+    assert counts("--resume") == ["3", "3"]
+    assert asked == [2, 3], "there was nothing left to do"
+    assert counts() == ["3", "3"]
+    assert asked == [2, 3, 3, 3], "a start without --resume begins anew"
+
+
 @pytest.mark.slow
 def test_a_quick_run_prints_a_row_for_each_set(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.failover", "--quick", "--markdown", "--work", str(tmp_path)]
-    command += ["--only", "ours", "ours-frozen"]  # Apache's needs Java and minutes
+    command += ["--kept", str(tmp_path / "kept"), "--only", "ours", "ours-frozen"]  # Apache's needs Java and minutes
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     table = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| Skyrocket")]
     assert [row[1:4] for row in table] == [["default", "kill -9", "2"], ["tuned", "SIGSTOP", "2"]]
-    assert not list(tmp_path.iterdir()), "the stores of a run are removed"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"], "the stores of a run are removed"

@@ -19,7 +19,7 @@ from tests.interop.apache import JAVA_SOURCES, Apache
 from tests.interop.rocketmq_store import Contents, complaints_in, settings_for
 from tests.ports import free_port
 
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
 STOP_TIMEOUT_S = 40
 CLIENT_TIMEOUT_S = 90
 

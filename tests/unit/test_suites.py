@@ -25,8 +25,9 @@ def test_every_long_test_belongs_to_a_suite(request: pytest.FixtureRequest) -> N
 
 def test_every_fault_test_belongs_to_one_part_of_the_fault_suite() -> None:
     parts = [path for suite in SUITES if suite.name.startswith("faults-") for path in suite.paths]
-    files = [str(file.relative_to(ROOT)) for file in (ROOT / "tests" / "faults").glob("test_*.py")]
-    assert sorted(path for path in parts if path.startswith("tests/faults/")) == sorted(files)
+    for folder in ("tests/faults/", "tests/interop/failover/"):
+        files = [str(file.relative_to(ROOT)) for file in (ROOT / folder).glob("test_*.py")]
+        assert sorted(path for path in parts if path.startswith(folder)) == sorted(files)
 
 
 def test_the_paths_of_the_suites_exist() -> None:

@@ -66,7 +66,8 @@ class RecordRun(NamedTuple):
 
 def read_run(window: bytes, physical_offset: int, *, whole_file: bool) -> RecordRun:
     """The records at the start of a window; `whole_file` says that the window reaches the end of its file."""
-    parts, stop = intact_run(window, 0, len(window), physical_offset, len(window), len(window))
+    most = len(window) // record.SMALLEST_RECORD + 1  # the chain of sizes does not end at a zero, but here
+    parts, stop = intact_run(window, 0, len(window), physical_offset, most, len(window))
     if stop == len(window) or (not whole_file and _may_go_on(window, stop)):
         return RecordRun(window, physical_offset, parts, WalkEnd.LIMIT, stop)
     end, reason = why(window, stop, physical_offset)

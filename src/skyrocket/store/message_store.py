@@ -356,6 +356,11 @@ class MessageStore:
         """The record at a physical offset."""
         return self.reader.by_physical_offset(physical_offset)
 
+    def shown_at(self, physical_offset: int) -> memoryview | None:
+        """The same for those outside, who must not see what the queues do not show yet: it may be taken back."""
+        record = self.reader.by_physical_offset(physical_offset)
+        return record if record is None or physical_offset + len(record) <= self.confirm_offset else None
+
     def query(
         self, topic: str, key: str, max_count: int = 64, begin: int = 0, end: int = (1 << 63) - 1, *, tag: bool = False
     ) -> list[memoryview]:

@@ -98,13 +98,13 @@ class ReplicaSet:
         master = self.brokers[number].master if number is not None else None
         return master.sync_set.members if master is not None else frozenset()
 
-    async def send(self, body: bytes) -> SendMessageAnswer:
+    async def send(self, body: bytes, properties: str = "") -> SendMessageAnswer:
         """To whoever is master, until it is acknowledged."""
         while True:
             number = await self.led_by()
             try:
                 address = f"127.0.0.1:{self.ports[number]}"
-                reply = await self.client.call(address, message(), body)
+                reply = await self.client.call(address, message(properties=properties), body)
             except (RemotingError, RequestError):
                 continue
             return reply.header

@@ -7,32 +7,38 @@ import pytest
 
 from skyrocket.broker.failover import replica_manager
 from skyrocket.broker.replication.feature import ReplicationFeature
-from skyrocket.protocol.errors import RequestError, SystemBusy
+from skyrocket.format.message_id import offset_message_id
+from skyrocket.protocol.errors import RequestError, SystemBusy, SystemFailure
 from skyrocket.protocol.requests.offsets import GetMaxOffset, SearchOffsetByTimestamp
 from skyrocket.protocol.requests.pop import PeekMessage, PopMessage
 from skyrocket.protocol.requests.query import QueryMessage, ViewMessageById
+from skyrocket.protocol.requests.server_to_client import ConsumeMessageDirectly
 from skyrocket.remoting.errors import RemotingError
+from skyrocket.store.message_store import LOCAL_HOST
 from tests.cluster.broker.broker_fixture import GROUP, TOPIC, message, pull_request
 from tests.cluster.failover.replica_set import STORE, ReplicaSet, replica_set
 from tests.waiting import until
 
+KEYS = "KEYS\x01a\x02"
+QUERY_KEY = QueryMessage(topic=TOPIC, key="a", max_num=32, begin_timestamp=0, end_timestamp=1 << 62)
 READS = (
     pull_request(),
     PopMessage(
         consumer_group=GROUP, topic=TOPIC, queue_id=-1, max_msg_nums=32, poll_time=0, invisible_time=60_000, exp="*"
     ),
     PeekMessage(consumer_group=GROUP, topic=TOPIC, queue_id=0, max_msg_nums=32),
-    QueryMessage(topic=TOPIC, key="a", max_num=32, begin_timestamp=0, end_timestamp=1 << 62),
+    QUERY_KEY,
     ViewMessageById(offset=0, topic=TOPIC),
     GetMaxOffset(topic=TOPIC, queue_id=0),
     SearchOffsetByTimestamp(topic=TOPIC, queue_id=0, timestamp=1 << 62),
 )
 
 
-async def send_alone(found: ReplicaSet, number: int, body: bytes) -> None:
+async def send_alone(found: ReplicaSet, number: int, body: bytes, properties: str = "") -> None:
     """To one broker, whatever it answers."""
+    request = message(properties=properties)
     with pytest.raises((RemotingError, RequestError)):
-        await found.client.call(f"127.0.0.1:{found.ports[number]}", message(), body, timeout_seconds=0.5)
+        await found.client.call(f"127.0.0.1:{found.ports[number]}", request, body, timeout_seconds=0.5)
 
 
 def keep_from_slaves(found: ReplicaSet, number: int) -> None:
@@ -63,13 +69,27 @@ async def test_an_old_master_that_wrote_alone_cuts_its_log_when_it_comes_back(tm
 async def test_consumers_see_nothing_that_is_not_confirmed(tmp_path: Path) -> None:
     async with replica_set(tmp_path, store=replace(STORE, slave_timeout_ms=60_000)) as found:
         first = await found.in_sync(3)
-        await found.send(b"common;")
+        await found.send(b"common;", KEYS)
         store = found.brokers[first].life.store
-        await until(lambda: store.max_offset("Orders", 0) == 1)
+        address = f"127.0.0.1:{found.ports[first]}"
+        await until(lambda: store.max_offset(TOPIC, 0) == 1)
+        end = store.commit_log.written_offset
         keep_from_slaves(found, first)
-        await send_alone(found, first, b"alone;")
+        await send_alone(found, first, b"alone;", KEYS)
         assert b"alone;" in found.log(first)
-        assert store.max_offset("Orders", 0) == 1
+        assert store.max_offset(TOPIC, 0) == 1
+        # Where it lies is easy to guess: behind the last message that was seen.
+        directly = ConsumeMessageDirectly(consumer_group=GROUP, msg_id=offset_message_id(LOCAL_HOST, end))
+        for by_offset in (ViewMessageById(offset=end, topic=TOPIC), directly):
+            with pytest.raises(SystemFailure, match="can not find message by the offset"):
+                await found.client.call(address, by_offset)
+        assert b"common;" in bytes((await found.client.call(address, ViewMessageById(offset=0, topic=TOPIC))).body)
+        assert (await found.client.call(address, GetMaxOffset(topic=TOPIC, queue_id=0))).header.offset == 1
+        for request in (pull_request(), QUERY_KEY):
+            shown = bytes((await found.client.call(address, request)).body)
+            assert (shown.count(b"common;"), shown.count(b"alone;")) == (1, 0)
+        late = SearchOffsetByTimestamp(topic=TOPIC, queue_id=0, timestamp=1 << 62)
+        assert (await found.client.call(address, late)).header.offset <= 1
 
 
 async def test_a_master_that_is_restarted_before_anybody_noticed_goes_on_in_its_epoch(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class ZooKeeperEnsemble:
 
     kind = "zookeeper"
 
-    def __init__(self, folder: Path, size: int, tls: Certificates | None = None) -> None:
+    def __init__(self, folder: Path, size: int, tls: Certificates | None = None, settings: str = "") -> None:
         ports = [free_port() for _ in range(size)]
         peers = "".join(f"server.{number}=127.0.0.1:{free_port()}:{free_port()}\n" for number in range(1, size + 1))
         self.servers = []
@@ -138,7 +138,7 @@ class ZooKeeperEnsemble:
             (home / "zoo.cfg").write_text(
                 f"tickTime=500\ninitLimit=20\nsyncLimit=10\ndataDir={home / 'data'}\n"
                 "admin.enableServer=false\n4lw.commands.whitelist=*\n"
-                f"{_zookeeper_port(port, tls)}{peers if size > 1 else ''}"
+                f"{settings}{_zookeeper_port(port, tls)}{peers if size > 1 else ''}"
             )
             command = ["java", "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dzookeeper.log.dir={home}"]
             command += [
@@ -211,7 +211,13 @@ class EtcdCluster:
 @contextlib.contextmanager
 def running_engine(kind: str, folder: Path, size: int = 1, tls: Certificates | None = None) -> Iterator[RealEngine]:
     """All servers up; none is left."""
-    engine: RealEngine = EtcdCluster(folder, size, tls) if kind == "etcd" else ZooKeeperEnsemble(folder, size, tls)
+    with running(EtcdCluster(folder, size, tls) if kind == "etcd" else ZooKeeperEnsemble(folder, size, tls)) as engine:
+        yield engine
+
+
+@contextlib.contextmanager
+def running(engine: RealEngine) -> Iterator[RealEngine]:
+    """The same for one that was made before."""
     try:
         for server in engine.servers:
             server.start()

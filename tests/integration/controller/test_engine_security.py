@@ -10,7 +10,14 @@ from kazoo.exceptions import NoAuthError
 
 from skyrocket.config.sections import ControllerConfig
 from tests.integration.controller.joined import Joined, joined
-from tests.integration.controller.real_engines import Certificates, certificates, running_engine, why_not
+from tests.integration.controller.real_engines import (
+    Certificates,
+    ZooKeeperEnsemble,
+    certificates,
+    running,
+    running_engine,
+    why_not,
+)
 from tests.waiting import until
 
 NAME = "broker-a"
@@ -68,6 +75,38 @@ async def test_what_an_account_writes_into_zookeeper_is_its_own(tmp_path: Path) 
             async with joined(engine, "x", 3, known) as second:
                 await until(lambda: second.standing.leader is not None)
                 assert (await second.documents()).keys() == {NAME}
+
+
+def enforcing(folder: Path, scheme: str) -> ZooKeeperEnsemble:
+    """It serves nobody who has not shown an account of this kind."""
+    provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n"
+    wanted = f"enforce.auth.enabled=true\nenforce.auth.schemes={scheme}\n"
+    return ZooKeeperEnsemble(folder, 1, settings=provider + wanted)
+
+
+@needs("zookeeper")
+async def test_a_zookeeper_that_enforces_digest_accounts_is_used_by_who_has_one(tmp_path: Path) -> None:
+    known = ControllerConfig(store_user="keeper", store_password="secret", session_ms=2000)
+    with running(enforcing(tmp_path, "digest")) as engine:
+        async with joined(engine, "x", 0) as nobody, joined(engine, "x", 1, known) as member:
+            await until(lambda: member.leads)
+            await until(lambda: "give controllerStoreUser" in str(nobody.standing.trouble))
+            assert not nobody.leads
+
+
+@needs("zookeeper")
+@pytest.mark.slow
+async def test_a_zookeeper_that_enforces_sasl_is_named_as_one_that_is_not_supported(tmp_path: Path) -> None:
+    known = ControllerConfig(store_user="keeper", store_password="secret", session_ms=2000)
+    with running(enforcing(tmp_path, "sasl")) as engine:
+        async with joined(engine, "x", 0) as nobody, joined(engine, "x", 1, known) as member:
+            for other in (nobody, member):
+                await until(partial(_hears_of_sasl, other))
+                assert not other.leads
+
+
+def _hears_of_sasl(other: Joined) -> bool:
+    return "SASL is not supported" in str(other.standing.trouble)
 
 
 def _is_refused(other: Joined) -> bool:

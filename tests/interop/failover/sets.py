@@ -172,7 +172,7 @@ class FailoverSet:
         first, *others = self.members
         for other in others:
             command = [sys.executable, "-m", "skyrocket", "inspect", str(first.store), "--compare", str(other.store)]
-            done = subprocess.run([*command, "--strict"], capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run([*command, "--strict"], capture_output=True, text=True, timeout=600, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,10 +1,12 @@
 """The walk through the log, in windows of any size."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from skyrocket.offline.log_walk import Hole, HoleKind, LogWalk
+from skyrocket.format.record import WalkEnd
+from skyrocket.offline.log_walk import Hole, HoleKind, LogWalk, read_run
 from skyrocket.offline.offset_files import OffsetFiles, read_at
 from tests.golden_store import GoldenStore
 from tests.unit.inspector.conftest import Copies, Unpacked
@@ -62,3 +64,16 @@ def test_an_empty_directory_is_an_empty_log(tmp_path: Path) -> None:
 
 def test_reading_a_file_that_is_gone_gives_nothing(tmp_path: Path) -> None:
     assert read_at(tmp_path / "gone", 0, 100) == b""
+
+
+def test_the_zeros_behind_the_last_record_cost_little() -> None:
+    """A log ends with up to a gigabyte of them: a step for each would be minutes, and more memory than there is."""
+    zeros = bytes(1 << 20)
+    tracemalloc.start()
+    try:
+        run = read_run(zeros, 0, whole_file=True)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (run.end, run.stop) == (WalkEnd.ZERO, 0)
+    assert most_bytes < len(zeros)

@@ -90,7 +90,7 @@ class ClientRelay:
             offset = parse_offset_message_id(message_id).physical_offset
         except DataError as error:
             raise SystemFailure(f"msgId {message_id!r} is not an offset message id: {error}") from None
-        record = self._store.by_physical_offset(offset)
+        record = self._store.shown_at(offset)
         if record is None:
             raise SystemFailure(f"can not find message by the offset, {offset}")
         return bytes(record)

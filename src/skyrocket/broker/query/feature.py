@@ -71,7 +71,7 @@ class QueryFeature(Feature):
 
     def view(self, _: Peer, header: ViewMessageById, __: Body) -> bytes:
         """The message at a physical offset."""
-        record = self._store.by_physical_offset(header.offset)
+        record = self._store.shown_at(header.offset)
         if record is None:
             raise SystemFailure(f"can not find message by the offset, {header.offset}")
         if header.topic and header.topic.strip() and not _is_of_topic(decode_record(record), header.topic):

@@ -16,7 +16,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    SessionClosedRequireSaslError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import CREATOR_ALL_ACL
 
@@ -31,6 +37,14 @@ _logger = logging.getLogger(__name__)
 _OVERTAKEN: Final = (BadVersionError, NoNodeError, NodeExistsError)
 _CALL_SECONDS: Final = 3.0  # less than a request waits
 _NUMBER_LENGTH: Final = 10  # ZooKeeper's
+# Who shows an account of a kind that ZooKeeper does not want has its connection closed without a word.
+_SILENT: Final = (
+    "not connected: it cannot be reached, or it wants TLS or accounts of another kind (SASL is not supported)"
+)
+_WANTS_ACCOUNT: Final = (
+    "it serves nobody without an account of its kind (enforce.auth.schemes): give controllerStoreUser and "
+    "controllerStorePassword for digest; SASL is not supported"
+)
 
 
 class ZooKeeperEngine:
@@ -45,6 +59,7 @@ class ZooKeeperEngine:
         self._look_seconds = config.session_ms / 3000
         self._client = _client_of(place, config)
         self._mark = secrets.token_hex(8)  # by it we know a node of ours whose creation was cut off
+        self._why_not_connected = _SILENT
         self._own_name: str | None = None
         self._members: dict[str, Member] = {}
         self._told: Told = lambda _: None
@@ -143,6 +158,9 @@ class ZooKeeperEngine:
         try:
             async with asyncio.timeout(_CALL_SECONDS):
                 return await done
+        except SessionClosedRequireSaslError as error:  # its name is older than the other kinds of accounts
+            self._why_not_connected = _WANTS_ACCOUNT
+            raise EngineUnavailable(_WANTS_ACCOUNT) from error
         except (KazooException, KazooTimeoutError) as error:
             raise EngineUnavailable(f"ZooKeeper did not do it: {error!r}") from error
         except TimeoutError:
@@ -171,9 +189,10 @@ class ZooKeeperEngine:
     async def _look(self) -> None:
         """Take a place if we have none, and see who is the first."""
         if not self._client.connected:
-            raise EngineUnavailable("not connected yet")
+            raise EngineUnavailable(self._why_not_connected)
         asked = self._clock.monotonic()  # what ZooKeeper answers to lets the session last so long from here on
         names = await self._names_in_line()
+        self._why_not_connected = _SILENT
         if self._own_name not in names:
             self._own_name = await self._new_place(names)
             names = await self._names_in_line()
