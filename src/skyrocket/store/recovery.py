@@ -323,8 +323,9 @@ class Recovery:
         raise CorruptFile(
             path,
             f"the record at physical offset {end.offset} is damaged ({end.reason}), and flushed records follow it",
-            "Restore the file from a replica or a backup; or set truncateDamagedCommitLog=true to drop this record "
-            "and everything behind it",
+            "Restore the file from a replica or a backup; or run `skyrocket repair` on the store, which takes out this "
+            "record alone (with --plan it only says so); or set truncateDamagedCommitLog=true to drop it and "
+            "everything behind it",
             end.offset - start,
         )
 
