@@ -199,7 +199,7 @@ async def test_pulls_that_wait_for_messages_are_no_backlog(tmp_path: Path) -> No
 async def test_queries_without_a_thread_are_a_backlog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with observed(tmp_path, BrokerConfig(query_threads=1)) as given:
         go_on = threading.Event()
-        monkeypatch.setattr(given.broker.store, "by_physical_offset", lambda _: go_on.wait(10) and None)
+        monkeypatch.setattr(given.broker.store, "shown_at", lambda _: go_on.wait(10) and None)
         asking = [
             asyncio.ensure_future(given.client.call(given.address, ViewMessageById(offset=number)))
             for number in range(3)

@@ -42,7 +42,6 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import RequestError, TopicNotExist
 from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 from skyrocket.protocol.requests.header import Header, Request
-from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.addresses import vip
 from skyrocket.remoting.client import ClientSettings as RemotingSettings
@@ -196,6 +195,8 @@ class ClientInstance:
 
     async def _any_masters(self) -> list[str]:
         """For consumers none of whose topics is there: brokers must know of them, or no operator ever sees them."""
+        from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo  # few clients need it
+
         try:
             reply = await self.names.call(GetBrokerClusterInfo(), timeout=self.settings.api_timeout)
         except (ClientError, RequestError, RemotingError) as error:
