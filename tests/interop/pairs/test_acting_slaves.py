@@ -111,6 +111,10 @@ class MixedSet:
                 await soon(admin, topic, 2 * QUEUES)
             self.slave.start()
             await self._teach_slave(client)
+            # A name server tells of changes those whom it knows already.
+            async with asyncio.timeout(SECONDS):
+                while len((await admin.cluster()).brokers["broker-a"].addresses) < 2:
+                    await asyncio.sleep(0.1)
 
     async def _teach_slave(self, client: RemotingClient) -> None:
         """RocketMQ's asks its master for topics after a minute, and how far timers are after ten seconds."""
