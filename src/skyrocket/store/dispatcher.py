@@ -211,7 +211,7 @@ class Dispatcher:
                         code = known.get(properties[at + 5 : end], 0)
                     code = code or code_of(properties)
                 tail += _pack_entry(physical_offset, size, code)
-                queue.max_offset = queue_offset + 1
+                queue.max_offset = queue.confirmed_offset = queue_offset + 1
                 queue.max_physical_offset = physical_offset + size
             else:
                 self._append(queue, physical_offset, size, timestamp, queue_offset, properties)
