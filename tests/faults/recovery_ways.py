@@ -62,7 +62,8 @@ def recovered(subject: Damaged) -> Outcome:
                 queues, dispatched = _queues(store), _dispatched(store)
         except CorruptFile as refusal:
             report, queues, dispatched = str(refusal), [], ()
-    return Outcome(report, queues, dispatched, lines, _files(subject, is_refused=isinstance(report, str)))
+    # Queues that still doubt a number speak in the order of their making, and light queues are made between batches.
+    return Outcome(report, queues, dispatched, sorted(lines), _files(subject, is_refused=isinstance(report, str)))
 
 
 def _files(subject: Damaged, *, is_refused: bool) -> dict[str, bytes]:

@@ -7,14 +7,13 @@ from numpy.typing import NDArray
 
 from skyrocket.format import index_keys
 from skyrocket.format.index_keys import KeyHashes
-from skyrocket.format.property_segments import PropertySegments
+from skyrocket.format.property_segments import PropertySegments, joined_properties
 from skyrocket.store.topic_queue import TopicQueue
 
 
 def key_hashes(queues: Sequence[TopicQueue], properties: Sequence[bytes], *, with_tags: bool) -> KeyHashes:
     """The keys of a batch, record by record."""
-    segments = PropertySegments(properties, np.array(list(map(len, properties)), dtype=np.int64))
-    return segment_hashes(segments, prefixes_of(queues), with_tags=with_tags)
+    return segment_hashes(joined_properties(properties), prefixes_of(queues), with_tags=with_tags)
 
 
 def segment_hashes(segments: PropertySegments, prefixes: NDArray[np.uint32], *, with_tags: bool) -> KeyHashes:

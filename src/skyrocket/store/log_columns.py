@@ -11,15 +11,17 @@ from typing import overload
 import numpy as np
 
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.column_walk import BATCH_BYTES, BATCH_RECORDS, intact_run
+from skyrocket.format.column_walk import intact_run
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
 from skyrocket.format.dtypes import Bools, Int64s, gathered
-from skyrocket.format.property_segments import PropertySegments, joined_properties
+from skyrocket.format.property_segments import PropertySegments, properties_in
 from skyrocket.format.record import Buffer, CrcCheck, RecordHead
 from skyrocket.format.record_columns import Parts, examine
 from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
 
+BATCH_RECORDS = 16_384
+BATCH_BYTES = 16 << 20
 _TOP_BIT_CLEARED = 0x7FFFFFFF
 _FEW_TOPICS = 32
 
@@ -47,7 +49,8 @@ class LogColumns:
     @property
     def are_prepared(self) -> Bools:
         """Prepared and rolled back: these are in the log only."""
-        return self.parts.sys_flags & flags.TRANSACTION_PREPARED != 0
+        prepared: Bools = self.parts.sys_flags & flags.TRANSACTION_PREPARED != 0
+        return prepared
 
     def heads(self) -> list[RecordHead]:
         """The same, record by record."""
@@ -123,7 +126,7 @@ def read_columns(buffer: Buffer, position: int, base_offset: int, crc: CrcCheck,
     if not len(parts):
         return None
     topics, topic_numbers = _different_topics(buffer, parts.topic_starts, parts.topic_lengths)
-    segments = joined_properties(buffer, parts.properties_starts, parts.properties_lengths)
+    segments = properties_in(buffer, parts.properties_starts, parts.properties_lengths)
     odd = [number for number, topic in enumerate(topics) if b"/" in topic or b"\0" in topic]
     strange = np.isin(topic_numbers, odd) if odd else np.zeros(len(parts), dtype=np.bool_)
     strange[segments.records_with(0)] |= (parts.ends + base_offset > on_disk)[segments.records_with(0)]
@@ -133,7 +136,7 @@ def read_columns(buffer: Buffer, position: int, base_offset: int, crc: CrcCheck,
             return None
         parts = examine(buffer, parts.positions[:usual], base_offset)
         topic_numbers = topic_numbers[:usual]
-        segments = joined_properties(buffer, parts.properties_starts, parts.properties_lengths)
+        segments = properties_in(buffer, parts.properties_starts, parts.properties_lengths)
     heads = parts.heads
     return LogColumns(
         parts=parts,
