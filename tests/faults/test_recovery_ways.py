@@ -73,7 +73,7 @@ def test_random_logs_are_recovered_alike_in_both_ways(directory: Path) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_harmed_stores_are_recovered_alike_in_both_ways(subjects: Subjects, directory: Path, name: str) -> None:
-    for seed in seeds(SHORT, list(MAKERS).index(name), len(MAKERS)):
+    for seed in seeds(len(MAKERS), list(MAKERS).index(name), len(MAKERS)):
         check_harmed_store(subjects[name].copy(directory / "store"), directory, seed)
 
 
