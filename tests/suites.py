@@ -67,7 +67,7 @@ SUITES = (
     Suite(
         "faults-damage",
         "damaged, lost and swapped files of both makers, 2,000 random harms",
-        _faults("damaged_stores", "random_damage", "config_flips", "lost_files"),
+        _faults("damaged_stores", "random_damage", "recovery_ways", "config_flips", "lost_files"),
     ),
     Suite(
         "faults-lives",

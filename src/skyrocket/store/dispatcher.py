@@ -19,8 +19,10 @@ from skyrocket.format.queue_entry import ENTRY
 from skyrocket.format.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, RecordHead, RecordWalk, WalkEnd
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
+from skyrocket.store.column_feed import feed_queues, items_of
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.index import Index
+from skyrocket.store.log_columns import LogColumns
 from skyrocket.store.queue_table import QueueKey, QueueTable
 from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
 from skyrocket.store.tags_code import TagsCoder
@@ -167,14 +169,35 @@ class Dispatcher:
         """Hand records to queues, index and listeners."""
         with self._queues.lock:
             self._feed_queues(items)
-        self._buffered_bytes += len(items) * ENTRY.size
+        self._make_room(len(items))
+        if self._index is not None:
+            self._index.add(items)
+        self._tell(items, items[-1][STORE_TIMESTAMP], items[-1][PHYSICAL_OFFSET])
+
+    def feed_columns(self, columns: LogColumns) -> None:
+        """The same with records that recovery has read, many at once; what is not as usual goes record by record."""
+        items = items_of(columns, self._queues.get_or_create)
+        if self.multi_dispatch and columns.segments.mention(b"INNER_MULTI_QUEUE_OFFSET"):
+            self.feed(items[:])
+            return
+        with self._queues.lock:
+            left = feed_queues(items, self._queues.dirty)
+            if len(left):
+                self._feed_queues([items[row] for row in left.tolist()])
+        self._make_room(len(items))
+        if self._index is not None:
+            self._index.add_columns(items)
+        self._tell(items, int(columns.store_timestamps[-1]), int(columns.physical_offsets[-1]))
+
+    def _make_room(self, records: int) -> None:
+        self._buffered_bytes += records * ENTRY.size
         if self._buffered_bytes > self._queue_buffer_bytes:
             self._buffered_bytes = 0
             self._write_out()
-        if self._index is not None:
-            self._index.add(items)
-        self.dispatched_timestamp = items[-1][STORE_TIMESTAMP]
-        self.dispatched_record = items[-1][PHYSICAL_OFFSET]
+
+    def _tell(self, items: Sequence[DispatchItem], timestamp: int, physical_offset: int) -> None:
+        self.dispatched_timestamp = timestamp
+        self.dispatched_record = physical_offset
         for listener in self.listeners:
             try:
                 listener(items)

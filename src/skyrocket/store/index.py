@@ -18,10 +18,12 @@ from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format import index_layout as layout
 from skyrocket.format import sys_flag as flags
+from skyrocket.format.index_keys import KeyHashes
 from skyrocket.format.index_layout import IndexHeader
 from skyrocket.store.disk import Disk
 from skyrocket.store.index_file import IndexFile
-from skyrocket.store.index_keys import key_hashes
+from skyrocket.store.index_keys import key_hashes, prefixes_of, segment_hashes
+from skyrocket.store.log_columns import ColumnItems
 from skyrocket.store.record_tuples import PHYSICAL_OFFSET, SYS_FLAG, DispatchItem
 from skyrocket.store.write_gate import Patience
 
@@ -169,6 +171,15 @@ class Index:
             if enough or self.overdue:
                 self.catch_up()
 
+    def add_columns(self, items: ColumnItems) -> None:
+        """The same with records that recovery has read, many at once: they do not wait."""
+        with self._lock:
+            self.catch_up()
+            if self._backlog or self._trouble is not None or self._half_put:
+                self.add(items)
+            else:
+                self._build_columns(items)
+
     @property
     def overdue(self) -> bool:
         """Whether the oldest record has waited as long as it may."""
@@ -219,12 +230,28 @@ class Index:
             self._skip_before = -1  # the log goes on from here: nothing can come twice any more
         queues, offsets, _, times, _, properties, _ = zip(*items, strict=True)
         keys = key_hashes(queues, properties, with_tags=self._config.index_tags)
-        if not len(keys.hashes):
+        self._put(keys, np.array(offsets, dtype=np.int64), np.array(times, dtype=np.int64))
+
+    def _build_columns(self, items: ColumnItems) -> None:
+        columns = items.columns
+        wanted = columns.parts.sys_flags & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK
+        if self._skip_before >= 0:
+            wanted &= columns.physical_offsets >= self._skip_before
+        if not wanted.any():
             return
-        physical_offsets = np.array(offsets, dtype=np.int64)[keys.records]
-        timestamps = np.array(times, dtype=np.int64)[keys.records]
-        self._unplaced = (keys.hashes, physical_offsets, timestamps)
-        self._place()
+        self._skip_before = -1
+        prefixes = prefixes_of(items.queues)[items.queue_numbers]
+        keys = segment_hashes(columns.segments, prefixes, with_tags=self._config.index_tags)
+        if not wanted.all():
+            rows = wanted[keys.records]
+            keys = KeyHashes(keys.hashes[rows], keys.records[rows], keys.are_tags[rows])
+        self._put(keys, columns.physical_offsets, columns.store_timestamps)
+
+    def _put(self, keys: KeyHashes, physical_offsets: _Ints, timestamps: _Ints) -> None:
+        """Keys of records with these places and times."""
+        if len(keys.hashes):
+            self._unplaced = (keys.hashes, physical_offsets[keys.records], timestamps[keys.records])
+            self._place()
 
     def _place(self) -> None:
         """Put the keys of a batch into files; what finds no room stays."""

@@ -16,6 +16,7 @@ from skyrocket.format.record import BLANK_SIZE, CrcCheck, RecordHead, RecordWalk
 from skyrocket.format.record_search import possible_records
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.disk import Disk
+from skyrocket.store.log_columns import LogColumns, read_columns
 from skyrocket.store.mapped_file_queue import MappedFile
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,8 @@ class LogEnd:
 class LogScan:
     """Reads the log from an offset on."""
 
+    by_columns = True  # tests compare both ways: False looks at all records one by one
+
     def __init__(self, disk: Disk, config: StoreConfig, commit_log: CommitLog, on_disk: int) -> None:
         self._disk = disk
         self._log = commit_log
@@ -53,39 +56,52 @@ class LogScan:
         elif config.check_crc_on_recover:
             self._crc = CrcCheck.BODY
 
-    def batches(self, end: LogEnd, pass_before: int) -> Iterator[list[RecordHead]]:
+    def batches(self, end: LogEnd, pass_before: int) -> Iterator[list[RecordHead] | LogColumns]:
         """Intact records from `end.offset` on, many at a time; `end` then says where that ended.
 
-        Damage before `pass_before` is passed over when an intact record follows.
+        Records are read as columns up to one that is not as usual. That one, and what it means, is for the walk from
+        record to record. Damage before `pass_before` is passed over when an intact record follows.
         """
-        file_size = self._log.file_size
         while (file := self._log.files.find(end.offset)) is not None:
+            if self.by_columns:
+                yield from self._columns(end, file)
             walk = RecordWalk(file.map, file.start_offset, end.offset - file.start_offset, crc=self._crc)
-            batch: list[RecordHead] = []
-            for head in walk:
-                reason = self._hidden_damage(file, head)
-                if reason:
-                    walk.end, walk.reason = WalkEnd.DAMAGED, reason
-                    break
-                batch.append(head)
-                if len(batch) >= _BATCH:
-                    yield self._account(end, batch, file.start_offset + walk.position)
-                    batch = []
-            end.offset = file.start_offset + walk.position
+            batch = self._some(walk, file)
             if batch:
-                yield self._account(end, batch, end.offset)
+                end.offset = batch[-1].physical_offset + batch[-1].size
+                end.records += len(batch)
+                end.last_timestamp, end.last_offset = batch[-1].store_timestamp, batch[-1].physical_offset
+                yield batch
+            if len(batch) >= _BATCH:
+                continue
             if walk.end in (WalkEnd.ZERO, WalkEnd.DAMAGED):
                 if end.offset < pass_before and self._pass_over(end, file, walk.reason):
                     continue
                 end.reason = walk.reason
                 return
-            end.offset = file.start_offset + file_size
+            end.offset = file.start_offset + self._log.file_size
 
-    @staticmethod
-    def _account(end: LogEnd, batch: list[RecordHead], offset: int) -> list[RecordHead]:
-        end.offset = offset
-        end.records += len(batch)
-        end.last_timestamp, end.last_offset = batch[-1].store_timestamp, batch[-1].physical_offset
+    def _columns(self, end: LogEnd, file: MappedFile) -> Iterator[LogColumns]:
+        """The records of a file up to the first that is not as usual."""
+        start = file.start_offset
+        while (columns := read_columns(file.map, end.offset - start, start, self._crc, self._on_disk)) is not None:
+            end.offset = columns.end_offset
+            end.records += len(columns)
+            end.last_timestamp = int(columns.store_timestamps[-1])
+            end.last_offset = int(columns.physical_offsets[-1])
+            yield columns
+
+    def _some(self, walk: RecordWalk, file: MappedFile) -> list[RecordHead]:
+        """The next records of a walk, as many as are dispatched at once; fewer where it ends."""
+        batch: list[RecordHead] = []
+        for head in walk:
+            reason = self._hidden_damage(file, head)
+            if reason:
+                walk.end, walk.reason = WalkEnd.DAMAGED, reason
+                break
+            batch.append(head)
+            if len(batch) >= _BATCH:
+                break
         return batch
 
     def _pass_over(self, end: LogEnd, file: MappedFile, reason: str) -> bool:

@@ -32,6 +32,7 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.dispatcher import Dispatcher, light_queues_of
 from skyrocket.store.entry_check import EntryCheck
 from skyrocket.store.index import Index
+from skyrocket.store.log_columns import LogColumns
 from skyrocket.store.log_scan import LogEnd, LogScan
 from skyrocket.store.manifest import Manifest
 from skyrocket.store.queue_table import QueueTable
@@ -258,12 +259,9 @@ class Recovery:
         """Dispatch every intact record from an offset on; returns where that ended."""
         end = LogEnd(start)
         scan = LogScan(self._disk, self._config, self._log, self._on_disk)
-        item = self._dispatcher.item
         shown = time.monotonic()
-        for heads in scan.batches(end, self._pass_before):
-            items = [item(head) for head in (self._not_removed(heads) if self._queues.removed else heads)]
-            if items:
-                self._dispatcher.feed(items)
+        for batch in scan.batches(end, self._pass_before):
+            self._dispatch(batch)
             if time.monotonic() - shown > _PROGRESS_SECONDS:
                 shown = time.monotonic()
                 done = (end.offset - start) / max(1, self._log.files.end_offset - start)
@@ -274,6 +272,17 @@ class Recovery:
             if was_empty and queue.entries.tail[1]:
                 self._queues.dirty.append(queue)
         return end
+
+    def _dispatch(self, batch: list[RecordHead] | LogColumns) -> None:
+        removed = self._queues.removed
+        if isinstance(batch, LogColumns):
+            if not removed or batch.physical_offsets[0] >= max(removed.values()):
+                self._dispatcher.feed_columns(batch)
+                return
+            batch = batch.heads()
+        items = [self._dispatcher.item(head) for head in (self._not_removed(batch) if removed else batch)]
+        if items:
+            self._dispatcher.feed(items)
 
     def _not_removed(self, heads: list[RecordHead]) -> list[RecordHead]:
         """Records but those of queues that were deleted after them."""

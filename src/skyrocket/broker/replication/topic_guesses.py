@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.model.topic import LMQ_PREFIX
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.store.record_tuples import QUEUE, DispatchItem
+from skyrocket.store.log_columns import queues_of
+from skyrocket.store.record_tuples import DispatchItem
 
 
 class TopicGuesses:
@@ -23,7 +24,7 @@ class TopicGuesses:
 
     def dispatched(self, items: Sequence[DispatchItem]) -> None:
         """Make the topics that are missing."""
-        for queue in {item[QUEUE] for item in items}:
+        for queue in queues_of(items):
             topic, queues = queue.topic, queue.queue_id + 1
             if self._topics.find(topic) is not None and queues <= self._guessed.get(topic, queues):
                 continue
