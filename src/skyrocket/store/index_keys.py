@@ -12,21 +12,20 @@ from numpy.typing import NDArray
 from skyrocket.format import index_keys
 from skyrocket.format.index_keys import KeyHashes
 from skyrocket.format.text_hashes import Texts
-from skyrocket.store.topic_queue import TopicQueue
 
 _Ints = NDArray[np.int64]
 _PAD = b"\x02" + bytes(8)  # ends the last property, and lets eight bytes be loaded from every place
 _WORD = {name: int.from_bytes(name, "little") for name in (b"KEYS", b"TAGS", b"UNIQ", b"_KEY")}
 
 
-def key_hashes(queues: Sequence[TopicQueue], properties: Sequence[bytes], *, with_tags: bool) -> KeyHashes:
-    """The keys of a batch, record by record."""
+def key_hashes(prefixes: NDArray[np.uint64], properties: Sequence[bytes], *, with_tags: bool) -> KeyHashes:
+    """The keys of a batch, record by record; `prefixes` are those of its queue (`TopicQueue.index_prefixes`)."""
     joined = b"\x02".join(properties) + _PAD
     lengths = np.array(list(map(len, properties)), dtype=np.int64)
     segments = _Segments(joined, np.cumsum(lengths + 1) - lengths - 1)
-    prefixes = np.array([queue.index_prefixes for queue in queues], dtype=np.uint64).view(np.uint32).reshape(-1, 2)
     tags = segments.values(b"TAGS") if with_tags else None
-    return index_keys.key_hashes(segments.values(b"UNIQ", b"_KEY"), segments.values(b"KEYS"), tags, prefixes)
+    halves = prefixes.view(np.uint32).reshape(-1, 2)
+    return index_keys.key_hashes(segments.values(b"UNIQ", b"_KEY"), segments.values(b"KEYS"), tags, halves)
 
 
 class _Segments:
