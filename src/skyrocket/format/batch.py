@@ -1,6 +1,6 @@
 """The body of a batch send: one element per message, back to back, without a count."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
@@ -12,7 +12,7 @@ from skyrocket.format.properties import MAX_BYTES
 _HEAD = Struct(">i8xii")  # size, magic and CRC (both 0), flag, body length
 _PROPERTIES_LENGTH = Struct(">h")
 _HEAD_SIZE = _HEAD.size
-_SMALLEST = _HEAD_SIZE + _PROPERTIES_LENGTH.size
+ELEMENT_FRAME_SIZE = _SMALLEST = _HEAD_SIZE + _PROPERTIES_LENGTH.size  # of an element without body and properties
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__
 
 
@@ -22,6 +22,18 @@ class BatchElement(NamedTuple):
     flag: int
     body: bytes
     properties: bytes
+
+
+class BatchColumns(NamedTuple):
+    """The same messages, part by part: what they have in common is handled once for all of them."""
+
+    sizes: Sequence[int]  # of whole elements
+    flags: Sequence[int]
+    body_lengths: Sequence[int]
+    bodies: Sequence[bytes]
+    properties: Sequence[bytes]
+    same_end: bytes | None  # the length before the properties, when it is that of all
+    ends: Sequence[bytes]  # what follows `same_end`, or the body: the properties, or their length and they
 
 
 def encode_batch(elements: Iterable[BatchElement]) -> bytes:
@@ -93,6 +105,63 @@ def _decode_uneven(data: bytes) -> list[BatchElement]:
     except (struct_error, IndexError):
         raise _broken(data, position) from None
     return elements
+
+
+def cut_batch(data: bytes) -> BatchColumns:
+    """The parts of a batch body; raises DataError where it is broken. Half the cost of elements and their parts."""
+    return _cut_even(data) or _cut_uneven(data)
+
+
+def _cut_even(data: bytes) -> BatchColumns | None:
+    if len(data) < _SMALLEST:
+        return None
+    size, _, body_length = _HEAD.unpack_from(data, 0)
+    properties_length = size - _SMALLEST - body_length
+    if body_length < 0 or not 0 <= properties_length <= MAX_BYTES or len(data) % size:
+        return None
+    sizes, flags, lengths, bodies, lengths_behind, properties = zip(
+        *_even(body_length, properties_length).iter_unpack(data), strict=True
+    )
+    count = len(sizes)
+    if sizes.count(size) + lengths.count(body_length) + lengths_behind.count(properties_length) != 3 * count:
+        return None
+    same_end = _PROPERTIES_LENGTH.pack(properties_length)
+    return BatchColumns(sizes, flags, lengths, bodies, properties, same_end, properties)
+
+
+def _cut_uneven(data: bytes) -> BatchColumns:
+    sizes: list[int] = []
+    flags: list[int] = []
+    lengths: list[int] = []
+    bodies: list[bytes] = []
+    properties: list[bytes] = []
+    ends: list[bytes] = []
+    unpack_head = _HEAD.unpack_from
+    end, position = len(data), 0
+    try:
+        while position < end:
+            size, flag, body_length = unpack_head(data, position)
+            body_at = position + _HEAD_SIZE
+            body_end = body_at + body_length
+            following = position + size
+            properties_length = data[body_end] << 8 | data[body_end + 1]  # as in _decode_uneven
+            if (
+                body_end + 2 + properties_length != following
+                or body_length < 0
+                or following > end
+                or properties_length > MAX_BYTES
+            ):
+                raise _broken(data, position)
+            sizes.append(size)
+            flags.append(flag)
+            lengths.append(body_length)
+            bodies.append(data[body_at:body_end])
+            ends.append(data[body_end:following])
+            properties.append(data[body_end + 2 : following])
+            position = following
+    except (struct_error, IndexError):
+        raise _broken(data, position) from None
+    return BatchColumns(sizes, flags, lengths, bodies, properties, None, ends)
 
 
 def _broken(data: bytes, position: int) -> DataError:

@@ -9,10 +9,10 @@ grows with what has really come, so a peer that only announces much costs nothin
 from struct import Struct
 
 from skyrocket.protocol import header_binary, header_json
-from skyrocket.protocol.codes import RequestCode, SerializeType
+from skyrocket.protocol.codes import SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import CommandTooLarge, ProtocolError
-from skyrocket.protocol.send_shapes import SEND_HEAD, SendShapes
+from skyrocket.protocol.send_shapes import SEND_CODES, SEND_HEADS, SendShapes
 
 MAX_FRAME_SIZE = 16 << 20  # the length field included
 
@@ -20,7 +20,6 @@ _PREFIX = Struct(">iI")
 _PREFIX_SIZE = _PREFIX.size
 _unpack_prefix = _PREFIX.unpack_from
 _decode_json = header_json.decode
-_SEND = RequestCode.SEND_MESSAGE_V2
 _LENGTH_SIZE = 4
 _MAX_HEADER_SIZE = (1 << 24) - 1
 _VIEW_FROM = 32 << 10  # bodies from this size on are views of what was received, smaller ones are cheaper to copy
@@ -60,7 +59,6 @@ class FrameReader:
         size = len(data)
         largest = self._max_frame_size - _LENGTH_SIZE
         shapes = self._shapes
-        command: RemotingCommand | None
         while size - at >= _PREFIX_SIZE:
             length, word = _unpack_prefix(data, at)
             header_size = word & _MAX_HEADER_SIZE
@@ -74,17 +72,12 @@ class FrameReader:
             body: Body = data[body_at:end] if end - body_at < _VIEW_FROM else memoryview(data)[body_at:end]
             if word <= _MAX_HEADER_SIZE and header_size:
                 header = data[header_at:body_at]
-                if shapes is not None and header.startswith(SEND_HEAD):
-                    command = shapes.read(header, body)
-                    if command is None:
-                        command = _decode_json(header, body)
-                        if command.code == _SEND:
-                            shapes.learn(header, command)
-                    commands.append(command)
+                if shapes is not None and header.startswith(SEND_HEADS):
+                    commands.append(_send(shapes, header, body))
                 else:
                     commands.append(_decode_json(header, body))
             else:
-                _decode(word, data[header_at:body_at], body, commands)
+                self._decode(word, data[header_at:body_at], body, commands)
             at = end
         else:
             if size - at >= _LENGTH_SIZE:
@@ -111,10 +104,19 @@ class FrameReader:
             frame = memoryview(pending)
             body_at = _PREFIX_SIZE + (word & _MAX_HEADER_SIZE)
             body = frame[body_at:]
-            _decode(
-                word, bytes(frame[_PREFIX_SIZE:body_at]), body if len(body) >= _VIEW_FROM else bytes(body), commands
-            )
+            header = bytes(frame[_PREFIX_SIZE:body_at])
+            self._decode(word, header, body if len(body) >= _VIEW_FROM else bytes(body), commands)
         return used + missing
+
+    def _decode(self, word: int, header: bytes, body: Body, commands: list[RemotingCommand]) -> None:
+        """Any frame, also one that came in pieces, as those of a client that sends much without waiting do."""
+        if word > _MAX_HEADER_SIZE:
+            commands.append(header_binary.decode(header, body))
+        elif self._shapes is not None and header.startswith(SEND_HEADS):
+            commands.append(_send(self._shapes, header, body))
+        elif header:
+            commands.append(_decode_json(header, body))
+        # RocketMQ: a frame without a header is passed over in silence.
 
     def _check(self, length: int, word: int) -> None:
         header_size = word & _MAX_HEADER_SIZE
@@ -126,12 +128,13 @@ class FrameReader:
             raise ProtocolError(f"header form {word >> 24} is unknown")
 
 
-def _decode(word: int, header: bytes, body: Body, commands: list[RemotingCommand]) -> None:
-    if word > _MAX_HEADER_SIZE:
-        commands.append(header_binary.decode(header, body))
-    elif header:
-        commands.append(_decode_json(header, body))
-    # RocketMQ: a frame without a header is passed over in silence.
+def _send(shapes: SendShapes, header: bytes, body: Body) -> RemotingCommand:
+    command: RemotingCommand | None = shapes.read(header, body)
+    if command is None:
+        command = _decode_json(header, body)
+        if command.code in SEND_CODES:
+            shapes.learn(header, command)
+    return command
 
 
 def encode(command: RemotingCommand) -> bytes:

@@ -15,7 +15,8 @@ from skyrocket.protocol.codes import LanguageCode, RequestCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.header_json import decode
 
-SEND_HEAD: Final = b'{"code":310,"extFields":{"a":"'
+SEND_HEADS: Final = (b'{"code":310,"extFields":{"a":"', b'{"code":320,"extFields":{"a":"')
+SEND_CODES: Final = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 
 _TIME: Final = b'"g":"'
 _AFTER_TIME: Final = b'","h":"'
@@ -27,7 +28,6 @@ _UNIQUE: Final = ((b'"g":', 0), (b'"i":', 1), (_NUMBER, 0))
 _MAX_SHAPES: Final = 20_000
 _MAX_HEAD: Final = 1024
 
-_V2 = RequestCode.SEND_MESSAGE_V2
 _JSON = SerializeType.JSON
 _new = object.__new__
 
@@ -41,12 +41,13 @@ class ShapeMemo:
 class Shape:
     """What headers have in common, and what somebody found out for all of them."""
 
-    __slots__ = ("end", "flag", "language", "memo", "middle", "rest", "version")
+    __slots__ = ("code", "end", "flag", "language", "memo", "middle", "rest", "version")
 
     def __init__(self, middle: bytes, rest: bytes, end: bytes, example: RemotingCommand) -> None:
         self.middle = middle
         self.rest = rest
         self.end = end
+        self.code = example.code
         self.flag = example.flag
         self.language: LanguageCode | None = example.language
         self.version = example.version
@@ -54,7 +55,7 @@ class Shape:
 
 
 class ShapedSend(RemotingCommand):
-    """A SEND_MESSAGE_V2 whose header had a known shape."""
+    """A SEND_MESSAGE_V2 or SEND_BATCH_MESSAGE whose header had a known shape."""
 
     __slots__ = ("born", "header", "properties", "shape")
 
@@ -104,7 +105,7 @@ class SendShapes:
         ):
             return None
         command = _new(ShapedSend)  # as in header_json.decode
-        command.code = _V2
+        command.code = shape.code
         command.opaque = int(digits)
         command.flag = shape.flag
         command.body = body

@@ -18,12 +18,16 @@ from dataclasses import dataclass
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
+from skyrocket.format.batch import BatchColumns
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
 from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcCheck, RecordWalk, encode_blank
 from skyrocket.store.allocator import FileAllocator, PreparedFile
+from skyrocket.store.batch_records import BatchOrigin, frame_of, records_of
 from skyrocket.store.disk import Disk
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
+from skyrocket.store.record_run import Appended, RecordRun
 from skyrocket.store.record_tuples import ROW_BODY, ROW_PROPERTIES, DispatchItem, Row
+from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.transient_pool import TransientPool
 
 _HEAD_V4 = HEADS[0]
@@ -70,7 +74,7 @@ class CommitLog:
         self.flushed_offset = 0
         self.last_store_timestamp = 0
         self.append_began_ms = 0  # 0 while nobody appends
-        self.pending: list[DispatchItem] = []  # appended, not yet dispatched; the dispatcher takes from its head
+        self.pending: list[Appended] = []  # appended, not yet dispatched; the dispatcher takes from its head
         self.raw_end = 0  # bytes before it may have come from a master: dispatch must read them from the log
         self._disk = disk
         self._now_ms = clock.now_ms
@@ -225,6 +229,22 @@ class CommitLog:
             items, error = self.append(rows)
         assert error is None
         return items
+
+    def append_batch(self, queue: TopicQueue, batch: BatchColumns, origin: BatchOrigin) -> RecordRun:
+        """The same for a batch of which only the parts were looked at; not for logs whose records have a checksum."""
+        assert not self._seal_records
+        frame = frame_of(queue, batch, origin, self._store_host)
+        with self.lock:
+            if self.written_offset + frame.total > self._soft_end:
+                self._make_room(frame.total)
+            self.append_began_ms = now = self._store_time()
+            start = self.written_offset
+            data, run = records_of(queue, batch, origin, frame, start, now)
+            queue.next_offset += run.count
+            self._copy(start, run.end_offset, [data])
+            self.pending.append(run if run.count > 1 else next(run.items()))
+            self.append_began_ms = 0
+        return run
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes as a master sent them; they begin where this log ends, and may cut a record anywhere."""

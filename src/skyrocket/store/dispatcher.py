@@ -11,7 +11,8 @@ Dispatch never passes `limit`: what is not safe from a crash as far as the flush
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from itertools import repeat
+from typing import NamedTuple, cast
 
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property
@@ -24,7 +25,16 @@ from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.index import Index
 from skyrocket.store.log_columns import LogColumns
 from skyrocket.store.queue_table import QueueKey, QueueTable
-from skyrocket.store.record_tuples import PHYSICAL_OFFSET, QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
+from skyrocket.store.record_run import (
+    Appended,
+    ItemsOnDemand,
+    RecordRun,
+    each_item,
+    last_end,
+    last_offset,
+    time_of,
+)
+from skyrocket.store.record_tuples import QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.write_gate import Patience
@@ -33,7 +43,9 @@ log = logging.getLogger(__name__)
 
 Listener = Callable[[Sequence[DispatchItem]], None]
 _BATCH = 4096
+_MOST_RUNS = 512  # of which each is many records
 _pack_entry = ENTRY.pack
+_join = b"".join
 _MOST_OFFSET = (1 << 63) - 1
 _MOST_MESSAGES = (1 << 15) - 1
 _MOST_DIGITS = 19
@@ -80,30 +92,32 @@ class Dispatcher:
         done = 0
         with self._lock:
             while self.dispatched_offset < limit:
-                items = self._take_pending(limit)
-                replicated = not items
-                if replicated:
-                    items = self._read_log(limit)
+                taken: Sequence[Appended] = self._take_pending(limit)
+                if taken:
+                    done += self.feed(taken)
+                else:
+                    taken = items = self._read_log(limit)
                     if not items:
                         break
-                self.feed(items)
-                if replicated:
+                    done += self.feed(items)
                     self._continue_after(items)
-                done += len(items)
-                self.dispatched_offset = max(self.dispatched_offset, end_offset(items[-1]))
+                self.dispatched_offset = max(self.dispatched_offset, last_end(taken[-1]))
                 self.damage = None
             if self._index is not None and self._index.overdue:
                 self._index.catch_up()
         return done
 
-    def _take_pending(self, limit: int) -> list[DispatchItem]:
+    def _take_pending(self, limit: int) -> list[Appended]:
         """The head of what the writer appended; nothing while raw bytes come first."""
         if self.dispatched_offset < self._log.raw_end:
             return []
         pending = self._log.pending
         items = pending[:_BATCH]
-        if items and end_offset(items[-1]) > limit:
-            items = [item for item in items if end_offset(item) <= limit]
+        if len(items) > _MOST_RUNS and any(isinstance(item, RecordRun) for item in items):
+            items = items[:_MOST_RUNS]
+        if items and last_end(items[-1]) > limit:
+            pending[: len(items)] = each_item(items)  # a limit may be in the middle of a run
+            items = [item for item in each_item(items) if end_offset(item) <= limit]
         del pending[: len(items)]
         return items
 
@@ -165,14 +179,18 @@ class Dispatcher:
 
     # -- feeding ---------------------------------------------------------------------------------------
 
-    def feed(self, items: Sequence[DispatchItem]) -> None:
-        """Hand records to queues, index and listeners."""
+    def feed(self, items: Sequence[Appended]) -> int:
+        """Hand records to queues, index and listeners; returns how many."""
+        if self.multi_dispatch:
+            items = list(each_item(items))
         with self._queues.lock:
-            self._feed_queues(items)
-        self._make_room(len(items))
+            count = self._feed_queues(items)
+        self._make_room(count)
         if self._index is not None:
-            self._index.add(items)
-        self._tell(items, items[-1][STORE_TIMESTAMP], items[-1][PHYSICAL_OFFSET])
+            self._index.add(items, count)
+        told = cast("Sequence[DispatchItem]", items) if count == len(items) else ItemsOnDemand(items)
+        self._tell(told, time_of(items[-1]), last_offset(items[-1]))
+        return count
 
     def feed_columns(self, columns: LogColumns) -> None:
         """The same with records that recovery has read, many at once; what is not as usual goes record by record."""
@@ -215,10 +233,16 @@ class Dispatcher:
             if self.patience is not None:
                 self.patience.is_over()
 
-    def _feed_queues(self, items: Sequence[DispatchItem]) -> None:
+    def _feed_queues(self, items: Sequence[Appended]) -> int:
         code_of, known = self._tags.code, self._tags.known
         dirty = self._queues.dirty
-        for queue, physical_offset, size, timestamp, queue_offset, properties, sys_flag in items:
+        count = len(items)
+        for item in items:
+            if isinstance(item, RecordRun):
+                self._feed_run(item)
+                count += item.count - 1
+                continue
+            queue, physical_offset, size, timestamp, queue_offset, properties, sys_flag = item
             if sys_flag & flags.TRANSACTION_PREPARED:  # prepared and rollback: in the log only
                 continue
             if queue.simple and queue_offset == queue.max_offset and not queue.holds_delivery_times:
@@ -240,6 +264,23 @@ class Dispatcher:
                 self._append(queue, physical_offset, size, timestamp, queue_offset, properties)
             if self.multi_dispatch:
                 self._feed_light_queues(queue, physical_offset, size, timestamp, properties)
+        return count
+
+    def _feed_run(self, run: RecordRun) -> None:
+        """The records of a client batch."""
+        queue, texts = run.queue, run.properties
+        if run.first_queue_offset != queue.max_offset or queue.holds_delivery_times or not queue.simple:
+            for _, physical_offset, size, timestamp, queue_offset, properties, _ in run.items():
+                self._append(queue, physical_offset, size, timestamp, queue_offset, properties)
+            return
+        tail = queue.entries.tail[1]
+        if not tail:
+            self._queues.dirty.append(queue)
+        has_tags = _join(texts).find(b"TAGS") >= 0  # one look at all of them, instead of one each
+        codes = map(self._tags.code, texts) if has_tags else repeat(0)
+        tail += _join(map(_pack_entry, run.starts, run.sizes, codes))
+        queue.max_offset = queue.confirmed_offset = run.first_queue_offset + run.count
+        queue.max_physical_offset = run.end_offset
 
     def _append(
         self, queue: TopicQueue, physical_offset: int, size: int, timestamp: int, queue_offset: int, properties: bytes

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,16 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.index_file import IndexFile
 from skyrocket.store.index_keys import key_hashes, prefixes_of, segment_hashes
 from skyrocket.store.log_columns import ColumnItems
-from skyrocket.store.record_tuples import PHYSICAL_OFFSET, SYS_FLAG, DispatchItem
+from skyrocket.store.record_run import Appended, RecordRun, each_item
+from skyrocket.store.record_tuples import (
+    PHYSICAL_OFFSET,
+    PROPERTIES,
+    QUEUE,
+    STORE_TIMESTAMP,
+    SYS_FLAG,
+    DispatchItem,
+)
+from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.write_gate import Patience
 
 log = logging.getLogger(__name__)
@@ -49,7 +59,8 @@ class Index:
         self._headers: dict[str, IndexHeader] = {}  # of files that will not change any more
         self._mapped: OrderedDict[str, IndexFile] = OrderedDict()
         self._current: IndexFile | None = None
-        self._backlog: list[DispatchItem] = []
+        self._backlog: list[Appended] = []
+        self._backlog_records = 0  # more than its length when there are runs in it
         self._backlog_since = 0.0
         self._skip_before = -1  # records before this offset are in the files already
         self._end_timestamp = 0
@@ -102,6 +113,7 @@ class Index:
         with self._lock:
             self._current = None
             self._backlog.clear()
+            self._backlog_records = 0
             self._unplaced = _NO_KEYS
             self._skip_before = -1
             for name in list(self._names):
@@ -157,17 +169,18 @@ class Index:
     @property
     def backlog(self) -> int:
         """Records that wait for the index."""
-        return len(self._backlog)
+        return self._backlog_records
 
     # -- building --------------------------------------------------------------------------------------
 
-    def add(self, items: Sequence[DispatchItem]) -> None:
-        """Take records in log order; they are indexed when enough of them are there or the first has waited long."""
+    def add(self, items: Sequence[Appended], count: int) -> None:
+        """Take so many records in log order; they are indexed when enough are there or the first has waited long."""
         with self._lock:
             if not self._backlog:
                 self._backlog_since = time.monotonic()
             self._backlog.extend(items)
-            enough = len(self._backlog) >= self._config.index_batch_records and self._trouble is None
+            self._backlog_records += count
+            enough = self._backlog_records >= self._config.index_batch_records and self._trouble is None
             if enough or self.overdue:
                 self.catch_up()
 
@@ -176,7 +189,7 @@ class Index:
         with self._lock:
             self.catch_up()
             if self._backlog or self._trouble is not None or self._half_put:
-                self.add(items)
+                self.add(items, len(items))
             else:
                 self._build_columns(items)
 
@@ -200,15 +213,12 @@ class Index:
                 return  # such a file must never look complete: the next start builds it anew
             try:
                 self._place()
-                step = max(self._config.index_batch_records, 1)
                 while self._backlog:
-                    items = self._backlog[:step]
-                    del self._backlog[:step]
-                    self._build(items)
+                    self._build(self._take(max(self._config.index_batch_records, 1)))
             except OSError as error:
                 self._trouble = error
                 self._backlog_since = time.monotonic()  # tried again when that is overdue
-                lasts = self._half_put or len(self._backlog) > _MOST_WAITING
+                lasts = self._half_put or self._backlog_records > _MOST_WAITING
                 if lasts or self.patience is None or not self.patience.has(error):
                     raise
             else:
@@ -216,21 +226,32 @@ class Index:
                     self.patience.is_over()
                 self._trouble = None
 
-    def _build(self, items: Sequence[DispatchItem]) -> None:
+    def _take(self, most: int) -> Sequence[Appended]:
+        """The oldest of what waits: so many records, and the rest of the run in which the last of them is."""
+        backlog = self._backlog
+        if self._backlog_records == len(backlog):
+            number = count = min(len(backlog), most)
+        else:
+            number = count = 0
+            while count < most and number < len(backlog):
+                one = backlog[number]
+                count += one.count if isinstance(one, RecordRun) else 1
+                number += 1
+        taken = backlog[:number]
+        del backlog[:number]
+        self._backlog_records -= count
+        return taken
+
+    def _build(self, taken: Sequence[Appended]) -> None:
         skip = self._skip_before
-        if skip >= 0 or any(item[SYS_FLAG] & flags.TRANSACTION_MASK == flags.TRANSACTION_ROLLBACK for item in items):
-            items = [
-                item
-                for item in items
-                if item[PHYSICAL_OFFSET] >= skip
-                and item[SYS_FLAG] & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK
-            ]
-            if not items:
+        if skip >= 0 or any(_is_rolled_back(one) for one in taken):
+            taken = [item for item in each_item(taken) if item[PHYSICAL_OFFSET] >= skip and not _is_rolled_back(item)]
+            if not taken:
                 return
             self._skip_before = -1  # the log goes on from here: nothing can come twice any more
-        queues, offsets, _, times, _, properties, _ = zip(*items, strict=True)
-        keys = key_hashes(queues, properties, with_tags=self._config.index_tags)
-        self._put(keys, np.array(offsets, dtype=np.int64), np.array(times, dtype=np.int64))
+        prefixes, offsets, times, properties = _columns(taken)
+        keys = key_hashes(prefixes, properties, with_tags=self._config.index_tags)
+        self._put(keys, offsets, times)
 
     def _build_columns(self, items: ColumnItems) -> None:
         columns = items.columns
@@ -395,3 +416,34 @@ class Index:
         self._headers.pop(name, None)
         self._mapped.pop(name, None)
         self._disk.unlink(os.path.join(self.directory, name))
+
+
+def _is_rolled_back(one: Appended) -> bool:
+    return isinstance(one, tuple) and one[SYS_FLAG] & flags.TRANSACTION_MASK == flags.TRANSACTION_ROLLBACK
+
+
+def _columns(taken: Sequence[Appended]) -> tuple[NDArray[np.uint64], _Ints, _Ints, Sequence[bytes]]:
+    """Prefixes of keys, physical offsets, store times and properties of all records."""
+    if not any(isinstance(one, RecordRun) for one in taken):
+        queues, starts, _, times, _, texts, _ = zip(*cast("Sequence[DispatchItem]", taken), strict=True)
+        return prefixes_of(queues), np.array(starts, dtype=np.int64), np.array(times, dtype=np.int64), texts
+    owners: list[TopicQueue] = []
+    counts: list[int] = []
+    stored: list[int] = []
+    offsets: list[int] = []
+    properties: list[bytes] = []
+    for one in taken:
+        if isinstance(one, RecordRun):
+            owners.append(one.queue)
+            counts.append(one.count)
+            stored.append(one.store_timestamp)
+            offsets += one.starts
+            properties += one.properties
+        else:
+            owners.append(one[QUEUE])
+            counts.append(1)
+            stored.append(one[STORE_TIMESTAMP])
+            offsets.append(one[PHYSICAL_OFFSET])
+            properties.append(one[PROPERTIES])
+    prefixes = np.repeat(prefixes_of(owners), counts)
+    return prefixes, np.array(offsets, dtype=np.int64), np.repeat(np.array(stored, dtype=np.int64), counts), properties

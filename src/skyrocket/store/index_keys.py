@@ -11,17 +11,18 @@ from skyrocket.format.property_segments import PropertySegments, joined_properti
 from skyrocket.store.topic_queue import TopicQueue
 
 
-def key_hashes(queues: Sequence[TopicQueue], properties: Sequence[bytes], *, with_tags: bool) -> KeyHashes:
-    """The keys of a batch, record by record."""
-    return segment_hashes(joined_properties(properties), prefixes_of(queues), with_tags=with_tags)
+def key_hashes(prefixes: NDArray[np.uint64], properties: Sequence[bytes], *, with_tags: bool) -> KeyHashes:
+    """The keys of a batch, record by record; `prefixes` are those of its queue (`TopicQueue.index_prefixes`)."""
+    return segment_hashes(joined_properties(properties), prefixes, with_tags=with_tags)
 
 
-def segment_hashes(segments: PropertySegments, prefixes: NDArray[np.uint32], *, with_tags: bool) -> KeyHashes:
-    """The keys of records from their properties; `prefixes` has the row of each record's queue."""
+def segment_hashes(segments: PropertySegments, prefixes: NDArray[np.uint64], *, with_tags: bool) -> KeyHashes:
+    """The same with properties that have been joined."""
     tags = segments.values(b"TAGS") if with_tags else None
-    return index_keys.key_hashes(segments.values(b"UNIQ", b"_KEY"), segments.values(b"KEYS"), tags, prefixes)
+    halves = prefixes.view(np.uint32).reshape(-1, 2)
+    return index_keys.key_hashes(segments.values(b"UNIQ", b"_KEY"), segments.values(b"KEYS"), tags, halves)
 
 
-def prefixes_of(queues: Sequence[TopicQueue]) -> NDArray[np.uint32]:
-    """A row per queue: the hashes of what stands before its keys, and before its tags."""
-    return np.array([queue.index_prefixes for queue in queues], dtype=np.uint64).view(np.uint32).reshape(-1, 2)
+def prefixes_of(queues: Sequence[TopicQueue]) -> NDArray[np.uint64]:
+    """Of each queue: the hashes of what stands before its keys, and before its tags."""
+    return np.array([queue.index_prefixes for queue in queues], dtype=np.uint64)

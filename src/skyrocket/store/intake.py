@@ -12,16 +12,18 @@ from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.errors import StoreClosed, StoreError, StoreFailed
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.batch import BatchElement
+from skyrocket.format.batch import BatchColumns, BatchElement
 from skyrocket.format.crc import reserve_record_crc
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import PROPERTY_END, find_property, with_property, without_property
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
+from skyrocket.store.batch_records import BatchOrigin
 from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.dispatcher import light_queue_keys
 from skyrocket.store.flusher import Flusher
 from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.record_run import RecordRun
 from skyrocket.store.record_tuples import (
     PHYSICAL_OFFSET,
     QUEUE_OFFSET,
@@ -194,6 +196,22 @@ class Intake:
             durability,
             end,
         )
+
+    def put_cut_batch(self, queue: TopicQueue, batch: BatchColumns, origin: BatchOrigin) -> RecordRun | PutResult:
+        """The same for a plain one: a known simple queue, a body up to `max_plain_body` that does not end in a zero.
+
+        The cheapest way in for a batch that is no part of a transaction. Returns what is in the log, or why it is not.
+        """
+        began = time.perf_counter()
+        try:
+            run = self._log.append_batch(queue, batch, origin)
+        except (OSError, StoreError) as error:
+            return self._not_appended(error)
+        self._statistics.put_latency.add((time.perf_counter() - began) * 1000, run.count)
+        if self._wakes_flusher:
+            self._flusher.wake()
+        self.after_put()
+        return run
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes that a master sent; queues and index are then built from them here."""

@@ -30,10 +30,10 @@ FIELDS = {
 }
 
 
-def header(opaque: int = 4, **fields: str) -> bytes:
+def header(opaque: int = 4, code: int = 310, /, **fields: str) -> bytes:
     return orjson.dumps(
         {
-            "code": 310,
+            "code": code,
             "extFields": {**FIELDS, **fields},
             "flag": 0,
             "language": "JAVA",
@@ -82,6 +82,29 @@ def test_whatever_is_read_by_shape_is_right(
         assert_same(shaped, raw)
     elif changed is None:
         assert not properties.isascii() or any(sign in properties for sign in '"\\') or b"\\" in _unescaped(raw)
+
+
+def test_a_batch_has_a_shape_of_its_own() -> None:
+    raw = header(4, 320, m="true")
+    shapes = learned(raw)
+    shaped = shapes.read(header(9, 320, m="true", i="UNIQ_KEY\1X\2"), b"body")
+    assert shaped is not None
+    assert_same(shaped, header(9, 320, m="true", i="UNIQ_KEY\1X\2"))
+    assert shapes.read(header(), b"body") is None
+    assert learned().read(raw, b"body") is None
+
+
+def test_a_frame_that_comes_in_pieces_is_read_by_its_shape_too() -> None:
+    shapes = SendShapes()
+    raw = header(4, 320, m="true")
+    frame = (len(raw) + 8).to_bytes(4) + len(raw).to_bytes(4) + raw + b"body"
+    whole = FrameReader(shapes=shapes).receive(frame)
+    assert not isinstance(whole[0], ShapedSend)
+    for cut in (2, 6, 50, len(frame) - 1):
+        reader = FrameReader(shapes=shapes)
+        (shaped,) = [*reader.receive(frame[:cut]), *reader.receive(frame[cut:])]
+        assert isinstance(shaped, ShapedSend)
+        assert_same(shaped, raw)
 
 
 def _unescaped(raw: bytes) -> bytes:

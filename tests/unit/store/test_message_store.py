@@ -350,7 +350,7 @@ def test_a_batch_can_be_waited_for_too(stores: Stores) -> None:
 def test_a_dispatcher_that_breaks_stops_the_intake_and_says_so(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     store = stores.open(dispatch_thread=True)
 
-    def broken(items: object) -> None:
+    def broken(*_: object) -> None:
         raise ValueError("no such key")
 
     monkeypatch.setattr(store.index, "add", broken)

@@ -52,7 +52,7 @@ class Charging:
         self._topics = topics
         self._believes_names = believes_names
         self._held: set[asyncio.Future[None]] = set()
-        self._topic_of: dict[Shape, str] = {}
+        self._known: dict[Shape, tuple[str, bool]] = {}  # topic, and whether they are batches
         self._counted: tuple[int, Counter[str]] = (-1, Counter())
         self._charges: dict[int, _Charge] = {
             RequestCode.SEND_MESSAGE: self._long_send,
@@ -104,18 +104,16 @@ class Charging:
         self._send(account, fields.get("topic", ""), request, is_batch=fields.get("batch") == "true")
 
     def _short_send(self, account: Spender | None, request: RemotingCommand) -> None:
-        if isinstance(request, ShapedSend):  # one of many alike: never a batch, and its fields are not read
-            shape = request.shape
-            topic = self._topic_of.get(shape)
-            if topic is None:
-                if len(self._topic_of) >= _MAX_SHAPES:
-                    self._topic_of.clear()
-                topic = self._topic_of[shape] = (request.ext_fields or {}).get("b", "")
-            self._send(account, topic, request, is_batch=False)
-            return
-        fields = request.ext_fields or {}
-        is_batch = fields.get("m") == "true" or request.code == RequestCode.SEND_BATCH_MESSAGE
-        self._send(account, fields.get("b", ""), request, is_batch=is_batch)
+        if not isinstance(request, ShapedSend):
+            topic, is_batch = _topic_and_form(request)
+        else:  # one of many alike: its fields are not read
+            known = self._known.get(request.shape)
+            if known is None:
+                if len(self._known) >= _MAX_SHAPES:
+                    self._known.clear()
+                known = self._known[request.shape] = _topic_and_form(request)
+            topic, is_batch = known
+        self._send(account, topic, request, is_batch=is_batch)
 
     def _send(self, account: Spender | None, topic: str, request: RemotingCommand, *, is_batch: bool) -> None:
         namespace = self._namespace(topic)
@@ -208,6 +206,12 @@ class Charging:
         """Whose namespace a topic is in; topics of the system are in none."""
         found = self._namespaces.find(namespace_of(topic))
         return None if found is None or self._topics.is_system(topic) else found
+
+
+def _topic_and_form(request: RemotingCommand) -> tuple[str, bool]:
+    """Where a send with short names goes, and whether it is a batch."""
+    fields = request.ext_fields or {}
+    return fields.get("b", ""), fields.get("m") == "true" or request.code == RequestCode.SEND_BATCH_MESSAGE
 
 
 def _those(*spenders: Spender | None) -> list[Spender]:

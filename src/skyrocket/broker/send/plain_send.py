@@ -192,20 +192,7 @@ class PlainSends:
     def learn(self, request: RemotingCommand, header: SendMessage, message: PutMessage) -> None:
         """Let those that look like this message be plain, if all that is special about it shows in its look."""
         topic = header.topic
-        if (
-            request.code != RequestCode.SEND_MESSAGE_V2
-            or header.batch
-            or header.reconsume_times
-            or header.max_reconsume_times is not None
-            or header.queue_id < 0  # each goes to a queue of its own
-            or (message.topic != topic and message.topic not in _WAITING_TOPICS)  # a half, a dead letter
-            or topic.startswith(RETRY_PREFIX)
-            or topic in _WAITING_TOPICS
-            or is_revive_log(topic)  # not everybody may
-            or message.sys_flag & (flags.TRANSACTION_MASK | flags.INNER_BATCH)
-            or is_compacted(self._topics.topics[topic])  # each must have a key
-            or self._rules.minds_type(self._topics.topics[topic])  # each must be of the type
-        ):
+        if request.code != RequestCode.SEND_MESSAGE_V2 or header.batch or not self.shows_all(header, message):
             return
         destination = self._waiting_queues.destination(topic, header.queue_id)
         known = KnownSend(destination, header.flag, message.sys_flag, self._topics.generation)
@@ -217,6 +204,22 @@ class PlainSends:
         assert request.ext_fields is not None
         with contextlib.suppress(KeyError):  # of a client that leaves fields out nothing is remembered
             self._known[_look(request.ext_fields)] = known
+
+    def shows_all(self, header: SendMessage, message: PutMessage) -> bool:
+        """Whether the next one with these fields may be stored as this one was, whatever its properties say."""
+        topic = header.topic
+        return not (
+            header.reconsume_times
+            or header.max_reconsume_times is not None
+            or header.queue_id < 0  # each goes to a queue of its own
+            or (message.topic != topic and message.topic not in _WAITING_TOPICS)  # a half, a dead letter
+            or topic.startswith(RETRY_PREFIX)
+            or topic in _WAITING_TOPICS
+            or is_revive_log(topic)  # not everybody may
+            or message.sys_flag & (flags.TRANSACTION_MASK | flags.INNER_BATCH)
+            or is_compacted(self._topics.topics[topic])  # each must have a key
+            or self._rules.minds_type(self._topics.topics[topic])  # each must be of the type
+        )
 
     # ── storing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

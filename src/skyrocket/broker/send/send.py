@@ -1,8 +1,8 @@
 """SEND_MESSAGE in its three forms: one message, the same with short names, a batch.
 
 Most messages look like one that was checked before: `plain_send` makes rows of them, which are stored when the turn
-ends. All others are checked here and put at once, after the rows that came before them. With SYNC_FLUSH the answers
-wait until the disk has the messages: `send_answers`.
+ends, and `plain_batches` stores batches as they come. All others are checked here and put at once, after the rows that
+came before them. With SYNC_FLUSH the answers wait until the disk has the messages: `send_answers`.
 """
 
 import random
@@ -19,6 +19,7 @@ from skyrocket.broker.rules.put_rules import (
     queue_by_priority,
 )
 from skyrocket.broker.send.duplicate_window import DuplicateWindow, Number, Receipt, number_of
+from skyrocket.broker.send.plain_batches import KnownBatch, PlainBatches
 from skyrocket.broker.send.plain_send import PlainSends, origin_of
 from skyrocket.broker.send.send_answers import SendAnswers, Stored
 from skyrocket.broker.state.identity import BrokerIdentity
@@ -37,6 +38,7 @@ from skyrocket.protocol.codes import RequestCode, Version
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import MalformedBody, MessageIllegal, RequestError
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageV2
+from skyrocket.protocol.send_shapes import ShapedSend
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve_raw
@@ -100,6 +102,7 @@ class SendProcessor:
         )
         self._answers = answers
         self._plain = PlainSends(store, tables.topics, rules, answers, identity.broker_name, self._added)
+        self._batches = PlainBatches(store, tables.topics, self._plain, answers)
 
     def handlers(self) -> Handlers:
         return (serve_raw(_HEADERS, self.send),)
@@ -108,10 +111,13 @@ class SendProcessor:
 
     def send(self, peer: Peer, request: RemotingCommand) -> LaterAnswer:
         """Keep a message for the end of the turn; raises the refusals of broker, topic and message."""
-        if request.code == _V2:
+        later = None
+        if request.__class__ is ShapedSend and request.shape.memo.__class__ is KnownBatch:
+            later = self._batches.put(peer, request)
+        elif request.code == _V2:
             later = self._plain.keep(peer, request)
-            if later is not None:
-                return later
+        if later is not None:
+            return later
         self._answers.began = self._answers.began or perf_counter()
         self._plain.store()  # came before this one
         header = _HEADERS[request.code].from_fields(request.ext_fields)
@@ -124,6 +130,7 @@ class SendProcessor:
             raise
         self._put(kept)
         self._plain.learn(request, header, kept.message)
+        self._batches.learn(request, header, kept.message)
         return kept.later
 
     def _checked(self, peer: Peer, request: RemotingCommand, header: SendMessage) -> _Kept:

@@ -1,0 +1,162 @@
+"""Batches that are stored by their parts: every file has the bytes that it has when each message is stored as a row."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skyrocket.format.batch import BatchElement, cut_batch, encode_batch
+from skyrocket.format.record import pack_host
+from skyrocket.model.message import Host
+from skyrocket.store.batch_records import BatchOrigin
+from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.record_run import RecordRun
+from skyrocket.store.record_tuples import DispatchItem
+from skyrocket.store.results import PutResult, PutStatus
+from skyrocket.testing.clock import FakeClock
+from tests.unit.store.stores import TOPIC, FullDisk, Stores, message, put
+
+_V4 = pack_host(Host(bytes([10, 0, 0, 7]), 4711))
+_V6 = pack_host(Host(bytes([0xFD, *range(15)]), 4711))
+_TEXTS = st.sampled_from(
+    [
+        b"KEYS\x01k1 k2\x02UNIQ_KEY\x010A00000519824E0E2F2A4DA722D40000\x02",
+        b"TAGS\x01A\x02UNIQ_KEY\x010A00000519824E0E2F2A4DA722D40001\x02",
+        b"TAGS\x01\xc3\xa9\x02",
+        b"NOTAGS\x01A\x02",
+        b"no\x01separator",
+    ]
+)
+_UNEVEN = st.lists(
+    st.builds(BatchElement, st.integers(-(2**31), 2**31 - 1), st.binary(max_size=40), _TEXTS), min_size=1, max_size=9
+)
+_EVEN = st.builds(lambda element, count: [element] * count, _UNEVEN.map(lambda many: many[0]), st.integers(1, 9))
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["batch", "batch", "single", "dispatch", "half", "later", "query"]),
+        st.integers(0, 2),  # queue
+        _EVEN | _UNEVEN,
+        st.sampled_from([_V4, _V6]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def put_cut(
+    store: MessageStore, elements: list[BatchElement], queue_id: int = 0, host: bytes = _V4, topic: str = TOPIC
+) -> RecordRun | PutResult:
+    queue = store.queues.get_or_create(topic, queue_id)
+    return store.intake.put_cut_batch(queue, cut_batch(encode_batch(elements)), BatchOrigin(0x31, 77, host))
+
+
+def all_files(root: Path) -> dict[str, bytes]:
+    """What a closed store has left, but not what it says of the time of day."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.name != "checkpoint"
+    }
+
+
+def play(store: MessageStore, steps: list[tuple[str, int, list[BatchElement], bytes]], *, by_parts: bool) -> list[int]:
+    """Do the steps; returns the places of the records of batches, and what was found in between."""
+    seen: list[int] = []
+    for kind, queue_id, elements, host in steps:
+        if kind == "batch" and by_parts:
+            run = put_cut(store, elements, queue_id, host)
+            assert isinstance(run, RecordRun)
+            seen += [*run.starts, run.first_queue_offset, run.end_offset, run.store_timestamp]
+        elif kind == "batch":
+            told = PutMessage(TOPIC, queue_id, b"", b"", 0, 0x31, 77, host)
+            result = store.intake.put_batch(told, elements)
+            assert result.ok
+            seen += [*result.physical_offsets, result.first_queue_offset, result.end_offset, result.store_timestamp]
+        elif kind == "single":
+            seen.append(put(store, elements[0].body, queue_id=queue_id, properties={"TAGS": "B"}).physical_offset)
+        elif kind == "half":  # in the middle of a record, and perhaps of a batch
+            seen.append(store.dispatcher.dispatch(store.commit_log.written_offset // 2))
+        elif kind == "dispatch":
+            seen.append(store.dispatch())
+        elif kind == "query":
+            seen += store.index.query(TOPIC + "#k1", 99, 0, 2**62) if store.index is not None else []
+        elif kind == "later":
+            assert isinstance(store.clock, FakeClock)
+            store.clock.advance(ms=1500)
+    return seen
+
+
+@given(steps=_STEPS)
+@settings(max_examples=25, deadline=None)
+def test_log_queues_and_index_are_the_same_as_of_rows(steps: list[tuple[str, int, list[BatchElement], bytes]]) -> None:
+    """Even and uneven batches, IPv6, single messages between them, and dispatch that stops within a batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes = []
+        for by_parts in (False, True):
+            root = Path(folder) / str(by_parts)
+            opener = Stores(root, FakeClock())
+            counted: list[DispatchItem] = []
+            store = opener.open(commit_log_file_size=40_000, index_batch_delay_ms=600_000)
+            store.add_listener(counted.extend)
+            seen = play(store, steps, by_parts=by_parts)
+            opener.close()
+            items = [(item[0].topic, item[0].queue_id, *item[1:]) for item in counted]
+            outcomes.append((seen, items, all_files(root)))
+        rows, parts = outcomes
+        assert rows[0] == parts[0]
+        assert rows[1] == parts[1]
+        assert rows[2] == parts[2]
+
+
+@pytest.mark.requirement("C093")
+def test_a_batch_stored_by_its_parts_stays_in_one_file_or_is_not_taken(stores: Stores) -> None:
+    store = stores.open(max_message_size=100_000)
+    put(store, b"x" * 40_000)
+    run = put_cut(store, [BatchElement(0, b"x" * 9000, b"a\x01b\x02")] * 4)
+    assert isinstance(run, RecordRun)
+    assert run.starts[0] == 65_536
+
+    refused = put_cut(store, [BatchElement(0, b"x" * 9000, b"a\x01b\x02")] * 8)
+    assert isinstance(refused, PutResult)
+    assert refused.status is PutStatus.MESSAGE_ILLEGAL
+    assert put(store).queue_offset == 5
+
+
+def test_a_full_disk_takes_no_batch(stores: Stores) -> None:
+    disk = FullDisk()
+    store = stores.open(disk=disk)
+    disk.full = True
+    refused = put_cut(store, [BatchElement(0, b"x", b"a\x01b\x02")])
+    assert isinstance(refused, PutResult)
+    assert refused.status is PutStatus.CREATE_MAPPED_FILE_FAILED
+
+
+def test_what_waits_for_the_index_counts_every_message_of_a_batch(stores: Stores) -> None:
+    store = stores.open(index_batch_records=7, index_batch_delay_ms=600_000)
+    assert store.index is not None
+    keyed = BatchElement(0, b"x", b"KEYS\x01k1\x02")
+    put_cut(store, [keyed] * 6)
+    store.dispatch()
+    assert store.index.backlog == 6
+    put(store, properties={"KEYS": "k1"})
+    store.dispatch()
+    assert store.index.backlog == 0
+    put_cut(store, [keyed] * 20)
+    store.dispatch()
+    assert store.index.backlog == 0
+    assert len(store.index.query(TOPIC + "#k1", 99, 0, 2**62)) == 27
+
+
+def test_a_listener_sees_the_messages_of_a_batch_one_by_one(stores: Stores) -> None:
+    store = stores.open()
+    store.put(message())
+    told: list[int] = []
+    store.add_listener(lambda items: told.append(len(items)))
+    store.add_listener(lambda items: told.append(items[-1][4]))
+    store.add_listener(lambda items: told.extend(item[4] for item in items[1:]))
+    put_cut(store, [BatchElement(0, b"x", b"a\x01b\x02")] * 3)
+    assert store.dispatch() == 4
+    assert told == [4, 3, 1, 2, 3]
