@@ -186,6 +186,7 @@ class RequestCode(IntEnum):
     SET_QUOTA = 30005
     REMOVE_QUOTA = 30006
     LIST_QUOTAS = 30007
+    LIST_REPLICA_SETS = 30008
 
 
 class ResponseCode(IntEnum):

@@ -7,7 +7,7 @@ from typing import Final
 
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
-from skyrocket.client.admin.places import BrokerPlace, all_places
+from skyrocket.client.admin.places import BrokerPlace, all_places, topics_named_after
 from skyrocket.client.core.errors import BrokerRefused, NoRoute
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
@@ -17,7 +17,6 @@ from skyrocket.console.cluster.speeds import Speeds
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.connections import ConsumerConnections
-from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.remoting.errors import RemotingError
 
@@ -123,7 +122,7 @@ class ClusterView:
         if await self._nobody_is_up():
             return {}
         info = await self.cluster.get()
-        return topics.shapes(await self._admin.topic_table(), _named_after(info))
+        return topics.shapes(await self._admin.topic_table(), topics_named_after(info))
 
     async def _groups(self) -> dict[str, SubscriptionGroup]:
         return {} if await self._nobody_is_up() else await self._admin.groups()
@@ -199,8 +198,3 @@ def _both(one: ConsumerConnections, other: ConsumerConnections) -> ConsumerConne
 def _lost(place: BrokerPlace, why: str) -> BrokerState:
     role = "master" if place.is_master else "slave"
     return BrokerState(place.cluster, place.broker_name, place.broker_id, place.address, role, is_up=False, trouble=why)
-
-
-def _named_after(info: ClusterInfo) -> set[str]:
-    """Topics that RocketMQ names after clusters and brokers, and those of replies."""
-    return {*info.clusters, *info.brokers, *(f"{cluster}_REPLY_TOPIC" for cluster in info.clusters)}
