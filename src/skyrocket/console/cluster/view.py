@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 from skyrocket.client.admin.admin import Admin
@@ -173,21 +174,21 @@ class ClusterView:
         return [place for place in places if place.is_master and place.broker_name in shape.brokers]
 
     async def _members(self, group: str) -> ConsumerConnections | None:
-        """Who is connected to the masters that are up; None when nobody is."""
-        found: ConsumerConnections | None = None
-        for state in await self.brokers.get():
-            if not state.is_up or state.role != "master":
-                continue
-            try:
-                known = await self._admin.consumer_connections(group, broker=state.address)
-            except BrokerRefused as error:
-                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                    raise
-            except RemotingError:  # it has gone down since
-                continue
-            else:
-                found = known if found is None else _both(found, known)
-        return found
+        """Who is connected to the masters that are up, which are asked at once; None when nobody is."""
+        states = [state for state in await self.brokers.get() if state.is_up and state.role == "master"]
+        answers = await asyncio.gather(*(self._members_at(group, state.address) for state in states))
+        known = [answer for answer in answers if answer is not None]
+        return reduce(_both, known) if known else None
+
+    async def _members_at(self, group: str, address: str) -> ConsumerConnections | None:
+        try:
+            return await self._admin.consumer_connections(group, broker=address)
+        except BrokerRefused as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+        except RemotingError:  # it has gone down since
+            pass
+        return None
 
 
 def _both(one: ConsumerConnections, other: ConsumerConnections) -> ConsumerConnections:
