@@ -40,7 +40,9 @@ async def test_a_quota_is_set_changed_and_taken_away_by_those_who_have_logged_in
         said = await visitor.change("PUT", "/api/quotas", wanted)
         await visitor.change("PUT", "/api/quotas", wanted | {"limit": 60})
         (line,) = (await visitor.get("/api/quotas"))["quotas"]
-        refused = await visitor.change("PUT", "/api/quotas", wanted | {"subject": "namespace", "quota": "connections"}, status=400)
+        refused = await visitor.change(
+            "PUT", "/api/quotas", wanted | {"subject": "namespace", "quota": "connections"}, status=400
+        )
         await visitor.change("PUT", "/api/quotas", wanted | {"limit": 0}, status=400)
         gone = await visitor.change("PUT", "/api/quotas", wanted | {"limit": None})
         left = (await visitor.get("/api/quotas"))["quotas"]
