@@ -286,7 +286,7 @@ def test_attributes_that_a_broker_cannot_keep_are_not_claimed(rocket: Rocket, tm
     topic = rocket.topic(f"Kept{way}")
     file = tmp_path / "cluster.yml"
     file.write_text(f"topics:\n  {topic}: {{attributes: {{cleanup.policy: COMPACTION}}}}\n")
-    command = ("apply", "-f", str(file))
+    command: tuple[str, ...] = ("apply", "-f", str(file))
     if way == "update":
         command = ("topic", "update", topic, "--attribute", "cleanup.policy=COMPACTION")
     if rocket.is_old:
