@@ -77,7 +77,7 @@ def test_open_transactions_are_listed_and_end_by_an_operators_word(rocketmq: Loc
         well(rocketmq, "transactions", "rollback", by_key["o-not"])
         assert bodies(rocketmq) == [b"paid"]
         again = skyrocket(rocketmq, "transactions", "rollback", by_key["o-paid"])
-        assert again.code == 1
+        assert again.code == 4
         assert "no open transaction" in again.errors
         without = skyrocket(rocketmq, "transactions", "commit")
         assert without.code == 2
@@ -142,7 +142,7 @@ def test_timers_are_listed_soonest_first_and_taken_back_by_id_or_handle(rocketmq
     assert late_word.code == 1
     assert "timestamp invalid" in late_word.errors
     unknown = skyrocket(rocketmq, "timers", "recall", "0" * 32)
-    assert unknown.code == 1
+    assert unknown.code == 4
     assert "no message 00000000000000000000000000000000 waits" in unknown.errors
     wrong = skyrocket(rocketmq, "timers", "recall", "nonsense")
     assert wrong.code == 2
@@ -222,7 +222,7 @@ def test_a_reset_says_what_it_skips_and_repeats_and_then_does_it(rocketmq: Local
         assert wrong.code == 2
         assert "is not a moment" in wrong.errors
         nowhere = skyrocket(rocketmq, "reset", "--group", "Billing", "--topic", "Nowhere", "--to", "latest")
-        assert nowhere.code == 1
+        assert nowhere.code == 4
         assert "no route for topic Nowhere" in nowhere.errors
 
 
@@ -276,7 +276,7 @@ def test_a_reset_of_a_group_that_nobody_knows_is_an_error(rocketmq: LocalCluster
         reset = ("reset", "--group", "Biling", "--topic", "Orders", "--to", "latest")
         for options in ((), ("--dry-run",), ("--yes",)):
             unknown = skyrocket(rocketmq, *reset, *options)
-            assert unknown.code == 1
+            assert unknown.code == 4
             assert "there is no group Biling: check its name" in unknown.errors
             assert admin.committed("Biling", queue) is None
 

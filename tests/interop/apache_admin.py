@@ -21,11 +21,18 @@ def admin_output(apache: Apache, commands: list[str]) -> dict[str, str]:
     return dict(zip(commands, admin_outputs(apache, commands), strict=True))
 
 
-def admin_outputs(apache: Apache, commands: list[str], timeout_s: float = ADMIN_TIMEOUT_S) -> list[str]:
+def admin_outputs(
+    apache: Apache,
+    commands: list[str],
+    timeout_s: float = ADMIN_TIMEOUT_S,
+    account: tuple[str, str] | None = None,
+) -> list[str]:
     """What mqadmin prints for each command, in turn; "for 5 clusterRT …" ends a command that never ends by itself."""
     with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as home:
         (Path(home) / "conf").mkdir()
         shutil.copy(JAVA_SOURCES / "logback.xml", Path(home) / "conf" / "logback_tools.xml")
+        if account is not None:  # which it signs with
+            (Path(home) / "conf" / "tools.yml").write_text(f"accessKey: {account[0]}\nsecretKey: '{account[1]}'\n")
         stdin = "".join(f"{command}\n" for command in commands)
         done = apache.run("AdminCommands", home, stdin=stdin, timeout_s=timeout_s, log_level="OFF")
     if done.exit_code != 0:

@@ -15,6 +15,7 @@ from tests.interop.admin_verbs import NOT_YET as VERBS_NOT_YET
 from tests.interop.admin_verbs import VERBS
 from tests.interop.apache import VERSIONS, locked
 from tests.interop.client_kinds import CLIENTS
+from tests.interop.compared.table import compared_table
 from tests.interop.scenarios import SCENARIOS
 
 RESULTS = ROOT / "var" / "interop" / "results.json"
@@ -117,7 +118,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="PAGE", help="replace the tables in this page")
     page: Path | None = parser.parse_args().write
     results = recorded()
-    tables = {"matrix": table(results), "verbs": admin_table(results)}
+    tables = {"matrix": table(results), "verbs": admin_table(results), "compared": compared_table()}
     sys.stdout.write("\n".join(tables.values()))
     if page is not None:
         text = page.read_text()

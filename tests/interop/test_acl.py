@@ -3,8 +3,6 @@
 import asyncio
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,8 @@ import pytest
 from skyrocket.client import ClientSettings, Message, Producer, PushConsumer, ReceivedMessage
 from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.settings import Acl
-from tests.interop.apache import JAVA_SOURCES, Apache
+from tests.interop.apache import Apache
+from tests.interop.apache_admin import admin_outputs
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.samples import SMALL_FILES
 from tests.interop.standalone import Standalone, running_standalone
@@ -22,7 +21,6 @@ from tests.interop.standalone import Standalone, running_standalone
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 CLIENT_TIMEOUT_S = 120
-ADMIN_TIMEOUT_S = 120
 
 USERS = {
     "authenticationEnabled": "true",
@@ -63,19 +61,7 @@ def client(apache: Apache, server: Standalone, *credentials: str) -> dict[str, A
 
 
 def mqadmin(apache: Apache, credentials: tuple[str, str] | None, *commands: str) -> list[str]:
-    """What mqadmin prints; it signs with the account of conf/tools.yml."""
-    with tempfile.TemporaryDirectory(prefix="rocketmq-home-") as home:
-        conf = Path(home) / "conf"
-        conf.mkdir()
-        shutil.copy(JAVA_SOURCES / "logback.xml", conf / "logback_tools.xml")
-        if credentials is not None:
-            (conf / "tools.yml").write_text(f"accessKey: {credentials[0]}\nsecretKey: '{credentials[1]}'\n")
-        stdin = "".join(f"{command}\n" for command in commands)
-        done = apache.run("AdminCommands", home, stdin=stdin, timeout_s=ADMIN_TIMEOUT_S, log_level="OFF")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    parts = [part.partition("\n") for part in ("\n" + done.stdout).split("\n== ")[1:]]
-    assert [part[0] for part in parts] == list(commands), done.stdout
-    return [part[2] for part in parts]
+    return admin_outputs(apache, list(commands), account=credentials)
 
 
 def columns(text: str) -> list[list[str]]:

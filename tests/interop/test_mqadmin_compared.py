@@ -1,43 +1,52 @@
 """`skyrocket mqadmin` beside RocketMQ's mqadmin, against Skyrocket, RocketMQ 5.4.0 and 4.9.7: the same rows.
 
-What differs by nature is made equal first: times, rates, ports, ids, the order of Java's maps, and who asks.
+Each scene of a server is started once, and all commands run there before the first of them is judged.
 """
 
 import contextlib
 import functools
+import itertools
 import json
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from skyrocket.cli.mqadmin.commands import COMMANDS
-from skyrocket.client import Message, blocking
-from skyrocket.config.sections import StoreConfig
+from tests import ROOT
 from tests.cluster.command_line import at
 from tests.interop.apache import Apache
 from tests.interop.apache_admin import admin_outputs
-from tests.interop.compared_verbs import ALL, COMPARED, ELSEWHERE, Compared
+from tests.interop.compared.equal import rows
+from tests.interop.compared.names import COMPARED, ELSEWHERE
+from tests.interop.compared.scenes import SCENES, Scene
+from tests.interop.compared.table import compared_table
+from tests.interop.compared.verb import V4, V5, Compared
 from tests.interop.matrix import FAIL, PASS, Cell, record
-from tests.interop.rocketmq_broker import running_broker
-from tests.interop.standalone import running_standalone
-from tests.waiting import wait_until
 
 RUN_TIMEOUT_S = 500
-TOOL = "5.4.0"
-SERVER_TESTS = [
-    pytest.param(server, marks=[pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(700)]) for server in ALL
+TOOL = V5
+_TOO_LATE = "RemotingTimeoutException"
+CASES = [
+    (server, scene, number)
+    for scene, verbs in COMPARED.items()
+    for number, verb in enumerate(verbs)
+    for server in verb.servers
 ]
-CASES = [(server, number) for number, verb in enumerate(COMPARED) for server in verb.servers]
+IDS = [f"{server}-{scene}-{number}-{COMPARED[scene][number].name}" for server, scene, number in CASES]
 
 
 def test_every_name_is_compared_or_has_its_reason() -> None:
-    compared = {verb.name for verb in COMPARED}
+    compared = {verb.name for verbs in COMPARED.values() for verb in verbs}
     assert compared | ELSEWHERE.keys() == COMMANDS.keys()
     assert compared & ELSEWHERE.keys() == set()
+    assert all("\n" not in reason for reason in ELSEWHERE.values())
+    page = (ROOT / "docs" / "internals" / "interop.md").read_text()
+    hint = "run: python -m tests.interop.matrix --write docs/internals/interop.md"
+    assert compared_table() in page, hint
 
 
 @dataclass
@@ -48,28 +57,25 @@ class Session:
     ours: dict[int, str]
 
 
+SessionOf = Callable[[str, str], Session]
+
+
 @pytest.fixture(scope="module")
-def session_of(
-    apache_of_version: Callable[[str], Apache], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Session]:
+def session_of(apache_of_version: Callable[[str], Apache], tmp_path_factory: pytest.TempPathFactory) -> SessionOf:
     @functools.cache
-    def outcome(server: str) -> Session | Exception:
-        home = tmp_path_factory.mktemp(f"compared-{server}")
+    def outcome(server: str, name: str) -> Session | Exception:
+        home = tmp_path_factory.mktemp(f"compared-{server}-{name}")
+        out = home / "out"
+        out.mkdir()
         try:
-            tool = apache_of_version(TOOL)
-            with contextlib.ExitStack() as stack:
-                if server == "skyrocket":
-                    names = stack.enter_context(running_standalone(home)).name_server
-                else:
-                    apache = apache_of_version(server)
-                    broker = running_broker(apache, home / "store", StoreConfig(commit_log_file_size=4 << 20))
-                    names = stack.enter_context(broker).name_server
-                return _run(tool, server, names, home)
+            with contextlib.chdir(out), SCENES[name](server, apache_of_version, home) as scene:  # some verbs write here
+                _place_lists(out)
+                return _run(apache_of_version, server, name, scene, out)
         except Exception as failure:  # noqa: BLE001 - raised below, for every verb, without another run
             return failure
 
-    def session(server: str) -> Session:
-        found = outcome(server)
+    def session(server: str, name: str) -> Session:
+        found = outcome(server, name)
         if isinstance(found, Exception):
             raise found
         return found
@@ -80,136 +86,86 @@ def session_of(
 @pytest.mark.interop
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("server", "number"), CASES, ids=[f"{s}-{n}-{COMPARED[n].name}" for s, n in CASES])
-def test_our_tool_prints_the_rows_of_rocketmqs(session_of: Callable[[str], Session], server: str, number: int) -> None:
-    session, verb = session_of(server), COMPARED[number]
+@pytest.mark.parametrize(("server", "scene", "number"), CASES, ids=IDS)
+def test_our_tool_prints_the_rows_of_rocketmqs(session_of: SessionOf, server: str, scene: str, number: int) -> None:
+    session, verb = session_of(server, scene), COMPARED[scene][number]
     cell = Cell(FAIL)
     try:
-        theirs, ours = rows(verb, session.java[number]), rows(verb, session.ours[number])
-        if reason := verb.reason_at(server):
+        theirs, ours = (
+            rows(verb, printed[number], beside_tool_4=_takes_tool_4(server, verb))
+            for printed in (session.java, session.ours)
+        )
+        if verb.reason:
             assert session.ours[number].strip()
             assert "CODE: " not in session.ours[number]
-            cell = Cell(PASS, reason)
+            cell = Cell(PASS, verb.reason)
         else:
             missing, added = theirs - ours, ours - theirs
             assert (sorted(missing), sorted(added)) == ([], [])
             cell = Cell(PASS)
     finally:
-        record(f"skyrocket-mqadmin-{server}", f"{verb.name} {number}", cell)
+        record(f"skyrocket-mqadmin-{server}", f"{verb.name} {scene} {number}", cell)
 
 
-def _run(tool: Apache, server: str, names: str, home: Path) -> Session:
-    out = home / "out"
-    out.mkdir()
-    for mark in "JS":
-        listed = {"topicName": f"Listed{mark}", "readQueueNums": 3, "writeQueueNums": 3, "perm": 6}
-        (out / f"topics{mark}.json").write_text(json.dumps([listed]))
-        (out / f"groups{mark}.json").write_text(json.dumps([{"groupName": f"Listed{mark}", "retryMaxTimes": 7}]))
-    numbers = [number for number, verb in enumerate(COMPARED) if server in verb.servers]
-    with contextlib.chdir(out), scene(names) as places:  # some verbs write where they stand
-        places |= {"n": names, "out": str(out)}
-        session = Session({}, {})
-        for phase in range(3):
-            chosen = [number for number in numbers if COMPARED[number].phase == phase]
-            commands = [COMPARED[n].command.format(**places, x="J") for n in chosen]
-            session.java.update(zip(chosen, admin_outputs(tool, commands, RUN_TIMEOUT_S), strict=True))
-            for number in chosen:
-                done = at(names, "mqadmin", *COMPARED[number].command.format(**places, x="S").split())
-                session.ours[number] = done.output + done.errors
+def _place_lists(out: Path) -> None:
+    for tool in "JS":
+        listed = {"topicName": f"Listed{tool}", "readQueueNums": 3, "writeQueueNums": 3, "perm": 6}
+        (out / f"topics{tool}.json").write_text(json.dumps([listed]))
+        (out / f"groups{tool}.json").write_text(json.dumps([{"groupName": f"Listed{tool}", "retryMaxTimes": 7}]))
+
+
+def _run(apache_of: Callable[[str], Apache], server: str, name: str, scene: Scene, out: Path) -> Session:
+    shared = {**scene.places, "n": scene.names, "out": str(out)}
+    java = {**shared, "x": "J", "dry": "false", "next": "2", "ghost": "ghostJ"}  # RocketMQ's -d false is a dry run
+    ours = {**shared, "x": "S", "dry": "true", "next": "1", "ghost": "ghostS"}
+    verbs = COMPARED[name]
+    session = Session({}, {})
+    for phase in range(3):
+        chosen = [number for number, verb in enumerate(verbs) if server in verb.servers and verb.phase == phase]
+        scene.settle()
+        for is_old, numbers in itertools.groupby(chosen, lambda n: _takes_tool_4(server, verbs[n])):
+            tool = apache_of(V4 if is_old else TOOL)
+            commands = {n: _java_command(verbs[n], is_old).format(**java) for n in numbers}
+            session.java.update(_java(tool, commands, scene))
+            late = {n: commands[n] for n in commands if phase == 0 and _TOO_LATE in session.java[n]}
+            session.java.update(_java(tool, late, scene))  # the machine was busy, and looking changes nothing
+        scene.settle()
+        for number in chosen:
+            words = verbs[number].command.format(**ours).split()
+            session.ours[number] = _ours(scene, words, verbs[number].endless_s)
     return session
 
 
-@contextlib.contextmanager
-def scene(names: str) -> Iterator[dict[str, str]]:
-    """Orders with eight messages, all consumed by Readers, whose consumer runs, as does a producer of Senders."""
-    seen: list[str] = []
-    consumer = blocking.PushConsumer("Readers", names)
-    consumer.on("Orders")(lambda message: seen.append(message.message_id))
-    with blocking.Admin(names) as admin:
-        wait_until(lambda: bool(admin.cluster().brokers))
-        admin.create_topic("Orders", 4)
-        admin.create_group("Readers")
-        wait_until(lambda: "Orders" in admin.topics())
-        with blocking.Producer("Senders", names) as producer, consumer:
-            queues = admin.queues("Orders")
-            sent = [
-                producer.send(Message("Orders", b"body-%d" % i, "t", [f"key-{i}"]), queue=queues[i % 4])
-                for i in range(8)
-            ]
-            wait_until(lambda: len(seen) == 8)
-            wait_until(lambda: [each.lag for each in admin.consumer_lag("Readers", "Orders")] == [0] * 4)
-            # Its retry topic is committed a moment later; one tool must not see less than the other.
-            wait_until(lambda: any(each.queue.topic == "%RETRY%Readers" for each in admin.consumer_lag("Readers")))
-            wait_until(lambda: len(admin.consumer_connections("Readers").connections) == 1)
-            (member,) = admin.consumer_connections("Readers").connections
-            (place,) = admin.brokers()
-            yield {
-                "b": place.address,
-                "id": sent[3].offset_message_id,
-                "unique": sent[3].message_id,
-                "client": member.client_id,
-            }
+def _takes_tool_4(server: str, verb: Compared) -> bool:
+    return server == V4 and bool(verb.of_tool_4)
 
 
-# ── making both equal ────────────────────────────────────────────────────────────────────────────────────────────────
-
-_EQUAL = [
-    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(,\d+)?", "<time>"),
-    (r"\b(20\d{12,15}|1970\d{10,13})\b", "<digits>"),
-    (r"\b1[78]\d{11}\b", "<ms>"),
-    (r"127\.0\.0\.1:\d+", "<address>"),
-    (r"\b\d+\.\d+\b", "<rate>"),
-    (r"\b[0-9A-F]{32,56}\b", "<id>"),
-    (r"true \d+$", "true <ms>"),
-    (r"(Orders Readers \d+ <rate> <rate>) \d+ \d+$", r"\1 <day> <day>"),
-    (r"broker-a \d SEND_OK", "broker-a <queue> SEND_OK"),
-    (r"queueId=\d+\], queueOffset", "queueId=<queue>], queueOffset"),
-    (r"\b(New|Fifo|Bad|Group|Space|Listed|topics|groups)[JS]\b", r"\1"),
-    (r"(spentTimeMills|rt|storeSize|queueOffset|bodyCRC|commitLogOffset)=\d+", r"\1=<n>"),
-    (r"\brt=\d+ms", "rt=<n>ms"),
-    (r"recallHandle=\w+", "recallHandle=<h>"),
-    (r"OK, \d+", "OK, <n>"),
-]
-# Rows that tell of the moment of the call, or of who calls.
-_OF_THE_MOMENT = re.compile(
-    r"CLIENT_INNER_PRODUCER|RMQ_SYS_TRANS|"
-    r"mqadmin-\d+|producer group \(\d+\)|putMessageEntireTimeMax|Tps|TPS|\bHour\b|runtime|"
-    r"[dD]iskRatio|DirCapacity|Latency|^at |^\.\.\. |Exception|^See https|^For more info|HeadWait|LOAD|"
-    r"putMessageDistributeTime|dispatchBehind|^skyrocket mqadmin|InTotal|TotalTodayNow|DefaultCluster broker-a [<\d]|"
-    r"QueueSize|getMessageEntireTimeMax|TOOLS_CONSUMER|remain|^\d+ \S+@|last(Pull|Consume)Timestamp|^Avg RT|"
-    r"putMessage|scheduleMessageOffset|%RETRY%(TOOLS|GroupJ|GroupS|Group)|commitLogMaxOffset|timer|"
-    r"bootTimestamp|earliestMessage|consumeTimestamp|MasterCommitLogMaxOffset|msgGetTotal|msgPutTotal|"
-    r"^Message Body Path"
-)
+def _java(tool: Apache, commands: Mapping[int, str], scene: Scene) -> dict[int, str]:
+    if not commands:
+        return {}
+    printed = admin_outputs(tool, list(commands.values()), RUN_TIMEOUT_S, scene.account)
+    return dict(zip(commands, printed, strict=True))
 
 
-def rows(verb: Compared, printed: str) -> Counter[str]:
-    """The lines that count, with what differs by nature made equal."""
-    if verb.name in ("topicRoute", "getColdDataFlowCtrInfo") and "{" in printed:
-        printed = _json_lines(printed)
-    found: Counter[str] = Counter()
-    for line in printed.splitlines():
-        text = " ".join(line.split())
-        for pattern, word in _EQUAL:
-            text = re.sub(pattern, word, text)
-        text = re.sub(r"\{([^{}]*=[^{}]*)\}", lambda match: _sorted_map(match[1]), text)
-        if code := re.search(r"CODE: (\d+)", text):  # what else is said of a failure is each tool's own
-            return Counter({f"CODE: {code[1]}": 1})
-        if text and not _OF_THE_MOMENT.search(text):
-            found[text] = 1
-    return found
+def _java_command(verb: Compared, is_old: bool) -> str:
+    command = verb.of_tool_4 if is_old else verb.command
+    return f"for {verb.endless_s} {command}" if verb.endless_s else command
 
 
-def _sorted_map(text: str) -> str:
-    return "{" + ", ".join(sorted(text.split(", "))) + "}"
+def _ours(scene: Scene, words: Sequence[str], endless_s: int) -> str:
+    if endless_s:
+        return _first_lines([sys.executable, "-m", "skyrocket", "mqadmin", *words])
+    key, secret = scene.account or ("", "")
+    account = {"ROCKETMQ_ACCESS_KEY": key, "ROCKETMQ_SECRET_KEY": secret} if scene.account else {}
+    done = at(scene.names, "mqadmin", *words, **account)
+    return done.output + done.errors
 
 
-def _json_lines(text: str) -> str:
-    """JSON, also with Java's bare number keys, one line for each member; what stands before it stays."""
-    head, brace, rest = text.partition("{")
-    body = re.sub(r"([{,]\s*)(\d+)(\s*:)", r'\1"\2"\3', brace + rest)
-    try:
-        content, _ = json.JSONDecoder().raw_decode(body)
-    except ValueError:
-        return text
-    return head + "\n" + "\n".join(f"{key}={json.dumps(value, sort_keys=True)}" for key, value in content.items())
+def _first_lines(command: Sequence[str]) -> str:
+    """A heading and a row of a command that never ends."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            return "".join(itertools.islice(process.stdout, 2))
+        finally:
+            process.kill()

@@ -279,3 +279,24 @@ def test_a_type_that_a_broker_cannot_keep_is_not_claimed(rocket: Rocket) -> None
         return
     assert done.code == 0, done.errors
     assert rocket.rows("topic", "list", "Ordered")[0]["type"] == "FIFO"
+
+
+@pytest.mark.parametrize("way", ["update", "apply"])
+def test_attributes_that_a_broker_cannot_keep_are_not_claimed(rocket: Rocket, tmp_path: Path, way: str) -> None:
+    topic = rocket.topic(f"Kept{way}")
+    file = tmp_path / "cluster.yml"
+    file.write_text(f"topics:\n  {topic}: {{attributes: {{cleanup.policy: COMPACTION}}}}\n")
+    command: tuple[str, ...] = ("apply", "-f", str(file))
+    if way == "update":
+        command = ("topic", "update", topic, "--attribute", "cleanup.policy=COMPACTION")
+    if rocket.is_old:
+        assert "but without cleanup.policy: that broker keeps no attributes" in rocket.refused(*command)
+        return
+    rocket.well(*command)
+    assert rocket.rows("topic", "list", topic)[0]["attributes"]["cleanup.policy"] == "COMPACTION"
+
+
+def test_topics_that_a_broker_names_after_itself_are_the_systems(rocket: Rocket) -> None:
+    types = {row["topic"]: row["type"] for row in rocket.rows("topic", "list", "--all")}
+    assert {types[name] for name in ("DefaultCluster", "broker-a")} == {"SYSTEM"}
+    assert {"DefaultCluster", "broker-a"}.isdisjoint(row["topic"] for row in rocket.rows("topic", "list"))

@@ -53,7 +53,8 @@ def consume(
 ) -> None:
     """Show the messages of a topic, of Skyrocket or Apache RocketMQ; they stay where they are.
 
-    Without --follow it ends at the end. Exit code 0: read (also after Ctrl-C), 1: it failed, 2: wrong usage.
+    Without --follow it ends at the end. Exit code 0: read (also after Ctrl-C), 1: it failed, 2: wrong usage,
+    4: there is no such topic.
     """
     from skyrocket.cli.terminal.tail import Tail
     from skyrocket.client import SqlFilter

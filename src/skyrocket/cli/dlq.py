@@ -61,7 +61,7 @@ def list_letters(
 ) -> None:
     """Show them, oldest first, with the cause that our consumers have written down.
 
-    Exit code 0: shown, 1: it failed, 2: wrong usage.
+    Exit code 0: shown, 1: it failed, 2: wrong usage, 4: there is no such group.
     """
     found = _letters(settings, group, which)
     for message in found:
@@ -85,7 +85,7 @@ def resend(
 ) -> None:
     """Let the group have them again, with all attempts before them; they also stay where they are.
 
-    Exit code 0: sent, 1: it failed, 2: wrong usage.
+    Exit code 0: sent, 1: it failed, 2: wrong usage, 4: there is no such group.
     """
     if not everything and not which.are_given:
         raise ConfigError("say which: --since, --until, --key, --error, --id, or --all")

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 MANY: Final = 1000  # messages: skipping more may be a mistake
 
 
-class NoSuchGroup(SkyrocketError):
-    """Nothing was ever consumed under this name: most likely it is misspelt."""
-
-
 class NotConfirmed(SkyrocketError):
     """The question was answered with no, or there was nobody to answer it."""
 
@@ -47,9 +43,10 @@ def reset(
 ) -> None:
     """Move a group to a moment, whether it runs or not; says for each queue what is skipped or consumed again.
 
-    Exit code 0: done (or shown), 1: it failed, or there is no such group, or the question was not answered with yes,
-    2: wrong usage.
+    Exit code 0: done (or shown), 1: it failed, or the question was not answered with yes, 2: wrong usage, 3: some
+    brokers did it and others failed, 4: there is no such group or topic.
     """
+    from skyrocket.client import NotFound
     from skyrocket.client.core.names import wrap
 
     moment = _moment(to)
@@ -58,7 +55,7 @@ def reset(
         preview = await admin.preview_reset(group, topic, moment)
         is_new = all(move.committed is None for move in preview.moves)
         if is_new and wrap(settings.namespace, group) not in await admin.groups():
-            raise NoSuchGroup(f"there is no group {group}: check its name, or create it with Admin.create_group")
+            raise NotFound(f"there is no group {group}: check its name, or create it with Admin.create_group")
         return preview
 
     async def move_group(admin: "Admin") -> "dict[MessageQueue, int]":

@@ -56,7 +56,7 @@ def recall(
 ) -> None:
     """Take messages back that wait: they are not delivered. The broker must allow it (recallMessageEnable).
 
-    Exit code 0: taken back, 1: it failed, 2: wrong usage.
+    Exit code 0: taken back, 1: it failed, 2: wrong usage, 4: no such message waits.
     """
 
     async def recall_all(admin: "Admin") -> None:

@@ -31,12 +31,12 @@ class TransactionOptions:
     limit: Annotated[int, limit_option(_which)] = 100
 
     def found(self, settings: "ClientSettings", ids: Sequence[str] = ()) -> "list[OpenTransaction]":
-        """Those with these ids, or all; raises ClientError for an id that is not open."""
+        """Those with these ids, or all; raises NotFound for an id that is not open."""
         least_ms = 0.0 if self.older is None else seconds_of(self.older) * 1000
         return [each for each in ask(settings, partial(self._read, ids)) if each.age_ms >= least_ms]
 
     async def _read(self, ids: Sequence[str], admin: "Admin") -> "list[OpenTransaction]":
-        from skyrocket.client import ClientError
+        from skyrocket.client import NotFound
 
         read = partial(admin.open_transactions, self.topic, producer_group=self.producer_group)
         if not ids:
@@ -45,7 +45,7 @@ class TransactionOptions:
         for each in ids:
             of_id = await read(transaction_id=each)
             if not of_id:
-                raise ClientError(f"no open transaction {each}: it has ended, or its id is another; nothing was done")
+                raise NotFound(f"no open transaction {each}: it has ended, or its id is another; nothing was done")
             found += of_id
         return found
 
@@ -70,7 +70,7 @@ def _add_ending(verb: str, done: str, effect: str) -> None:
     @transactions.command(
         verb,
         help=f"{effect} their messages: an operator's word in place of the producer's.\n\n"
-        "Exit code 0: done, 1: it failed, 2: wrong usage.",
+        "Exit code 0: done, 1: it failed, 2: wrong usage, 4: there is no such transaction.",
     )
     @client_command(f"transactions {verb}", writes=True)
     def end(

@@ -104,6 +104,12 @@ class Decider:
             await self._informed()
             return self._machine.sync_state_data(request, names, self._clock.monotonic())
 
+    async def names(self) -> tuple[str, ...]:
+        """Of all sets; raises NotControllerLeader, SystemFailure."""
+        async with self._deadline(), self._turn:
+            await self._informed()
+            return tuple(sorted(self._machine.sets))
+
     async def in_need(self) -> list[str]:
         """Sets whose master is lost; none while another leads. Raises SystemFailure."""
         if not self.leads:

@@ -20,6 +20,7 @@ from skyrocket.protocol.requests.controller import (
     GetNextBrokerId,
     GetReplicaInfo,
     GetSyncStateData,
+    ListReplicaSets,
     RegisterAtController,
     UpdateControllerConfig,
 )
@@ -44,6 +45,7 @@ class ReplicaSetProcessor:
             serve(GetReplicaInfo, self.decide),
             serve(RegisterAtController, self.decide),
             serve(GetSyncStateData, self.sync_state_data),
+            serve(ListReplicaSets, self.names),
         )
 
     async def decide(self, _: Peer, request: SetRequest, body: object) -> Answered:
@@ -53,6 +55,10 @@ class ReplicaSetProcessor:
     async def sync_state_data(self, _: Peer, request: GetSyncStateData, names: tuple[str, ...] | None) -> Answered:
         """Several sets, as operators see them."""
         return _answered(await self._decider.sync_state_data(request, names))
+
+    async def names(self, _: Peer, __: ListReplicaSets, ___: Body) -> tuple[str, ...]:
+        """All sets, for operators who do not know what there is."""
+        return await self._decider.names()
 
 
 class ControllerProcessor:

@@ -36,7 +36,7 @@ class QuotaKind:
     subjects: tuple[str, ...]
 
 
-# A connection has no namespace, and a topic no account.
+# A connection has no namespace. The topics of an account are those that it has created.
 KINDS: Final[dict[str, QuotaKind]] = {
     kind.name: kind
     for kind in (
@@ -46,8 +46,8 @@ KINDS: Final[dict[str, QuotaKind]] = {
         QuotaKind(READ_BYTES, "bytes/s", SUBJECTS),
         QuotaKind(CONNECTIONS, "connections", (ACCOUNT,)),
         QuotaKind(NEW_CONNECTIONS, "new connections/s", (ACCOUNT,)),
-        QuotaKind(TOPICS, "topics", (NAMESPACE,)),
-        QuotaKind(STORED_BYTES, "bytes stored", (NAMESPACE,)),
+        QuotaKind(TOPICS, "topics", SUBJECTS),
+        QuotaKind(STORED_BYTES, "bytes stored", SUBJECTS),
     )
 }
 RATES: Final = (SEND_MESSAGES, SEND_BYTES, READ_MESSAGES, READ_BYTES, NEW_CONNECTIONS)
@@ -83,6 +83,8 @@ def wrong_quota(subject: str, name: str, limits: dict[str, int]) -> str | None:
             return f"{kind} is no quota: there are {', '.join(KINDS)}"
         if subject not in known.subjects:
             return f"{kind} is counted for each {known.subjects[0]}, not for each {subject}"
+        if subject == ACCOUNT and not name and kind in (TOPICS, STORED_BYTES):
+            return f"{kind} is counted for who created topics: whoever gives no name is not written down"
         if limit != NO_LIMIT and not 1 <= limit <= LARGEST:
             return f"{kind} is {limit}: it must be 1 or more, or {NO_LIMIT} for no limit"
     return None

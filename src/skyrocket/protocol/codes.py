@@ -186,6 +186,8 @@ class RequestCode(IntEnum):
     SET_QUOTA = 30005
     REMOVE_QUOTA = 30006
     LIST_QUOTAS = 30007
+    LIST_REPLICA_SETS = 30008
+    LIST_TOPIC_OWNERS = 30009
 
 
 class ResponseCode(IntEnum):

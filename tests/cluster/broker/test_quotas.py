@@ -352,7 +352,7 @@ async def test_quotas_are_there_again_after_a_restart_and_visible_in_the_metrics
 async def test_wrong_quotas_are_refused_and_change_nothing(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as given:
         for subject, limits, words in (
-            ("account", {"topics": 3}, "topics is counted for each namespace"),
+            ("namespace", {"connections": 3}, "connections is counted for each account"),
             ("account", {"cpu": 3}, "cpu is no quota"),
             ("group", {"connections": 3}, "subjectType is 'group'"),
             ("account", {}, "no limits are named"),

@@ -40,12 +40,14 @@ async def test_a_quota_is_set_changed_and_taken_away_by_those_who_have_logged_in
         said = await visitor.change("PUT", "/api/quotas", wanted)
         await visitor.change("PUT", "/api/quotas", wanted | {"limit": 60})
         (line,) = (await visitor.get("/api/quotas"))["quotas"]
-        refused = await visitor.change("PUT", "/api/quotas", wanted | {"quota": "topics"}, status=400)
+        refused = await visitor.change(
+            "PUT", "/api/quotas", wanted | {"subject": "namespace", "quota": "connections"}, status=400
+        )
         await visitor.change("PUT", "/api/quotas", wanted | {"limit": 0}, status=400)
         gone = await visitor.change("PUT", "/api/quotas", wanted | {"limit": None})
         left = (await visitor.get("/api/quotas"))["quotas"]
     assert said["done"] == "connections of account alice is 50 on 1 brokers"
     assert (line["subject"], line["name"], line["quota"], line["limit"]) == ("account", "alice", "connections", 60)
-    assert "topics is counted for each namespace" in refused["error"]
+    assert "connections is counted for each account" in refused["error"]
     assert "is not limited any more" in gone["done"]
     assert left == []

@@ -1,6 +1,7 @@
 """A controller over the wire: masters that are lost, controllers that follow each other, what operators do."""
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.client import RemotingClient
 from skyrocket.store.disk import Disk
 from skyrocket.testing.clock import FakeClock
+from tests.cluster.command_line import Done, at
 from tests.cluster.controller.controller_fixture import CLUSTER, NAME, SeenBroker, listen, replica_set, running
 from tests.http_get import get
 from tests.ports import free_port
@@ -283,3 +285,28 @@ async def test_a_name_server_can_hold_a_controller(tmp_path: Path) -> None:
     async with SeenBroker() as alone:
         with pytest.raises(Exception, match="connect"):
             await alone.client.call(f"127.0.0.1:{own}", GetControllerMetadata())
+
+
+# ── operators ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_operators_see_and_move_sets_without_a_name_server(tmp_path: Path) -> None:
+    async with running(tmp_path) as (_, address):
+        nowhere = f"127.0.0.1:{free_port()}"
+
+        async def run(*arguments: str) -> Done:
+            return await asyncio.to_thread(at, nowhere, "controller", *arguments)
+
+        nothing = await run("replicas", address)
+        assert (nothing.code, nothing.output) == (0, "")
+        assert "knows no replica set" in nothing.errors
+        async with replica_set(address) as (first, second):
+            for named in ((), (NAME,)):
+                listed = await run("replicas", address, *named, "--output", "json")
+                assert listed.code == 0, listed.errors
+                rows = [(row["broker"], row["brokerId"], row["role"]) for row in json.loads(listed.output)]
+                assert rows == [(NAME, first.broker_id, "master"), (NAME, second.broker_id, "slave")]
+            moved = await run("elect", address, NAME, str(second.broker_id), "--yes")
+            assert moved.code == 0, moved.errors
+            assert (await master(first.client, address)).master_broker_id == second.broker_id
+        assert (await run("replicas", address, "broker-z")).code == 4

@@ -17,6 +17,7 @@ from skyrocket.client import (
     DeadLetter,
     DeadLetterFilter,
     Message,
+    NotFound,
     PushConsumerSettings,
     ReceivedMessage,
     ReconsumeLater,
@@ -27,6 +28,7 @@ from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_
 from skyrocket.format.properties import encode_properties
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.testing import LocalCluster
+from tests.cluster.command_line import skyrocket
 from tests.waiting import wait_until
 
 TOPIC, GROUP = "Orders", "Billing"
@@ -293,8 +295,10 @@ def test_a_group_that_nobody_knows_is_told_from_one_without_dead_letters(rocketm
     with consumer, rocketmq.admin() as admin:
         wait_until(lambda: f"%RETRY%{GROUP}" in admin.topics())
         assert admin.dead_letters(GROUP) == []
-        with pytest.raises(WrongUse, match="no broker has dead letters or retries of group Biling: check its name"):
+        with pytest.raises(NotFound, match="no broker has dead letters or retries of group Biling: check its name"):
             admin.dead_letters("Biling")
+    for verb in (("list", "Biling"), ("resend", "Biling", "--all")):
+        assert skyrocket(rocketmq, "dlq", *verb).code == 4
 
 
 def test_the_command_lists_and_resends(rocketmq: LocalCluster) -> None:

@@ -109,7 +109,7 @@ def test_what_is_not_there_is_4_with_rocketmqs_code(rocketmq: LocalCluster, shop
     for command, words in [
         ("topicRoute -t Nowhere", "CODE: 17  DESC: No topic route info in name server for the topic: Nowhere"),
         ("consumerProgress -g Nobody", "CODE: 17  DESC: No topic route info in name server for the topic: %RETRY%"),
-        ("resetOffsetByTime -g Nobody -t Orders -s now", "CODE: 17"),
+        ("resetOffsetByTime -g Nobody -t Orders -s now", "CODE: 26"),
         ("queryMsgById -i 7F000001000078BF00000000000FFFFF -t Orders", "CODE: 208"),
         ("queryMsgByKey -t Orders -k nobody", "CODE: 208"),
         ("queryMsgByOffset -t Orders -b broker-a -i 0 -o 999", "has no offset 999"),
@@ -173,10 +173,10 @@ def test_groups_and_offsets_are_changed(rocketmq: LocalCluster, shop: dict[str, 
     with rocketmq.admin() as admin:
         assert {each.lag for each in admin.consumer_lag("New", "Orders")} == {0}
     moved = said(rocketmq, "resetOffsetByTime -g New -t Orders -s 1700000000000")
-    assert re.search(r"broker-a +1 +2 +2 +0 +0", moved)
+    assert re.search(r"broker-a +1 +0 ", moved)
     one = said(rocketmq, f"resetOffsetByTime -g New -t Orders -s 0 -b {broker} -q 0 -o 0")
     assert "reset consumer offset to 0" in one
-    assert re.search(r"broker-a +0 +2 +0 +2 +2", said(rocketmq, "skipAccumulatedMessage -g New -t Orders"))
+    assert re.search(r"broker-a +0 +2 ", said(rocketmq, "skipAccumulatedMessage -g New -t Orders"))
     online = said(rocketmq, "resetOffsetByTime -g Billing -t Orders -s now")
     assert "start reset consumer offset by specified, group[Billing]" in online
     said(rocketmq, "deleteSubGroup -c DefaultCluster -g New -r true")

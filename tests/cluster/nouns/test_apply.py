@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from skyrocket.cli.commands import COMMANDS, load
+from skyrocket.client import BrokerPlace
+from skyrocket.client.admin.topic_admin import TopicAdmin
+from skyrocket.model.topic_config import TopicConfig
 from skyrocket.testing import LocalCluster
 from tests.cluster.command_line import rows, skyrocket, well
 
@@ -58,6 +61,35 @@ def test_a_wrong_file_is_refused_with_the_place(rocketmq: LocalCluster, tmp_path
     done = skyrocket(rocketmq, "apply", "-f", str(file))
     assert done.code == 2
     assert reason in done.errors
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "apply"])
+def test_attributes_that_a_broker_forgets_are_not_claimed(
+    rocketmq: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """RocketMQ 4.x takes them without a word; everything else is done."""
+    put = TopicAdmin._put_topic
+
+    async def put_without(self: TopicAdmin, place: BrokerPlace, config: TopicConfig, _: object) -> None:
+        await put(self, place, config, {})
+
+    file = tmp_path / "cluster.yml"
+    file.write_text("topics:\n  Orders: {queues: 3, type: FIFO}\ngroups:\n  Billing: {retry_max_times: 3}\n")
+    if verb == "update":
+        rocketmq.create_topic("Orders", queues=2)
+    monkeypatch.setattr(TopicAdmin, "_put_topic", put_without)
+    given = (
+        ("apply", "-f", str(file)) if verb == "apply" else ("topic", verb, "Orders", "--queues", "3", "--type", "fifo")
+    )
+    done = skyrocket(rocketmq, *given)
+    assert done.code == 1, done.output
+    said = " ".join(done.errors.split())
+    assert "topic Orders is at broker-a" in said
+    assert "but without message.type: that broker keeps no attributes" in said
+    assert rows(rocketmq, "topic", "list", "Orders")[0]["readQueues"] == 3
+    assert [row["group"] for row in rows(rocketmq, "group", "list", "Bill*")] == (
+        ["Billing"] if verb == "apply" else []
+    )
 
 
 def test_every_command_of_the_list_loads() -> None:

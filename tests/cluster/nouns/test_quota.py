@@ -32,7 +32,7 @@ def test_wrong_quotas_are_refused_before_anything_is_asked(rocketmq: LocalCluste
     for arguments, words in (
         (("topics=5",), "name either --account or --of-namespace"),
         (("--account", "a", "--of-namespace", "b", "topics=5"), "name either --account or --of-namespace"),
-        (("--account", "a", "topics=5"), "topics is counted for each namespace, not for each account"),
+        (("--of-namespace", "a", "connections=5"), "connections is counted for each account, not for each namespace"),
         (("--account", "a", "connections=many"), "write a whole number, or none"),
         (("--account", "a", "connections"), "'connections' is not KEY=VALUE"),
         (("--account", "a", "connections=0"), "it must be 1 or more"),

@@ -52,6 +52,14 @@ def test_a_topic_is_created_listed_described_changed_and_deleted(rocketmq: Local
     assert "no route for topic Orders" in gone.errors
 
 
+def test_topics_that_brokers_name_after_themselves_are_the_systems(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    assert [row["topic"] for row in rows(rocketmq, "topic", "list")] == ["Orders"]
+    types = {row["topic"]: row["type"] for row in rows(rocketmq, "topic", "list", "--all")}
+    assert {types[name] for name in ("DefaultCluster", "broker-a", "DefaultCluster_REPLY_TOPIC")} == {"SYSTEM"}
+    assert rows(rocketmq, "topic", "describe", "broker-a")["type"] == "SYSTEM"
+
+
 def test_a_dry_run_changes_nothing(rocketmq: LocalCluster) -> None:
     shown = well(rocketmq, "topic", "create", "Orders", "--dry-run")
     assert "read_queues   - → 8" in shown

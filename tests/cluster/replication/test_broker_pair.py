@@ -182,7 +182,7 @@ async def test_fewer_in_sync_than_demanded_refuse_before_anything_is_stored(tmp_
         assert master.broker.store.max_offset(TOPIC, 0) == 0
         side = replication(master.broker).master
         assert side is not None
-        assert "1 brokers are in sync" in (side.trouble() or "")
+        assert "1 broker is in sync" in (side.trouble() or "")
 
 
 async def test_the_number_of_waited_for_follows_those_in_sync_if_that_is_allowed(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from skyrocket.broker.quotas.feature import QuotasFeature
 from skyrocket.protocol.bodies.quotas import QuotaLimits
 from skyrocket.protocol.requests.quotas import RemoveQuota, SetQuota
+from tests.cluster.broker.broker_fixture import new_topic
 from tests.cluster.replication.broker_pair import running_pair
 
 
@@ -18,6 +19,10 @@ async def test_a_slave_takes_over_the_quotas_of_its_master_and_forgets_those_tha
         assert await pair.slave_side.sync.sync()
         assert dict(table.of("account")) == {"alice": limits}
         assert len(pair.slave.broker.parts.router._checks) == 1
+        master.broker.feature(QuotasFeature).owners.asked_for("alice", ["Orders"])
+        await master.client.call(master.address, new_topic("Orders"))
+        assert await pair.slave_side.sync.sync()
+        assert pair.slave.broker.feature(QuotasFeature).owners.counts() == {"alice": 1}
         await master.client.call(master.address, RemoveQuota(subject_type="account", name="alice"))
         assert await pair.slave_side.sync.sync()
         assert len(table) == 0

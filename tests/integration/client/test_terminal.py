@@ -271,7 +271,7 @@ def test_progress_is_shown_on_a_terminal_only(names: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["consume", "NoSuchTopic"], 1, "no route for topic NoSuchTopic: the name server"),
+        (["consume", "NoSuchTopic"], 4, "no route for topic NoSuchTopic: the name server"),
         (["consume", "a b"], 2, "contains ' '"),
         (["produce", "a b", "x"], 2, "argument 1: topic 'a b' contains ' '"),
         (["produce", "Orders", ""], 2, "argument 1: the body of a message for topic Orders is empty"),

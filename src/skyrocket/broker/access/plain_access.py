@@ -43,6 +43,7 @@ _FOR_ADMINS: Final = frozenset(
         RequestCode.LIST_PENDING_TIMERS,
         RequestCode.COMPARE_LOG_TAIL,
         RequestCode.LIST_QUOTAS,
+        RequestCode.LIST_TOPIC_OWNERS,
     }
 )
 

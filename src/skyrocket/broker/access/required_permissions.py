@@ -292,6 +292,7 @@ _CLUSTER_READS: Final = frozenset(
         RequestCode.LIST_PENDING_TIMERS,
         RequestCode.COMPARE_LOG_TAIL,
         RequestCode.LIST_QUOTAS,
+        RequestCode.LIST_TOPIC_OWNERS,
         RequestCode.VIEW_BROKER_STATS_DATA,
         RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON,
         RequestCode.GET_BROKER_CLUSTER_ACL_INFO,

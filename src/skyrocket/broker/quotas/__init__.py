@@ -3,4 +3,5 @@
 request ─▶ charging      whose it is, and what it costs; raises the refusal, or lets a read wait
         ─▶ spenders      what each has used, forgotten when idle
         ─▶ quota_table   what operators allow, in quotas.json
+        ─▶ topic_owners  who created a topic, in topicOwners.json
 """

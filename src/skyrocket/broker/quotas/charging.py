@@ -10,11 +10,12 @@ The router asks only while there is a quota at all.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, TypeAlias
 
 from skyrocket.broker.quotas.spenders import Spender, Spenders
+from skyrocket.broker.quotas.topic_owners import TopicOwners
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.model.quota import (
     NEW_CONNECTIONS,
@@ -46,10 +47,19 @@ _Charge: TypeAlias = Callable[[Spender | None, RemotingCommand], None]
 class Charging:
     """Charges accounts and namespaces; `believes_names` is whether access control has looked at who asks."""
 
-    def __init__(self, accounts: Spenders, namespaces: Spenders, topics: TopicTable, *, believes_names: bool) -> None:
+    def __init__(
+        self,
+        accounts: Spenders,
+        namespaces: Spenders,
+        topics: TopicTable,
+        owners: TopicOwners,
+        *,
+        believes_names: bool,
+    ) -> None:
         self._accounts = accounts
         self._namespaces = namespaces
         self._topics = topics
+        self._owners = owners
         self._believes_names = believes_names
         self._held: set[asyncio.Future[None]] = set()
         self._known: dict[Shape, tuple[str, bool]] = {}  # topic, and whether they are batches
@@ -69,16 +79,16 @@ class Charging:
 
     def check(self, peer: Peer, request: RemotingCommand) -> None:
         """Raises the refusal, or Postponed."""
-        name = ""
-        if self._believes_names:
-            fields = request.ext_fields
-            name = (fields.get(ACCESS_KEY) if fields else None) or ""
-        account = self._accounts.find(name)
+        account = self._accounts.find(self._name_of(request))
         if peer.attributes.get(_SPENDER) is not account:
             self._connect(peer, account, request.code)
         charge = self._charges.get(request.code)
         if charge is not None:
             charge(account, request)
+
+    def _name_of(self, request: RemotingCommand) -> str:
+        fields = request.ext_fields if self._believes_names else None
+        return (fields.get(ACCESS_KEY) if fields else None) or ""
 
     # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,13 +127,14 @@ class Charging:
 
     def _send(self, account: Spender | None, topic: str, request: RemotingCommand, *, is_batch: bool) -> None:
         namespace = self._namespace(topic)
+        owner = self._owners.of(topic)
+        for keeper in _those(namespace, None if owner is None else self._accounts.find(owner)):
+            keeper.check_stored()
+        if self._topics.find(topic) is None:
+            self._check_new(account, request, (topic,))
         spenders = _those(account, namespace)
         if not spenders:
             return
-        if namespace is not None:
-            namespace.check_stored()
-            if self._topics.find(topic) is None:
-                self._check_new(namespace, (topic,))
         size = len(request.body)
         count = _messages_in(request.body) if is_batch else 1
         for spender in spenders:
@@ -172,35 +183,36 @@ class Charging:
 
     # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _create_topic(self, _: Spender | None, request: RemotingCommand) -> None:
-        topic = (request.ext_fields or {}).get("topic", "")
-        self._check_new(self._namespace(topic), (topic,))
+    def _create_topic(self, account: Spender | None, request: RemotingCommand) -> None:
+        self._check_new(account, request, ((request.ext_fields or {}).get("topic", ""),))
 
-    def _create_topics(self, _: Spender | None, request: RemotingCommand) -> None:
-        by_namespace: dict[Spender, list[str]] = {}
-        for config in TopicConfigList.decode(request.body).topics:
-            namespace = self._namespace(config.name)
-            if namespace is not None:
-                by_namespace.setdefault(namespace, []).append(config.name)
-        for namespace, topics in by_namespace.items():
-            self._check_new(namespace, topics)
+    def _create_topics(self, account: Spender | None, request: RemotingCommand) -> None:
+        topics = [config.name for config in TopicConfigList.decode(request.body).topics]
+        self._check_new(account, request, topics)
 
-    def _check_new(self, namespace: Spender | None, topics: "tuple[str, ...] | list[str]") -> None:
-        new = {topic for topic in topics if self._topics.find(topic) is None and not topic.startswith(_BY_BROKER)}
-        if namespace is not None and new:
-            namespace.check_topics(self.topics_in(namespace.name), len(new))
+    def _check_new(self, account: Spender | None, request: RemotingCommand, topics: Iterable[str]) -> None:
+        """Topics that this request would create; raises NoPermission. Who asks for them is their owner if it does."""
+        new = {topic for topic in topics if self._topics.find(topic) is None and self._counts(topic)}
+        by_namespace = Counter(namespace for topic in new if (namespace := self._namespace(topic)) is not None)
+        for namespace, more in by_namespace.items():
+            namespace.check_topics(self.topics_in(namespace.name), more)
+        name = self._name_of(request)
+        if not name or not new:
+            return
+        if account is not None:
+            account.check_topics(self._owners.counts()[name], len(new))
+        self._owners.asked_for(name, new)
 
     def topics_in(self, namespace: str) -> int:
         """How many there are; those of the system, of retries and of dead letters do not count."""
         generation, counts = self._counted
         if generation != self._topics.generation:
-            counts = Counter(
-                namespace_of(topic)
-                for topic in self._topics.topics
-                if not topic.startswith(_BY_BROKER) and not self._topics.is_system(topic)
-            )
+            counts = Counter(namespace_of(topic) for topic in self._topics.topics if self._counts(topic))
             self._counted = (self._topics.generation, counts)
         return counts[namespace]
+
+    def _counts(self, topic: str) -> bool:
+        return not topic.startswith(_BY_BROKER) and not self._topics.is_system(topic)
 
     def _namespace(self, topic: str) -> Spender | None:
         """Whose namespace a topic is in; topics of the system are in none."""

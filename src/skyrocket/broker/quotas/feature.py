@@ -1,6 +1,7 @@
 """Quotas as operators set them: nothing is asked of any request while there are none."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from skyrocket.broker.core.feature import Copied, Feature
@@ -9,15 +10,16 @@ from skyrocket.broker.quotas.charging import Charging
 from skyrocket.broker.quotas.quota_table import QUOTAS, Quotas, QuotaTable
 from skyrocket.broker.quotas.spenders import Spenders
 from skyrocket.broker.quotas.stored_bytes import StoredBytes
+from skyrocket.broker.quotas.topic_owners import OWNERS, Owners, TopicOwners
 from skyrocket.broker.state.persistence import saved
 from skyrocket.broker.state.saved_table import SavedTable
 from skyrocket.model.data_version import DataVersion
-from skyrocket.model.quota import ACCOUNT, EVERYBODY, NAMESPACE, STORED_BYTES, SUBJECTS, TOPICS, shown
+from skyrocket.model.quota import ACCOUNT, EVERYBODY, NAMESPACE, STORED_BYTES, SUBJECTS, TOPICS, namespace_of, shown
 from skyrocket.observability.exposition import Kind, Metric
-from skyrocket.protocol.bodies.quotas import QuotaLimits, QuotaList, QuotaRow, QuotaUse
+from skyrocket.protocol.bodies.quotas import QuotaLimits, QuotaList, QuotaRow, QuotaUse, TopicOwnerList
 from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import InvalidParameter
-from skyrocket.protocol.requests.quotas import ListQuotas, RemoveQuota, SetQuota
+from skyrocket.protocol.requests.quotas import ListQuotas, ListTopicOwners, RemoveQuota, SetQuota
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.services import Work
 from skyrocket.remoting.serving import Handlers, serve
@@ -33,26 +35,40 @@ class QuotasFeature(Feature):
         self._parts = parts
         self.table = QuotaTable(parts.config_file("quotas.json", QUOTAS), parts.clock)
         self.spenders = {subject: Spenders(self.table, subject, parts.clock) for subject in SUBJECTS}
+        self.owners = TopicOwners(parts.config_file("topicOwners.json", OWNERS), parts.clock, parts.tables.topics)
         self.charging = Charging(
             self.spenders[ACCOUNT],
             self.spenders[NAMESPACE],
             parts.tables.topics,
+            self.owners,
             believes_names=config.acl_enabled or config.authentication_enabled or config.authorization_enabled,
         )
-        self.stored = StoredBytes(parts.store, self.spenders[NAMESPACE], self._stored_names, parts.slices, parts.clock)
+        self.stored = self._stored_of(NAMESPACE, namespace_of)
+        self.stored_of_accounts = self._stored_of(ACCOUNT, self.owners.of)
         self._check: Callable[[Peer, Any], None] | None = None  # as the router has it
 
+    def _stored_of(self, subject: str, keeper_of: Callable[[str], str | None]) -> StoredBytes:
+        parts = self._parts
+        limited = partial(self._stored_names, subject)
+        return StoredBytes(parts.store, self.spenders[subject], limited, keeper_of, parts.slices, parts.clock)
+
     def handlers(self) -> Handlers:
-        return (serve(SetQuota, self.set_limits), serve(RemoveQuota, self.remove), serve(ListQuotas, self.show))
+        return (
+            serve(SetQuota, self.set_limits),
+            serve(RemoveQuota, self.remove),
+            serve(ListQuotas, self.show),
+            serve(ListTopicOwners, self.show_owners),
+        )
 
     def tables(self) -> Iterable[SavedTable[Any]]:
-        return (self.table,)
+        return (self.table, self.owners)
 
     def services(self) -> tuple[Work, ...]:
-        return (self.stored.run, self._run_forgetting)
+        return (self.stored.run, self.stored_of_accounts.run, self._run_forgetting)
 
     async def open(self) -> None:
         self.table.load()
+        self.owners.load()
         self._changed()
 
     def let_go(self) -> None:
@@ -69,7 +85,8 @@ class QuotasFeature(Feature):
         return self._set_and_counted()
 
     async def _set_and_counted(self) -> None:
-        await self.stored.sample()  # or a new limit would not hold before the next look
+        for stored in (self.stored, self.stored_of_accounts):
+            await stored.sample()  # or a new limit would not hold before the next look
         await saved(self._parts.persistence.save_now, self.table)
 
     def remove(self, _: Peer, header: RemoveQuota, __: Body) -> Awaitable[None]:
@@ -105,6 +122,8 @@ class QuotasFeature(Feature):
 
     def _topics_of(self, subject: str, name: str) -> int:
         own = self.table.of(subject)
+        if subject == ACCOUNT:
+            return self.owners.count_without(own) if name == EVERYBODY else self.owners.counts()[name]
         if name != EVERYBODY:
             return self.charging.topics_in(name)
         return sum(self.charging.topics_in(each.name) for each in self.spenders[subject] if each.name not in own)
@@ -112,7 +131,7 @@ class QuotasFeature(Feature):
     # ── slaves ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def copied(self) -> tuple[Copied, ...]:
-        return (Copied(ListQuotas(), self._take),)
+        return (Copied(ListQuotas(), self._take), Copied(ListTopicOwners(), self._take_owners))
 
     def _take(self, body: bytes) -> None:
         told = QuotaList.decode(body)
@@ -124,6 +143,16 @@ class QuotasFeature(Feature):
         if (copied.accounts, copied.namespaces) != (known.accounts, known.namespaces):
             self.table.replace(copied)
             self._changed()
+
+    def show_owners(self, _: Peer, __: ListTopicOwners, ___: Body) -> TopicOwnerList:
+        """Who created which topic, for slaves."""
+        content = self.owners.content()
+        return TopicOwnerList(content.data_version, content.owners)
+
+    def _take_owners(self, body: bytes) -> None:
+        told = TopicOwnerList.decode(body)
+        if told.owners != self.owners.content().owners:
+            self.owners.replace(Owners(told.data_version or DataVersion(), dict(told.owners)))
 
     # ── in force or not ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -141,9 +170,8 @@ class QuotasFeature(Feature):
             self._check = counters.read_meter = None
             self.charging.let_go()
 
-    def _stored_names(self) -> set[str] | None:
-        of_namespaces = self.table.of(NAMESPACE)
-        limited = {name for name, limits in of_namespaces.items() if STORED_BYTES in limits}
+    def _stored_names(self, subject: str) -> set[str] | None:
+        limited = {name for name, limits in self.table.of(subject).items() if STORED_BYTES in limits}
         return None if EVERYBODY in limited else limited
 
     async def _run_forgetting(self) -> None:
@@ -151,6 +179,7 @@ class QuotasFeature(Feature):
             await self._parts.clock.sleep(_FORGET_SECONDS)
             for spenders in self.spenders.values():
                 spenders.forget_idle()
+            self.owners.forget_gone()
 
     # ── metrics ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -97,7 +97,7 @@ class Spender:
         )
 
     def usage(self, kind: str) -> float:
-        """How much of a limit is used; of the topics of a namespace others keep count."""
+        """How much of a limit is used; of topics others keep count."""
         if kind in self.buckets:
             return max(self.buckets[kind].rate, 0.0)
         return self.connections if kind == CONNECTIONS else self.stored_bytes

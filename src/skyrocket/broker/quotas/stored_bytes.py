@@ -1,4 +1,4 @@
-"""How much a namespace keeps: an estimate from the ends of its queues and the sizes of some of their messages.
+"""How much somebody keeps: an estimate from the ends of its queues and the sizes of some of their messages.
 
 All topics share one log, so nobody knows how much of it belongs to whom. A queue knows its first and its last message,
 and each entry the size of its message: up to 64 entries of a queue are read, evenly from all of it. A queue of no more
@@ -14,7 +14,7 @@ from skyrocket.broker.core.slices import Slices
 from skyrocket.broker.quotas.spenders import Spenders
 from skyrocket.clock import ServiceClock
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY, ENTRY_SIZE, PREFILL_SIZE
-from skyrocket.model.quota import STORED_BYTES, namespace_of
+from skyrocket.model.quota import STORED_BYTES
 from skyrocket.protocol.errors import SystemBusy
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.topic_queue import TopicQueue
@@ -26,19 +26,21 @@ _logger = logging.getLogger(__name__)
 
 
 class StoredBytes:
-    """Looks again every few seconds while a namespace has such a limit."""
+    """Looks again every few seconds while one of them has such a limit."""
 
     def __init__(
         self,
         store: MessageStore,
-        namespaces: Spenders,
+        spenders: Spenders,
         limited: Callable[[], set[str] | None],
+        keeper_of: Callable[[str], str | None],
         slices: Slices,
         clock: ServiceClock,
     ) -> None:
         self._store = store
-        self._namespaces = namespaces
+        self._spenders = spenders
         self._limited = limited  # names with such a limit; None: all
+        self._keeper_of = keeper_of  # whose a topic is; None: nobody's
         self._slices = slices
         self._clock = clock
 
@@ -53,19 +55,23 @@ class StoredBytes:
         limited = self._limited()
         if limited is not None and not limited:
             return
-        queues = [queue for queue in self._store.queues if limited is None or namespace_of(queue.topic) in limited]
+        kept = [
+            (keeper, queue)
+            for queue in self._store.queues
+            if (keeper := self._keeper_of(queue.topic)) is not None and (limited is None or keeper in limited)
+        ]
         sums: Counter[str] = Counter()
         try:
-            for topic, size in await self._slices.map(lambda queue: (queue.topic, bytes_of(queue)), queues):
-                sums[namespace_of(topic)] += size
+            for keeper, size in await self._slices.map(lambda pair: (pair[0], bytes_of(pair[1])), kept):
+                sums[keeper] += size
         except SystemBusy as busy:
             _logger.warning("stored bytes are not counted, the numbers of before stay reason=%s", busy)
             return
         for name in sums if limited is None else limited:
-            spender = self._namespaces.find(name)
+            spender = self._spenders.find(name)
             if spender is not None and STORED_BYTES in spender.limits:
                 spender.stored_bytes = sums[name]
-        for spender in self._namespaces:
+        for spender in self._spenders:
             if spender.name not in sums:
                 spender.stored_bytes = 0
 

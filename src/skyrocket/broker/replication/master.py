@@ -119,7 +119,9 @@ class Master:
         """Why this master takes no messages that wait for slaves."""
         if not self._is_sync or not self._waits.is_short():
             return None
-        return f"{self._waits.in_sync()} brokers are in sync, minInSyncReplicas asks for more: messages are refused"
+        number = self._waits.in_sync()
+        are = "broker is" if number == 1 else "brokers are"
+        return f"{number} {are} in sync, minInSyncReplicas asks for more: messages are refused"
 
     async def finish(self) -> None:
         """Nothing is put any more: let the slaves that are in sync have all of the log, within a bounded time."""

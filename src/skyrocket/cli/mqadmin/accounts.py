@@ -7,7 +7,7 @@ from skyrocket.cli.mqadmin.java_text import java_list
 from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
 from skyrocket.cli.mqadmin.targets import each_place, masters
-from skyrocket.client import Admin, BrokerPlace, NotFound, Right
+from skyrocket.client import Admin, BrokerPlace, Right
 from skyrocket.client.admin.account_admin import rights_in
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.bodies.access import AclInfo, UserInfo
@@ -67,7 +67,8 @@ async def list_user(admin: Admin, given: Given, out: Printer) -> None:
 
 def _print_users(users: Iterable[UserInfo], out: Printer) -> None:
     rows = [(each.username, _HIDDEN, each.user_type, each.user_status) for each in users]
-    out.table("%-16s  %-22s  %-22s  %-22s", _USERS, rows)
+    if rows or not out.is_for_people:  # RocketMQ: no heading over nothing
+        out.table("%-16s  %-22s  %-22s  %-22s", _USERS, rows)
 
 
 async def copy_user(admin: Admin, given: Given, out: Printer) -> None:
@@ -157,16 +158,17 @@ def _print_rights(acls: Iterable[AclInfo], out: Printer) -> None:
             )
             for right in rights_in(acl)
         ] or [(acl.subject, "", "", "", "", "")]
-    out.table("%-16s  %-10s  %-22s  %-20s  %-24s  %-10s", _RIGHTS, rows)
+    if rows or not out.is_for_people:
+        out.table("%-16s  %-10s  %-22s  %-20s  %-24s  %-10s", _RIGHTS, rows)
 
 
 async def copy_acl(admin: Admin, given: Given, out: Printer) -> None:
     source, target = given["fromBroker"], given["toBroker"]
     wanted = {each.strip() for each in given.text("subjects", "").split(",") if each.strip()}
-    (acls,) = (await admin.rights(broker=source)).values()
-    if wanted and not wanted & {acl.subject for acl in acls}:
-        raise NotFound(f"{source} has no rights of {', '.join(sorted(wanted))}")
+    if wanted:
+        acls = [acl for each in sorted(wanted) for acl in (await admin.rights_of(each, broker=source)).values()]
+    else:
+        acls = list(next(iter((await admin.rights(broker=source)).values())))
     for acl in acls:
-        if not wanted or acl.subject in wanted:
-            await admin.update_rights(rights_in(acl), broker=target)
-            out.line(f"copy acl of {acl.subject} from {source} to {target} success.")
+        await admin.update_rights(rights_in(acl), broker=target)
+        out.line(f"copy acl of {acl.subject} from {source} to {target} success.")

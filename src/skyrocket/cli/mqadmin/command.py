@@ -10,10 +10,11 @@ import typer
 from skyrocket.cli.mqadmin.commands import COMMANDS
 from skyrocket.cli.mqadmin.options import Given, command_named, parse, usage
 from skyrocket.cli.mqadmin.printing import Printer
-from skyrocket.cli.nouns.operator import EXIT_FAILED, Operator, advice, exit_code_of
+from skyrocket.cli.nouns.operator import Operator, advice
 from skyrocket.cli.output.rows import Output
 from skyrocket.cli.output.text import visible_lines
 from skyrocket.cli.program.cluster import ClusterOptions
+from skyrocket.cli.program.exit_codes import EXIT_FAILED, exit_code_of
 from skyrocket.cli.program.lifetime import EXIT_USAGE
 from skyrocket.errors import ConfigError, SkyrocketError
 
@@ -95,8 +96,9 @@ def _java_words(error: Exception) -> str:
     """`CODE: 17  DESC: …`, for scripts that look for them in what mqadmin says."""
     from skyrocket.client import BrokerRefused, NoRoute
 
-    if isinstance(error, BrokerRefused):
-        return f"CODE: {error.code}  DESC: {error.remark}\n"
+    refusal = error if isinstance(error, BrokerRefused) else error.__cause__
+    if isinstance(refusal, BrokerRefused):
+        return f"CODE: {refusal.code}  DESC: {refusal.remark}\n"
     route = error if isinstance(error, NoRoute) else error.__cause__  # a group that nobody knows has no retry topic
     if isinstance(route, NoRoute):
         return f"CODE: 17  DESC: No topic route info in name server for the topic: {route.topic}\n"

@@ -182,12 +182,16 @@ async def rocks_db_config_to_json(admin: Admin, given: Given, out: Printer) -> N
         if kind not in _CONFIG_TYPES:
             raise ConfigError(f"Invalid configType: {kind} please input topics/subscriptionGroups/consumerOffsets ")
     if "configPath" in given:
+        out.line("Use [local mode] load rocksdb to print or export file ")
         content = _read_local(Path(given["configPath"]), kinds[0])
         if "exportFile" in given:
             out.line(f"export {_written(Path(given['exportFile']), content)} success")
         else:
             _print_local(content, out, as_json=given.is_true("jsonEnable", default=True))
         return
+
+    asked = "broker" if "cluster" not in given else "all brokers in cluster"
+    out.line(f"Use [rpc mode] call {asked} to export to json file ")
 
     async def export(place: BrokerPlace) -> None:
         await admin.export_key_value_configs(kinds, broker=place.address)

@@ -121,10 +121,11 @@ def queue_text(queue: MessageQueue) -> str:
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
 
 
-def message_text(message: ReceivedMessage) -> str:
-    """MessageExt.toString; the bytes of the body as Java prints them, signed."""
+def message_text(message: ReceivedMessage, *, with_body: bool = True) -> str:
+    """MessageExt.toString; the bytes of the body as Java prints them, signed, or that it was not read."""
     sys_flag = message.sys_flag
-    body = ", ".join(str(byte - 256 if byte > 127 else byte) for byte in message.body)
+    numbers = ", ".join(str(byte - 256 if byte > 127 else byte) for byte in message.body)
+    body = f"[{numbers}]" if with_body else "null"
     transaction = message.properties.get("__transactionId__")
     return (
         f"MessageExt [brokerName={message.broker_name or 'null'}, queueId={message.queue_id}, "
@@ -134,7 +135,7 @@ def message_text(message: ReceivedMessage) -> str:
         f"msgId={message.offset_message_id}, commitLogOffset={message.physical_offset}, bodyCRC={message.body_crc}, "
         f"reconsumeTimes={message.reconsume_times}, preparedTransactionOffset={message.prepared_transaction_offset}, "
         f"toString()=Message{{topic='{message.topic}', flag={message.flag}, "
-        f"properties={java_map(message.properties)}, body=[{body}], transactionId='{transaction or 'null'}'}}]"
+        f"properties={java_map(message.properties)}, body={body}, transactionId='{transaction or 'null'}'}}]"
     )
 
 

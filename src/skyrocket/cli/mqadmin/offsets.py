@@ -8,7 +8,7 @@ from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
 from skyrocket.cli.mqadmin.targets import broker_of
 from skyrocket.client import Admin, BrokerRefused, MessageQueue, NotFound, ResetPreview
-from skyrocket.protocol.codes import ResponseCode
+from skyrocket.client.admin.offset_admin import NO_RESET_THERE
 
 _MOVED: Final = ("#brokerName", "#queueId", "#offset")
 _TO_THE_END: Final = None
@@ -22,12 +22,12 @@ async def reset_offset_by_time(admin: Admin, given: Given, out: Printer) -> None
         return
     force = given.is_true("force", default=True)
     what = f"topic[{topic}], force[{flag(force)}], timestamp(string)[{text}], timestamp(long)[{ms}]"
-    if await _is_online(admin, group):
-        moved = await admin.reset_offsets(group, topic, ms / 1000, force=force)
+    await _check_group(admin, group)
+    moved = await _moved_by_brokers(admin, group, topic, ms / 1000, force=force)
+    if moved is not None:
         out.line(f"start reset consumer offset by specified, group[{group}], {what}")
         _print_moved(moved, out)
         return
-    await _check_group(admin, group)
     preview = await admin.preview_reset(group, topic, ms / 1000)
     await admin.reset_offsets(group, topic, ms / 1000, force=force)
     out.line(f"reset consumer offset by specified consumerGroup[{group}], {what}")
@@ -37,22 +37,26 @@ async def reset_offset_by_time(admin: Admin, given: Given, out: Printer) -> None
 async def skip_accumulated_message(admin: Admin, given: Given, out: Printer) -> None:
     group, topic = given["group"], given["topic"]
     force = given.is_true("force", default=True)
-    if await _is_online(admin, group):
-        _print_moved(await admin.reset_offsets(group, topic, _TO_THE_END, force=force), out)
-        return
     await _check_group(admin, group)
+    moved = await _moved_by_brokers(admin, group, topic, _TO_THE_END, force=force)
+    if moved is not None:
+        _print_moved(moved, out)
+        return
     preview = await admin.preview_reset(group, topic, _TO_THE_END)
     await admin.reset_offsets(group, topic, _TO_THE_END, force=force)
     _print_preview(preview, "#rollbackOffset", out)
 
 
-async def _is_online(admin: Admin, group: str) -> bool:
+async def _moved_by_brokers(
+    admin: Admin, group: str, topic: str, moment: float | None, *, force: bool
+) -> dict[MessageQueue, int] | None:
+    """Where brokers have set it; None when those are of RocketMQ 4.x and nobody of the group runs."""
     try:
-        return bool((await admin.consumer_connections(group)).connections)
+        return await admin.reset_by_brokers(group, topic, moment, force=force)
     except BrokerRefused as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+        if error.code not in NO_RESET_THERE:
             raise
-        return False
+        return None
 
 
 async def _check_group(admin: Admin, group: str) -> None:

@@ -133,5 +133,5 @@ async def dump_compaction_log(_: Admin, given: Given, out: Printer) -> None:
             (message,) = decode_messages(data[at : at + size], "")
         except (DataError, ValueError) as error:
             raise DataError(f"{path} at byte {at}: {error}") from error
-        out.line(message_text(message))
+        out.line(message_text(message, with_body=False))
         at += size

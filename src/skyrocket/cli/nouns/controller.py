@@ -56,9 +56,10 @@ def replicas(
     """The replicas of sets: who is master, who is in sync, who lives."""
 
     async def look(admin: "Admin") -> list[dict[str, object]]:
-        wanted = names or sorted({place.broker_name for place in await admin.brokers(cluster=cluster)})
+        wanted = names or await _sets(admin, address, cluster)
         rows: list[dict[str, object]] = []
-        for name, info in sorted((await admin.replica_sets(address, wanted)).items()):
+        found = await admin.replica_sets(address, wanted) if wanted else {}
+        for name, info in sorted(found.items()):
             for is_in_sync, all_of in ((True, info.in_sync_replicas), (False, info.not_in_sync_replicas)):
                 rows += [
                     {
@@ -75,7 +76,19 @@ def replicas(
                 ]
         return rows
 
-    operator.show(REPLICAS, operator.ask(look))
+    operator.show(REPLICAS, operator.ask(look), empty=f"controller {address} knows no replica set")
+
+
+async def _sets(admin: "Admin", address: str, cluster: str | None) -> list[str]:
+    """Those of a cluster, as name servers know it; else all of the controller, if it is one that lists them."""
+    from skyrocket.client import NotOffered
+
+    if cluster is None:
+        try:
+            return await admin.replica_set_names(address)
+        except NotOffered:
+            pass  # Apache's: the brokers that name servers know are asked for
+    return sorted({place.broker_name for place in await admin.brokers(cluster=cluster)})
 
 
 @controller.command()

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from skyrocket.cli.nouns.moments import span
-from skyrocket.cli.nouns.operator import EXIT_FAILED, Operator, operator_command
+from skyrocket.cli.nouns.operator import Operator, operator_command
 from skyrocket.cli.output.rows import Column, Row
+from skyrocket.cli.program.exit_codes import EXIT_FAILED
 from skyrocket.cli.program.moments import seconds_of
 from skyrocket.errors import ConfigError
 

@@ -1,12 +1,9 @@
-"""What every command of an operator does the same way: whom it asks, how it shows, how it asks back, how it ends.
-
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some brokers did it and others failed, 4 what was named is not there.
-"""
+"""What every command of an operator does the same way: whom it asks, how it shows, how it asks back, how it ends."""
 
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -14,6 +11,7 @@ from skyrocket.cli.output.changes import Change, changes_text
 from skyrocket.cli.output.rows import Column, Output, Row, rendered, rendered_object
 from skyrocket.cli.output.text import visible_lines
 from skyrocket.cli.program.cluster import client_failures_shown, cluster_parameters, take_cluster
+from skyrocket.cli.program.exit_codes import EXIT_PARTLY, exit_code_of
 from skyrocket.cli.program.options import verbose_parameter, with_groups, with_parameters
 from skyrocket.errors import ConfigError, SkyrocketError
 
@@ -21,11 +19,6 @@ if TYPE_CHECKING:
     from skyrocket.client import Admin, ClientSettings
 
 T = TypeVar("T")
-
-EXIT_FAILED: Final = 1
-EXIT_PARTLY: Final = 3
-EXIT_NOT_FOUND: Final = 4
-_NOT_THERE: Final = frozenset({17, 22, 26, 206, 208})  # topic, query, group, nobody online, no message
 
 OutputOption = Annotated[Output, typer.Option("--output", help="How to show it.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")]
@@ -174,19 +167,6 @@ def leave(name: str, error: SkyrocketError, operator: Operator) -> NoReturn:
         raise error
     typer.echo(visible_lines(f"skyrocket {name}: {error}{advice(error, operator.settings)}"), err=True)
     raise typer.Exit(code) from error
-
-
-def exit_code_of(error: SkyrocketError) -> int | None:
-    """The code that a command ends with; None for wrong usage, which is 2."""
-    from skyrocket.client import BrokerRefused, NoRoute, NotFound, NotWritable, PartlyFailed, RouteTooWide, WrongUse
-
-    if isinstance(error, PartlyFailed):
-        return EXIT_PARTLY
-    if isinstance(error, NotFound) or (isinstance(error, BrokerRefused) and error.code in _NOT_THERE):
-        return EXIT_NOT_FOUND
-    if isinstance(error, NoRoute) and not isinstance(error, NotWritable | RouteTooWide):
-        return EXIT_NOT_FOUND
-    return None if isinstance(error, ConfigError | WrongUse) else EXIT_FAILED
 
 
 def advice(error: SkyrocketError, settings: "ClientSettings") -> str:

@@ -1,6 +1,6 @@
 """`skyrocket topic`: list, create, change and delete topics."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -82,31 +82,36 @@ def list_topics(
     cluster: ClusterNameOption = None,
 ) -> None:
     """Topics with their queues, added up over brokers."""
-    tables = operator.ask(lambda admin: admin.topic_table(cluster=cluster))
+    from skyrocket.client.admin.places import topics_named_after
+
+    async def look(admin: "Admin") -> "tuple[dict[BrokerPlace, dict[str, TopicConfig]], set[str]]":
+        return await admin.topic_table(cluster=cluster), topics_named_after(await admin.cluster())
+
+    tables, of_system = operator.ask(look)
     by_name: dict[str, list[TopicConfig]] = {}
     for table in tables.values():
         for name, config in table.items():
-            if fnmatchcase(name, pattern) and (everything or kind_of(name) is None):
+            if fnmatchcase(name, pattern) and (everything or kind_of(name, of_system) is None):
                 by_name.setdefault(name, []).append(config)
-    rows = [listed(name, configs) for name, configs in sorted(by_name.items())]
+    rows = [listed(name, configs, of_system) for name, configs in sorted(by_name.items())]
     operator.show(LISTED, rows, empty="no topics; --all also lists those of the system")
 
 
-def kind_of(name: str) -> str | None:
-    """RETRY, DLQ or SYSTEM; None for a topic of applications."""
+def kind_of(name: str, of_system: Collection[str] = ()) -> str | None:
+    """RETRY, DLQ or SYSTEM; None for a topic of applications. `of_system`: more names that are the system's."""
     if name.startswith(RETRY_PREFIX):
         return "RETRY"
     if name.startswith(DLQ_PREFIX):
         return "DLQ"
-    return "SYSTEM" if is_system_topic(name) else None
+    return "SYSTEM" if is_system_topic(name) or name in of_system else None
 
 
-def listed(name: str, configs: "list[TopicConfig]") -> Row:
+def listed(name: str, configs: "list[TopicConfig]", of_system: Collection[str]) -> Row:
     """One row of a topic that brokers have."""
     permissions = sorted({permission_text(config.permission).replace("-", "") or "none" for config in configs})
     return {
         "topic": name,
-        "type": kind_of(name) or configs[0].message_type,
+        "type": kind_of(name, of_system) or configs[0].message_type,
         "brokers": len(configs),
         "readQueues": sum(config.read_queues for config in configs),
         "writeQueues": sum(config.write_queues for config in configs),
@@ -120,6 +125,7 @@ def listed(name: str, configs: "list[TopicConfig]") -> Row:
 @operator_command("topic describe")
 def describe(operator: Operator, name: TopicArgument) -> None:
     """One topic: settings, queues, and the groups that consume it with their lag."""
+    from skyrocket.client.admin.places import topics_named_after
 
     async def look(admin: "Admin") -> dict[str, Any]:
         configs = await admin.topic_configs(name)
@@ -128,7 +134,9 @@ def describe(operator: Operator, name: TopicArgument) -> None:
         lags = {group: await admin.consumer_lag(group, name) for group in groups}
         statistics = await admin.topic_statistics(name)
         rate = sum(each.put_tps or 0.0 for each in statistics.values())
-        return described(name, configs, queue_rows(offsets), lags, rate)
+        of_system = topics_named_after(await admin.cluster())
+        row = listed(name, list(configs.values()), of_system)
+        return described(row, configs, queue_rows(offsets), lags, rate)
 
     found = operator.ask(look)
     if not operator.output.is_for_people:
@@ -146,14 +154,13 @@ def describe(operator: Operator, name: TopicArgument) -> None:
 
 
 def described(
-    name: str,
+    row: Row,
     configs: "Mapping[BrokerPlace, TopicConfig]",
     queues: list[Row],
     lags: "Mapping[str, list[QueueLag]]",
     rate: float,
 ) -> dict[str, Any]:
-    """A topic as one object."""
-    row = dict(listed(name, list(configs.values())))
+    """A topic as one object: its row, and what a list has no room for."""
     return {
         **row,
         "brokers": [place.broker_name for place in configs],
@@ -242,6 +249,7 @@ def create(
     broker: BrokerOption = None,
 ) -> None:
     """Create a topic on all masters, or those of a cluster or a broker; one that is there is left alone."""
+    from skyrocket.client.admin.topic_admin import TopicChange
     from skyrocket.model.topic_config import TopicConfig
 
     wanted = TopicConfig(
@@ -264,7 +272,7 @@ def create(
     async def create_all(admin: "Admin") -> None:
         for place in places:
             await admin.put_topic(wanted, broker=place.address)
-            await _check_kept(admin, wanted, place)
+        await admin.check_attributes_kept([TopicChange(place, None, wanted) for place in places])
 
     fields = {key: value for key, value in fields_of(wanted).items() if key != "name"}
     changes = [change for place in places for change in differences(f"topic {name}", str(place), {}, fields)]
@@ -312,26 +320,9 @@ def update(
 
     async def change_all(admin: "Admin") -> None:
         await admin.apply_topic_changes(changes)
-        for each in changes:
-            await _check_kept(admin, each.after, each.place)
+        await admin.check_attributes_kept(changes)
 
     operator.carry_out(shown, change_all, question=question)
-
-
-async def _check_kept(admin: "Admin", wanted: "TopicConfig", place: "BrokerPlace") -> None:
-    """RocketMQ 4.x takes attributes without a word and forgets them, a topic's type among them: raises ClientError."""
-    from skyrocket.client import ClientError
-
-    if not wanted.attributes:
-        return
-    tables = await admin.topic_table(broker=place.address)
-    kept = [table[wanted.name].attributes for table in tables.values() if wanted.name in table]
-    lost = sorted(key for attributes in kept for key in wanted.attributes if key not in attributes)
-    if lost:
-        raise ClientError(
-            f"topic {wanted.name} is at {place}, but without {', '.join(lost)}: that broker keeps no attributes, they "
-            "came with RocketMQ 5.0"
-        )
 
 
 @topic.command()

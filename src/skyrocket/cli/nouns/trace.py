@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from skyrocket.cli.nouns.moments import moment
-from skyrocket.cli.nouns.operator import EXIT_NOT_FOUND, Operator, operator_command, verbs
+from skyrocket.cli.nouns.operator import Operator, operator_command, verbs
 from skyrocket.cli.output.rows import Column, Row
+from skyrocket.cli.program.exit_codes import EXIT_NOT_FOUND
 
 if TYPE_CHECKING:
     from skyrocket.format.trace import TraceEvent

@@ -1,4 +1,4 @@
-"""How commands that are clients find their cluster, and how they fail: 2 for wrong usage, 1 for everything else."""
+"""How commands that are clients find their cluster, and how they fail."""
 
 import contextlib
 import inspect
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from skyrocket.cli.output.text import visible_lines
 from skyrocket.cli.program.contexts import read_contexts
+from skyrocket.cli.program.exit_codes import EXIT_NOT_FOUND, EXIT_PARTLY, exit_code_of
 from skyrocket.cli.program.lifetime import failures_shown
 from skyrocket.cli.program.options import (
     log_parameter,
@@ -20,7 +22,7 @@ from skyrocket.cli.program.options import (
     with_groups,
     with_parameters,
 )
-from skyrocket.errors import ConfigError, MessageRefused
+from skyrocket.errors import ConfigError, MessageRefused, SkyrocketError
 from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
@@ -164,6 +166,19 @@ def client_failures_shown(command: str, verbose: bool, log: Sequence[str] | None
             raise ConfigError(str(error)) from error
 
 
+@contextlib.contextmanager
+def _missing_shown(command: str) -> Iterator[None]:
+    """What was named is not there, or not all brokers did it: codes of their own, for scripts."""
+    try:
+        yield
+    except SkyrocketError as error:
+        code = exit_code_of(error)
+        if code not in (EXIT_NOT_FOUND, EXIT_PARTLY):
+            raise
+        typer.echo(visible_lines(f"skyrocket {command}: {error}"), err=True)
+        raise typer.Exit(code) from error
+
+
 def cluster_parameters() -> list[inspect.Parameter]:
     """The options of the cluster, with Typer's context before them: it knows what was typed."""
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -202,7 +217,8 @@ def client_command(
         def called(verbose: bool, log: Sequence[str] | None = None, **given: Any) -> None:
             with client_failures_shown(name, verbose, log):
                 settings = take_cluster(given, writes=writes).settings()
-                own(settings=settings, **given)
+                with _missing_shown(name):
+                    own(settings=settings, **given)
 
         return with_parameters(called, command, [*of_command, *of_cluster, *of_logs, verbose_parameter()])
 

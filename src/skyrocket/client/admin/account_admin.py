@@ -190,12 +190,14 @@ class AccountAdmin(AdminCalls):
         self, subject: str, *, cluster: str | None = None, broker: str | None = None
     ) -> dict[BrokerPlace, AclInfo]:
         """All rights of one subject, as each master that knows it has them; raises NotFound when none does."""
+        refusals: list[BrokerRefused] = []
 
         async def asked(place: BrokerPlace) -> AclInfo | None:
             try:
                 reply = await self._of_accounts(place, GetAcl(subject=subject), f"asking for the rights of {subject}")
             except BrokerRefused as error:
                 if _says_not_there(error):
+                    refusals.append(error)
                     return None
                 raise
             return AclInfo.decode(reply.body) if reply.body else None
@@ -203,7 +205,8 @@ class AccountAdmin(AdminCalls):
         answers = await self._each(await self._places(cluster, broker), asked)
         found = {place: acl for place, acl in answers.items() if acl is not None and acl.subject}
         if not found:
-            raise NotFound(f"{subject} has no rights: `acl list` has all; subjects look like User:alice")
+            refusal = refusals[0] if refusals else None
+            raise NotFound(f"{subject} has no rights: `acl list` has all; subjects look like User:alice") from refusal
         return found
 
 

@@ -25,6 +25,7 @@ from skyrocket.protocol.requests.controller import (
     GetControllerMetadata,
     GetControllerMetadataAnswer,
     GetSyncStateData,
+    ListReplicaSets,
     UpdateControllerConfig,
 )
 
@@ -52,6 +53,13 @@ class ControllerAdmin(AdminCalls):
         if not found:
             raise NotFound(f"controller {leader} knows no replica set named {', '.join(broker_names)}")
         return found
+
+    async def replica_set_names(self, address: str) -> list[str]:
+        """Of all sets; raises NotOffered at Apache's controllers, which tell of a set by its name alone."""
+        reply = await self._ours(
+            await self._leader(address), ListReplicaSets(), "listing replica sets", "name the sets: broker-a …"
+        )
+        return sorted(BROKER_NAMES.decode(reply.body))
 
     async def elect_master(
         self, address: str, cluster: str, broker_name: str, broker_id: int

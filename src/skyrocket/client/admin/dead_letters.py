@@ -12,7 +12,7 @@ from skyrocket.client.admin.admin_calls import AdminCalls
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.consumer.start_position import max_offset, min_offset
-from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, WrongUse
+from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, NotFound, WrongUse
 from skyrocket.client.core.message import MAX_RECONSUME_TIMES, RECONSUME_TIME, Message, ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, retry_topic, unwrap
 from skyrocket.client.core.send_receipt import SendReceipt
@@ -84,7 +84,7 @@ class DeadLetterAdmin(AdminCalls):
     async def dead_letters(
         self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, most: int = 1000
     ) -> list[ReceivedMessage]:
-        """What a group has given up, oldest first; `cause_of` tells why. Raises WrongUse for an unknown group."""
+        """What a group has given up, oldest first; `cause_of` tells why. Raises NotFound for an unknown group."""
         found: list[ReceivedMessage] = []
         for queue in await self._dead_letter_queues(self._full(group)):
             of_queue = 0
@@ -105,7 +105,7 @@ class DeadLetterAdmin(AdminCalls):
             try:
                 await instance.route(retry_topic(group), fresh=True)
             except NoRoute as error:
-                raise WrongUse(
+                raise NotFound(
                     f"no broker has dead letters or retries of group {group}: check its name and the namespace"
                 ) from error
             return []  # it has failed at nothing so far

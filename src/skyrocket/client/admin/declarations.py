@@ -102,7 +102,10 @@ class DeclarationAdmin(GroupAdmin, BrokerAdmin, AccountAdmin):
         return changes
 
     async def apply_plan(self, plan: Plan, declared: Declared, *, cluster: str | None = None) -> None:
-        """Do what `plan_declared` has found, settings and topics first, rights last."""
+        """Do what `plan_declared` has found, settings and topics first, rights last; then see what brokers have kept.
+
+        Raises ClientError when one has forgotten attributes of topics, as RocketMQ 4.x does.
+        """
         await self.apply_setting_changes(plan.settings)
         for change in plan.topics:
             await self.apply_topic_changes([change])
@@ -113,3 +116,4 @@ class DeclarationAdmin(GroupAdmin, BrokerAdmin, AccountAdmin):
             await self.create_user(name, user.password or "", user_type=user.user_type, cluster=cluster)
         if plan.rights:
             await self.update_rights(plan.rights, cluster=cluster)
+        await self.check_attributes_kept(plan.topics)

@@ -25,6 +25,8 @@ from skyrocket.protocol.requests.offsets import (
 )
 from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
 
+# A broker that resets no group of which nobody runs, or none at all.
+NO_RESET_THERE: Final = (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 _TO_THE_END: Final = -1
 _LONG_BODY: Final = 256 << 10
 
@@ -172,24 +174,31 @@ class OffsetAdmin(GroupAdmin):
         self, group: str, topic: str, moment: datetime | float | None, *, force: bool = True
     ) -> dict[MessageQueue, int]:
         """Let a group consume anew from a moment on, or (None) go to the end; running members are told by brokers."""
+        try:
+            return await self.reset_by_brokers(group, topic, moment, force=force)
+        except BrokerRefused as error:
+            if error.code not in NO_RESET_THERE:
+                raise
+        found = await self._reset_offline(group, topic, moment)  # nobody runs who could be told
+        return {self._shown(queue): offset for queue, offset in found.items()}
+
+    async def reset_by_brokers(
+        self, group: str, topic: str, moment: datetime | float | None, *, force: bool = True
+    ) -> dict[MessageQueue, int]:
+        """As `reset_offsets`, by brokers alone; raises BrokerRefused, at 4.x also when nobody of the group runs."""
         timestamp = _TO_THE_END if moment is None else moment_ms(moment)
         full = self._full(topic)
         request = ResetOffset(topic=full, group=wrap(self._namespace, group), timestamp=timestamp, is_force=force)
         found: dict[MessageQueue, int] = {}
-        try:
-            for place in await self._places_of(full):
-                try:
-                    reply = await self._ask(place.address, request, doing=f"resetting group {group}")
-                except BrokerRefused as error:
-                    if not _misses_offsets(error):
-                        raise
-                    await self._fill_gaps(group, topic, place.broker_name, moment, force=force)
-                    reply = await self._ask(place.address, request, doing=f"resetting group {group}")
-                found.update(ResetOffsets.decode(reply.body).offsets)
-        except BrokerRefused as error:
-            if error.code not in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
-                raise
-            found = await self._reset_offline(group, topic, moment)  # nobody runs who could be told
+        for place in await self._places_of(full):
+            try:
+                reply = await self._ask(place.address, request, doing=f"resetting group {group}")
+            except BrokerRefused as error:
+                if not _misses_offsets(error):
+                    raise
+                await self._fill_gaps(group, topic, place.broker_name, moment, force=force)
+                reply = await self._ask(place.address, request, doing=f"resetting group {group}")
+            found.update(ResetOffsets.decode(reply.body).offsets)
         return {self._shown(queue): offset for queue, offset in found.items()}
 
     async def _fill_gaps(

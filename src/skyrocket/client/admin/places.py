@@ -33,6 +33,11 @@ def all_places(info: ClusterInfo) -> Iterator[BrokerPlace]:
                 yield BrokerPlace(cluster, name, broker_id, address)
 
 
+def topics_named_after(info: ClusterInfo) -> set[str]:
+    """Topics of the system that brokers name after themselves and their cluster, for replies too."""
+    return {*info.clusters, *info.brokers, *(f"{cluster}_REPLY_TOPIC" for cluster in info.clusters)}
+
+
 def places_in(
     info: ClusterInfo, name_servers: str, *, cluster: str | None, broker: str | None, with_slaves: bool
 ) -> list[BrokerPlace]:

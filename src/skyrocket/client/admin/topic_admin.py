@@ -8,7 +8,7 @@ from typing import Final
 from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at
-from skyrocket.client.core.errors import BrokerRefused, NotFound, WrongUse
+from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, WrongUse
 from skyrocket.client.core.names import TEMPLATE_TOPIC, check_creatable, unwrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.permission import PERM_READ, PERM_WRITE
@@ -155,6 +155,26 @@ class TopicAdmin(AdminCalls):
             await self._put_topic(place, change.after, gone | new)
 
         await self._each(list(by_place), put)
+
+    async def check_attributes_kept(self, changes: Sequence[TopicChange]) -> None:
+        """RocketMQ 4.x takes attributes without a word and forgets them, a topic's type too: raises ClientError then.
+
+        For after `apply_topic_changes`: everything else has been done.
+        """
+        wanted: dict[BrokerPlace, dict[str, Mapping[str, str]]] = {}
+        for change in changes:
+            if change.after.attributes:
+                wanted.setdefault(change.place, {})[change.after.name] = change.after.attributes
+        tables = await self._each(list(wanted), self._topic_table)
+        lost = [
+            f"topic {name} is at {place}, but without {', '.join(missing)}"
+            for place, table in tables.items()
+            for name, attributes in wanted[place].items()
+            if (kept := table.get(self._full(name))) is not None
+            if (missing := sorted(key for key, value in attributes.items() if kept.attributes.get(key) != value))
+        ]
+        if lost:
+            raise ClientError("; ".join(lost) + ": that broker keeps no attributes, they came with RocketMQ 5.0")
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
         """From brokers and name servers."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
-from skyrocket.client.core.errors import BrokerRefused, ClientError, WrongUse
+from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, WrongUse
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap
 from skyrocket.client.core.send_receipt import topic_and_broker
@@ -170,8 +170,8 @@ class WaitingAdmin(AdminCalls):
     async def recall(self, timer: PendingTimer | str) -> str:
         """Take back a message that waits, given by its message id or its recall handle; returns the message id.
 
-        Raises ClientError when none waits or the broker takes nothing back (recallMessageEnable), BrokerRefused when it
-        is too late.
+        Raises NotFound when none waits, BrokerRefused when it is too late, ClientError when the broker takes nothing
+        back (recallMessageEnable).
         """
         if isinstance(timer, str) and not _MESSAGE_ID.fullmatch(timer):
             topic, broker_name = topic_and_broker(timer)
@@ -185,7 +185,7 @@ class WaitingAdmin(AdminCalls):
         return found.message_id
 
     async def _find_timer(self, message_id: str) -> PendingTimer:
-        """Of brokers' index, which Apache's have as well; raises ClientError when none is known."""
+        """Of brokers' index, which Apache's have as well; raises NotFound when none is known."""
         brokers = await self._named_masters(None)
         for broker_name, address in brokers.items():
             request = QueryMessage(
@@ -207,7 +207,7 @@ class WaitingAdmin(AdminCalls):
                 found = self._parked(broker_name, message)
                 if found is not None and found.message_id == message_id:
                     return found
-        raise ClientError(
+        raise NotFound(
             f"no message {message_id} waits for its time at {', '.join(brokers)}: check the id; a message that "
             "was delivered or whose log has expired is not found any more"
         )

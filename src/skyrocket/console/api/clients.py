@@ -1,6 +1,9 @@
 """Everybody who is connected: producers and consumers, their languages and versions."""
 
+import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.groups import is_system_group
@@ -8,6 +11,8 @@ from skyrocket.console.cluster.shared_answers import each
 from skyrocket.protocol.codes import version_name
 
 family = Family("Clients")
+
+_AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,17 @@ class Clients:
 @family.get("/api/clients")
 async def clients(call: Call) -> Clients:
     """All connected producers and consumers."""
-    found: dict[tuple[str, str, str], ConnectedClient] = {}
+    producers, consumers = await asyncio.gather(_producers(call), _consumers(call))
+    rows = sorted([*producers, *consumers], key=lambda row: (row.role, row.group, row.client_id))
+    return Clients(rows, _languages(rows))
+
+
+async def _producers(call: Call) -> Iterable[ConnectedClient]:
+    found: dict[tuple[str, str], ConnectedClient] = {}
     for table in (await call.admin.producers()).values():
         for group, producers in table.groups.items():
             for one in producers:
-                found["producer", group, one.client_id] = ConnectedClient(
+                found[group, one.client_id] = ConnectedClient(
                     one.client_id,
                     one.remote_address.removeprefix("/"),
                     "producer",
@@ -56,21 +67,26 @@ async def clients(call: Call) -> Clients:
                     version_name(one.version),
                     one.last_update_timestamp or None,
                 )
+    return found.values()
+
+
+async def _consumers(call: Call) -> Iterable[ConnectedClient]:
+    """No broker tells of all groups at once: each group is a question, and many are asked together."""
     view = call.parts.view
     names = [name for name in await view.groups.get() if not is_system_group(name)]
-    for group, members in (await each(names, view.members.get)).items():
-        for connection in members.connections if members is not None else ():
-            found["consumer", group, connection.client_id] = ConnectedClient(
-                connection.client_id,
-                connection.client_address,
-                "consumer",
-                group,
-                connection.language or "",
-                version_name(connection.version),
-                None,
-            )
-    rows = sorted(found.values(), key=lambda row: (row.role, row.group, row.client_id))
-    return Clients(rows, _languages(rows))
+    return [
+        ConnectedClient(
+            connection.client_id,
+            connection.client_address,
+            "consumer",
+            group,
+            connection.language or "",
+            version_name(connection.version),
+            None,
+        )
+        for group, members in (await each(names, view.members.get, at_once=_AT_ONCE)).items()
+        for connection in (members.connections if members is not None else ())
+    ]
 
 
 def _languages(rows: list[ConnectedClient]) -> list[LanguageRow]:

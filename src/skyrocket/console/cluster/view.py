@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
-from skyrocket.client.admin.places import BrokerPlace, all_places
+from skyrocket.client.admin.places import BrokerPlace, all_places, topics_named_after
 from skyrocket.client.core.errors import BrokerRefused, NoRoute
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
@@ -17,7 +18,6 @@ from skyrocket.console.cluster.speeds import Speeds
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.connections import ConsumerConnections
-from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.remoting.errors import RemotingError
 
@@ -123,7 +123,7 @@ class ClusterView:
         if await self._nobody_is_up():
             return {}
         info = await self.cluster.get()
-        return topics.shapes(await self._admin.topic_table(), _named_after(info))
+        return topics.shapes(await self._admin.topic_table(), topics_named_after(info))
 
     async def _groups(self) -> dict[str, SubscriptionGroup]:
         return {} if await self._nobody_is_up() else await self._admin.groups()
@@ -174,21 +174,21 @@ class ClusterView:
         return [place for place in places if place.is_master and place.broker_name in shape.brokers]
 
     async def _members(self, group: str) -> ConsumerConnections | None:
-        """Who is connected to the masters that are up; None when nobody is."""
-        found: ConsumerConnections | None = None
-        for state in await self.brokers.get():
-            if not state.is_up or state.role != "master":
-                continue
-            try:
-                known = await self._admin.consumer_connections(group, broker=state.address)
-            except BrokerRefused as error:
-                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                    raise
-            except RemotingError:  # it has gone down since
-                continue
-            else:
-                found = known if found is None else _both(found, known)
-        return found
+        """Who is connected to the masters that are up, which are asked at once; None when nobody is."""
+        states = [state for state in await self.brokers.get() if state.is_up and state.role == "master"]
+        answers = await asyncio.gather(*(self._members_at(group, state.address) for state in states))
+        known = [answer for answer in answers if answer is not None]
+        return reduce(_both, known) if known else None
+
+    async def _members_at(self, group: str, address: str) -> ConsumerConnections | None:
+        try:
+            return await self._admin.consumer_connections(group, broker=address)
+        except BrokerRefused as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+        except RemotingError:  # it has gone down since
+            pass
+        return None
 
 
 def _both(one: ConsumerConnections, other: ConsumerConnections) -> ConsumerConnections:
@@ -199,8 +199,3 @@ def _both(one: ConsumerConnections, other: ConsumerConnections) -> ConsumerConne
 def _lost(place: BrokerPlace, why: str) -> BrokerState:
     role = "master" if place.is_master else "slave"
     return BrokerState(place.cluster, place.broker_name, place.broker_id, place.address, role, is_up=False, trouble=why)
-
-
-def _named_after(info: ClusterInfo) -> set[str]:
-    """Topics that RocketMQ names after clusters and brokers, and those of replies."""
-    return {*info.clusters, *info.brokers, *(f"{cluster}_REPLY_TOPIC" for cluster in info.clusters)}

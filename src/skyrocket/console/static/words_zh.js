@@ -426,7 +426,7 @@ export const chinese = {
   "closed": "关闭",
   "compressed or bytes": "非文本",
   "connected producers and consumers": "在线的生产者和消费者",
-  "connections are of accounts, topics and storedBytes of namespaces": "连接数属于账号，主题数和存储字节属于命名空间",
+  "connections are of accounts; the topics of an account are those that it created": "连接数属于账号；账号的主题是指由该账号创建的主题",
   "consume": "消费",
   "consumed/s": "消费/秒",
   "consumer": "消费者",

@@ -33,6 +33,14 @@ class QuotaRow(BodyBase):
 
 
 @body
+class TopicOwnerList(BodyBase):
+    """Accounts by the topics that they created."""
+
+    data_version: DataVersion | None = None
+    owners: dict[str, str] = field(default_factory=dict)
+
+
+@body
 class QuotaList(BodyBase):
     """All of them."""
 

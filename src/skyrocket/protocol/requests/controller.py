@@ -115,6 +115,11 @@ class GetSyncStateData(Request[Header]):
     """All about the replica sets of these names."""
 
 
+@request(RequestCode.LIST_REPLICA_SETS, answer_body=BROKER_NAMES)
+class ListReplicaSets(Request[Header]):
+    """The names of all replica sets; RocketMQ's controllers tell of a set to those alone who know its name."""
+
+
 @request(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, body=SyncStateSet)
 class NotifyBrokerRoleChanged(Request[Header]):
     """Controller → all living brokers of a set, oneway: there was an election."""

@@ -1,6 +1,6 @@
 """Quotas: set, removed and listed by operators of Skyrocket's brokers; Apache's do not know these codes."""
 
-from skyrocket.protocol.bodies.quotas import QuotaLimits, QuotaList
+from skyrocket.protocol.bodies.quotas import QuotaLimits, QuotaList, TopicOwnerList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.requests.header import Header, Request, request
 
@@ -24,3 +24,8 @@ class RemoveQuota(Request[Header]):
 @request(RequestCode.LIST_QUOTAS, answer_body=QuotaList)
 class ListQuotas(Request[Header]):
     """All quotas with what is used of them; a slave asks for it, too."""
+
+
+@request(RequestCode.LIST_TOPIC_OWNERS, answer_body=TopicOwnerList)
+class ListTopicOwners(Request[Header]):
+    """Who created which topic; a slave asks for it."""

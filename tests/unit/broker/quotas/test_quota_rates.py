@@ -127,8 +127,8 @@ def test_another_limit_counts_at_once_and_what_was_used_of_a_limit_that_stays_is
     [
         ("user", "alice", {SEND_MESSAGES: 1}, "subjectType is 'user': it must be one of account, namespace"),
         (ACCOUNT, "alice", {"sendMessages": 1}, "sendMessages is no quota: there are sendMessagesPerSecond,"),
-        (ACCOUNT, "alice", {"topics": 1}, "topics is counted for each namespace, not for each account"),
-        (ACCOUNT, "alice", {"storedBytes": 1}, "storedBytes is counted for each namespace, not for each account"),
+        (ACCOUNT, "", {"topics": 1}, "topics is counted for who created topics"),
+        (ACCOUNT, "", {"storedBytes": 1}, "storedBytes is counted for who created topics: whoever"),
         (NAMESPACE, "shop", {"connections": 1}, "connections is counted for each account, not for each namespace"),
         (ACCOUNT, "alice", {SEND_MESSAGES: 0}, "sendMessagesPerSecond is 0: it must be 1 or more, or -1 for no limit"),
         (ACCOUNT, "a\nb", {SEND_MESSAGES: 1}, "the name of the account must have at most 255 visible characters"),

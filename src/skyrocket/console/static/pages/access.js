@@ -108,7 +108,7 @@ function setQuota(row = { subject: "account", name: "", quota: QUOTAS[0], limit:
     body: [
       field({ name: "subject", label: t("Subject"), options: [["account", t("account")], ["namespace", t("namespace")]], value: row.subject }),
       field({ name: "name", label: t("Name"), value: row.name, hint: t("*: each without a quota of its own") }),
-      field({ name: "quota", label: t("Quota"), options: QUOTAS, value: row.quota, hint: t("connections are of accounts, topics and storedBytes of namespaces") }),
+      field({ name: "quota", label: t("Quota"), options: QUOTAS, value: row.quota, hint: t("connections are of accounts; the topics of an account are those that it created") }),
       field({ name: "limit", label: t("Limit"), type: "number", value: row.limit, min: 1, required: true })],
     act: async (values) => again(await put("/api/quotas", values)),
   });
