@@ -20,13 +20,15 @@ from typing import Any
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.batch import BatchElement
+from skyrocket.format.batch import BatchElement, cut_batch, encode_batch
 from skyrocket.format.properties import encode_properties, find_property
 from skyrocket.format.record import decode_record, read_head
 from skyrocket.model.message import StoredMessage
+from skyrocket.store.batch_records import BatchOrigin
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
+from skyrocket.store.record_run import RecordRun
 from skyrocket.store.results import Durability, GetStatus, PutStatus
 from skyrocket.testing.clock import FakeClock
 from skyrocket.testing.faulty_disk import FaultyDisk, PowerCut
@@ -158,6 +160,7 @@ class Ledger:
 
     puts: list[Put] = field(default_factory=list)
     numbers: int = 0
+    batches: int = 0
 
     def new(self, topic: str, queue_id: int, clock: FakeClock, body_bytes: int = 40, messages: int = 1) -> Put:
         self.numbers += 1
@@ -211,12 +214,29 @@ class Driver:
         return result.status
 
     def put_batch(self, topic: str, queue_id: int, count: int, body_bytes: int = 30) -> PutStatus:
+        """Put a batch; every second one by its parts, as brokers do with most."""
         puts = [self.ledger.new(topic, queue_id, self.clock, body_bytes) for _ in range(count)]
         self.clock.advance(ms=3)
-        result = self.store.intake.put_batch(
-            PutMessage(topic, queue_id, b"", born_timestamp=puts[0].born_timestamp),
-            [BatchElement(len(put.body), put.body, put.properties) for put in puts],
-        )
+        self.ledger.batches += 1
+        elements = [BatchElement(len(put.body), put.body, put.properties) for put in puts]
+        queue = self.store.queues.by_key.get((topic, queue_id))
+        is_plain = queue is not None and queue.simple and self.store.intake.max_plain_body >= body_bytes * count
+        if self.ledger.batches % 2 or queue is None or not is_plain:
+            return self._put_elements(puts, elements)
+        origin = BatchOrigin(0, puts[0].born_timestamp, PutMessage(topic, queue_id, b"").born_host)
+        run = self.store.intake.put_cut_batch(queue, cut_batch(encode_batch(elements)), origin)
+        if not isinstance(run, RecordRun):
+            assert run.remark
+            return run.status
+        durability = Durability.BUFFER if self.store.config.transient_pool else Durability.MEMORY
+        for put, (_, start, size, _, queue_offset, _, _) in zip(puts, run.items(), strict=True):
+            put.queue_offset, put.physical_offset = queue_offset, start
+            put.end_offset, put.durability = start + size, durability
+        return PutStatus.PUT_OK
+
+    def _put_elements(self, puts: list[Put], elements: list[BatchElement]) -> PutStatus:
+        message = PutMessage(puts[0].topic, puts[0].queue_id, b"", born_timestamp=puts[0].born_timestamp)
+        result = self.store.intake.put_batch(message, elements)
         if result.ok:
             ends = [*result.physical_offsets[1:], result.end_offset]
             for number, (put, start, end) in enumerate(zip(puts, result.physical_offsets, ends, strict=True)):

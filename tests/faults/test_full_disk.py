@@ -48,7 +48,9 @@ def test_a_put_without_room_is_refused_and_a_later_one_is_taken(directory: Path,
             disk.free()
             clock.advance(seconds=2)
             assert not driver.store.page_cache_busy
+            assert driver.store.gate.trouble is not None
             assert driver.put_batch("orders", 1, 3) is PutStatus.PUT_OK
+            assert driver.store.gate.trouble is None
             assert driver.put("orders") is PutStatus.PUT_OK
             assert driver.wait_disk()
         assert driver.store.failure is None

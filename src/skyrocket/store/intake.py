@@ -142,14 +142,18 @@ class Intake:
             items, error = self._log.append(rows)
         except StoreFailed as failure:
             return [], [self._not_appended(failure) for _ in rows]
-        self._statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
         refused = [] if error is None else [self._not_appended(error) for _ in rows[len(items) :]]
-        if error is None and self._gate.trouble is not None:
+        self._took(len(items), began, all_of_it=error is None)
+        return items, refused
+
+    def _took(self, count: int, began: float, *, all_of_it: bool = True) -> None:
+        """Records are in the log."""
+        self._statistics.put_latency.add((time.perf_counter() - began) * 1000, count)
+        if all_of_it and self._gate.trouble is not None:
             self._gate.recovered(PUTS)
         if self._wakes_flusher:
             self._flusher.wake()
         self.after_put()
-        return items, refused
 
     def _append(self, rows: Sequence[Row]) -> list[PutResult]:
         items, refused = self.put_rows(rows)
@@ -182,10 +186,7 @@ class Intake:
         except (OSError, StoreError) as error:
             failed = self._not_appended(error)
             return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
-        self._statistics.put_latency.add((time.perf_counter() - began) * 1000, len(items))
-        if self._wakes_flusher:
-            self._flusher.wake()
-        self.after_put()
+        self._took(len(items), began)
         durability = self._reached
         end = end_offset(items[-1])
         return BatchPutResult(
@@ -207,10 +208,7 @@ class Intake:
             run = self._log.append_batch(queue, batch, origin)
         except (OSError, StoreError) as error:
             return self._not_appended(error)
-        self._statistics.put_latency.add((time.perf_counter() - began) * 1000, run.count)
-        if self._wakes_flusher:
-            self._flusher.wake()
-        self.after_put()
+        self._took(run.count, began)
         return run
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
