@@ -18,7 +18,7 @@ from tests.faults.random_logs import write_log
 from tests.faults.recovery_ways import check_both_ways
 from tests.faults.test_random_damage import seeds
 
-SHORT, LONG, PARTS = 24, 2000, 8
+SHORT, LONG, PARTS = 24, 1000, 8
 HARMS = 450  # to stores of both makers, in the long mode
 FILE_SIZE = 16_384
 

@@ -1,8 +1,8 @@
 """Queue entries of many records at once, for queues in which all is in order.
 
-In order means: an ordinary queue, records numbered one after the other, and the first number is one that the queue has
-an entry for or the next that it would give. Entries that are there are compared, the others appended, as the dispatcher
-does with one record. All records of any other queue are left to it.
+In order means: an ordinary queue, records numbered one after the other, the first number is one that the queue has an
+entry for or the next that it would give, and new ones lie behind the last that has an entry. Entries that are there are
+compared, the others appended, as the dispatcher does with one record. All records of any other queue are left to it.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from skyrocket.format.dtypes import Int64s
-from skyrocket.format.queue_entry import ENTRY_DTYPE, ENTRY_SIZE
+from skyrocket.format.queue_entry import ENTRY, ENTRY_DTYPE, ENTRY_SIZE
 from skyrocket.format.text_hashes import hash_texts
 from skyrocket.store.entry_files import EntryFiles
 from skyrocket.store.log_columns import ColumnItems, LogColumns
@@ -75,6 +75,8 @@ def _take(queue: TopicQueue, first: int, data: memoryview, record_end: int, dirt
         return False
     count = len(data) // ENTRY_SIZE
     known = min(queue.max_offset - first, count)
+    if known < count and ENTRY.unpack_from(data, known * ENTRY_SIZE)[0] < queue.max_physical_offset:
+        return False
     if known:
         position = first * ENTRY_SIZE
         if position < queue.entries.first_byte or not _has(queue.entries, position, data[: known * ENTRY_SIZE]):

@@ -34,7 +34,8 @@ class ConsumeQueue(TopicQueue):
             if stored == entry or _means_the_same(stored, entry):
                 self.confirmed_offset = max(self.confirmed_offset, queue_offset + 1)
                 return
-        if self.doubts is None or queue_offset == self.max_offset:
+        follows = queue_offset == self.max_offset and physical_offset >= self.max_physical_offset
+        if self.doubts is None or follows:
             self._place(entry, queue_offset)
         else:
             self._doubt(self.doubts, entry, queue_offset)
@@ -109,6 +110,7 @@ class ConsumeQueue(TopicQueue):
             if number == 0 and self.max_offset and not self.entries.first_byte:
                 self.min_offset = 0
                 self._cut(0)  # the topic was made again: what came before is not its own
+                doubts.made_again_at = ENTRY.unpack(entry)[0]
             self._place(entry, number)
 
     def _overrule(self, claimed: int, number: int, physical_offset: int) -> None:

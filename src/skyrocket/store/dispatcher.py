@@ -245,7 +245,12 @@ class Dispatcher:
             queue, physical_offset, size, timestamp, queue_offset, properties, sys_flag = item
             if sys_flag & flags.TRANSACTION_PREPARED:  # prepared and rollback: in the log only
                 continue
-            if queue.simple and queue_offset == queue.max_offset and not queue.holds_delivery_times:
+            if (
+                queue_offset == queue.max_offset
+                and physical_offset >= queue.max_physical_offset
+                and queue.simple
+                and not queue.holds_delivery_times
+            ):
                 tail = queue.entries.tail[1]
                 if not tail:
                     dirty.append(queue)

@@ -18,6 +18,7 @@ class Doubts:
     expected: int | None = None  # the number of the first if all is in order; None where nothing is known
     entries: list[bytes] = field(default_factory=list)
     claimed: list[int] = field(default_factory=list)
+    made_again_at: int | None = None  # the topic was deleted and made again: its first record since then
 
     def add(self, entry: bytes, claimed: int) -> None:
         self.entries.append(entry)

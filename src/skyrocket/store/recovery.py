@@ -34,7 +34,7 @@ from skyrocket.store.entry_check import EntryCheck
 from skyrocket.store.index import Index
 from skyrocket.store.log_columns import LogColumns
 from skyrocket.store.log_scan import LogEnd, LogScan
-from skyrocket.store.manifest import Manifest
+from skyrocket.store.manifest import Manifest, queue_key
 from skyrocket.store.queue_table import QueueTable
 from skyrocket.store.seal import seal_of
 from skyrocket.store.topic_queue import TopicQueue
@@ -271,6 +271,9 @@ class Recovery:
             queue.settle_doubts()
             if was_empty and queue.entries.tail[1]:
                 self._queues.dirty.append(queue)
+            if queue.doubts is not None and queue.doubts.made_again_at is not None:
+                # Nobody may take the older records for its own again: the next walk, or the next start.
+                self._queues.removed[queue_key(queue)] = queue.doubts.made_again_at
         return end
 
     def _dispatch(self, batch: list[RecordHead] | LogColumns) -> None:
@@ -287,7 +290,11 @@ class Recovery:
     def _not_removed(self, heads: list[RecordHead]) -> list[RecordHead]:
         """Records but those of queues that were deleted after them."""
         removed = self._queues.removed
-        return [h for h in heads if h.physical_offset >= removed.get(f"{h.topic.decode()}/{h.queue_id}", 0)]
+        return [
+            h
+            for h in heads
+            if h.physical_offset >= removed.get(f"{h.topic.decode('utf-8', 'replace')}/{h.queue_id}", 0)
+        ]
 
     def _reset(self, *, damaged_only: bool) -> bool:
         """Empty the queues that must be built anew; a gap is only a fault when older records were not walked."""
