@@ -182,7 +182,7 @@ def test_a_commit_before_a_kill_is_found_in_its_topic_even_after_another_restart
     half = given.begin(b"one")
     given.begin(b"two")
     given.end(half.physical_offset, COMMIT)
-    shutil.copytree(given.root, tmp_path / "killed")
+    shutil.copytree(given.root, tmp_path / "killed", ignore=shutil.ignore_patterns("*.tmp"))
     given.store.close()
     given = Transacting(tmp_path / "killed", clock)
     assert given.ends() == []

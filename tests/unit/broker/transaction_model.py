@@ -156,7 +156,7 @@ class TransactionsAgainstAModel(RuleBasedStateMachine):
         """What the page cache has survives, and the table of offsets as it was saved last."""
         self.kills += 1
         saved = self.folder / str(self.kills)
-        shutil.copytree(self.given.root, saved)
+        shutil.copytree(self.given.root, saved, ignore=shutil.ignore_patterns("*.tmp"))
         written = {int(number) for body in self.given.ends() for number in body.split(b",") if number}
         self.given.store.close()
         path = saved / "config" / "consumerOffset.json"

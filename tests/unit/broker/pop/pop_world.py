@@ -284,7 +284,7 @@ class PopWorld:
         """
         self.topics.save()
         self.groups.save()
-        shutil.copytree(self.root, target, copy_function=_copy_with_holes)
+        shutil.copytree(self.root, target, copy_function=_copy_with_holes, ignore=shutil.ignore_patterns("*.tmp"))
         self.store.close()
         self._timer.close()
         return PopWorld(target, self.clock, config=self.config, draw=self.draw)

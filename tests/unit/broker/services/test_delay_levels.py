@@ -567,7 +567,7 @@ class AgainstAModel(RuleBasedStateMachine):
         self.kills += 1
         delivered = set(self.delayed.bodies())
         saved = self.folder / str(self.kills)
-        shutil.copytree(self.delayed.root, saved)
+        shutil.copytree(self.delayed.root, saved, ignore=shutil.ignore_patterns("*.tmp"))
         self.delayed.store.close()
         path = saved / "config" / "delayOffset.json"
         known = DELAY_OFFSETS.decode(path.read_bytes()).offsets if path.exists() else {}

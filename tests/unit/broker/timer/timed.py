@@ -110,7 +110,8 @@ class Timed:
 
 def copy_of(given: Timed, to: Path) -> None:
     """The store as it is on disk."""
-    shutil.copytree(given.root, to, copy_function=copy_with_holes)
+    # Threads of the store go on: what one of them is writing beside a file will have its name in a moment.
+    shutil.copytree(given.root, to, copy_function=copy_with_holes, ignore=shutil.ignore_patterns("*.tmp"))
 
 
 def copy_with_holes(source: str, target: str) -> None:
