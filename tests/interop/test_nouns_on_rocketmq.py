@@ -285,15 +285,15 @@ def test_a_type_that_a_broker_cannot_keep_is_not_claimed(rocket: Rocket) -> None
 def test_attributes_that_a_broker_cannot_keep_are_not_claimed(rocket: Rocket, tmp_path: Path, way: str) -> None:
     topic = rocket.topic(f"Kept{way}")
     file = tmp_path / "cluster.yml"
-    file.write_text(f"topics:\n  {topic}: {{attributes: {{cleanup.policy: COMPACTION}}}}\n")
+    file.write_text(f"topics:\n  {topic}: {{attributes: {{message.type: FIFO}}}}\n")
     command: tuple[str, ...] = ("apply", "-f", str(file))
     if way == "update":
-        command = ("topic", "update", topic, "--attribute", "cleanup.policy=COMPACTION")
+        command = ("topic", "update", topic, "--attribute", "message.type=FIFO")
     if rocket.is_old:
-        assert "but without cleanup.policy: that broker keeps no attributes" in rocket.refused(*command)
+        assert "but without message.type: that broker keeps no attributes" in rocket.refused(*command)
         return
     rocket.well(*command)
-    assert rocket.rows("topic", "list", topic)[0]["attributes"]["cleanup.policy"] == "COMPACTION"
+    assert rocket.rows("topic", "list", topic)[0]["attributes"]["message.type"] == "FIFO"
 
 
 def test_topics_that_a_broker_names_after_itself_are_the_systems(rocket: Rocket) -> None:
