@@ -93,12 +93,12 @@ SUITES = (
     ),
     Suite(
         "faults-replication",
-        "20,000 simulated lives of a master and its slaves; 200 faults of a pair of processes; acting masters",
+        "20,000 simulated lives of a master and its slaves; 200 faults of two processes; acting masters; copied logs",
         (
             "tests/unit/testing/test_simulation.py",
             "tests/cluster/replication",
             "tests/integration/test_acting_master_processes.py",
-            *_faults("replicated_pair"),
+            *_faults("replicated_pair", "copied_logs"),
         ),
     ),
     Suite(

@@ -76,7 +76,7 @@ def recovered(subject: Damaged) -> Outcome:
         try:
             with subject.opened(killed=True) as store:
                 report: Any = replace(store.recovery, seconds=0.0) if store.recovery is not None else None
-                queues, dispatched = _queues(store), _dispatched(store)
+                queues, dispatched = queue_states(store), dispatched_to(store)
                 wait_until(_index_is_on_disk)
         except CorruptFile as refusal:
             report, queues, dispatched = str(refusal), [], ()
@@ -102,7 +102,7 @@ def _files(subject: Damaged, *, is_refused: bool) -> dict[str, bytes]:
     return files
 
 
-def _queues(store: MessageStore) -> list[tuple[Any, ...]]:
+def queue_states(store: MessageStore) -> list[tuple[Any, ...]]:
     """The state of every queue."""
     names = ("min_offset", "max_offset", "next_offset", "max_physical_offset", "damaged", "has_gap", "mended")
     return sorted(
@@ -111,7 +111,7 @@ def _queues(store: MessageStore) -> list[tuple[Any, ...]]:
     )
 
 
-def _dispatched(store: MessageStore) -> tuple[int, ...]:
+def dispatched_to(store: MessageStore) -> tuple[int, ...]:
     feeder = store.dispatcher
     return feeder.dispatched_offset, feeder.dispatched_timestamp, feeder.dispatched_record
 

@@ -1,5 +1,7 @@
 """Names of directories and files in a store, as RocketMQ has them."""
 
+from functools import lru_cache
+
 COMMIT_LOG = "commitlog"
 QUEUES = "consumequeue"
 BATCH_QUEUES = "batchconsumequeue"
@@ -30,6 +32,12 @@ def offset_name(offset: int) -> str:
 def parse_offset_name(name: str) -> int | None:
     """The offset that a file name means; None for any other name."""
     return int(name) if len(name) == NAME_DIGITS and name.isascii() and name.isdigit() else None
+
+
+@lru_cache(4096)
+def topic_damage(topic: bytes) -> str:
+    """What is wrong with the topic of a record; nothing where it can have a directory of its own."""
+    return "" if is_directory_name(topic.decode("utf-8", "replace")) else f"a topic {topic!r}"
 
 
 def is_directory_name(name: str) -> bool:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skyrocket.format.queue_entry import ENTRY, ENTRY_DTYPE, ENTRY_SIZE, PREFILL_ENTRY, PREFILL_SIZE, QueueEntry
 from skyrocket.format.record import SMALLEST_RECORD
-from skyrocket.store.numbering import Doubts, agreed_numbers, likely_numbers
+from skyrocket.store.numbering import Doubts, agreed_numbers, is_possible, likely_numbers
 from skyrocket.store.topic_queue import TopicQueue
 
 log = logging.getLogger(__name__)
@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 _SCAN_BYTES = 3276 * ENTRY_SIZE  # about 64 KiB
 _RECOVERED_FILES = 3
 _MENDED_SHOWN = 10
+_FEW_MISSING = 1 << 16  # so many entries are filled in without asking whether there was room for their records
 
 
 class ConsumeQueue(TopicQueue):
@@ -35,10 +36,12 @@ class ConsumeQueue(TopicQueue):
                 self.confirmed_offset = max(self.confirmed_offset, queue_offset + 1)
                 return
         follows = queue_offset == self.max_offset and physical_offset >= self.max_physical_offset
-        if self.doubts is None or follows:
-            self._place(entry, queue_offset)
-        else:
+        if self.doubts is not None and not follows:
             self._doubt(self.doubts, entry, queue_offset)
+        elif 0 <= queue_offset <= self.max_offset + _FEW_MISSING or is_possible(queue_offset, physical_offset):
+            self._place(entry, queue_offset)
+        else:  # a slave's master is damaged; entries up to such a number would take all memory
+            self._leave_out(queue_offset, physical_offset)
 
     def _place(self, entry: bytes, queue_offset: int) -> None:
         """Let an entry have a number: replace the one that is there, or append it."""
@@ -91,16 +94,19 @@ class ConsumeQueue(TopicQueue):
         physical_offset = ENTRY.unpack(doubts.entries[-1])[0]
         if doubts.expected is not None and self._is_taken(doubts.expected):
             for claimed in doubts.claimed:
-                log.error(
-                    "a record is in no queue: its queue offset cannot be right topic=%s queue=%d claimed=%d near=%d",
-                    self.topic,
-                    self.queue_id,
-                    claimed,
-                    physical_offset,
-                )
+                self._leave_out(claimed, physical_offset)
             doubts.take()
             return
         self._settle(doubts, likely_numbers(doubts.expected, doubts.claimed, physical_offset))
+
+    def _leave_out(self, claimed: int, physical_offset: int) -> None:
+        log.error(
+            "a record is in no queue: its queue offset cannot be right topic=%s queue=%d claimed=%d near=%d",
+            self.topic,
+            self.queue_id,
+            claimed,
+            physical_offset,
+        )
 
     def _settle(self, doubts: Doubts, numbers: list[int]) -> None:
         claimed = list(doubts.claimed)

@@ -1,7 +1,8 @@
 """Follows the log and feeds consume queues, index and listeners, in log order.
 
 Records appended here come from the writer's `pending` list, so that nothing is decoded; records that arrived as
-raw bytes (replication) or that recovery finds are read from the log. Both ways end in `feed`.
+raw bytes (replication) or that recovery finds are read from the log, as columns where there are many. The ways end in
+`feed` and `feed_columns`.
 
 At a damaged record dispatch stops, and `damage` says where: what follows cannot be told from what is lost.
 
@@ -17,13 +18,13 @@ from typing import NamedTuple, cast
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.properties import find_property
 from skyrocket.format.queue_entry import ENTRY
-from skyrocket.format.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, RecordHead, RecordWalk, WalkEnd
-from skyrocket.format.store_names import is_directory_name
+from skyrocket.format.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, CrcCheck, RecordHead, RecordWalk, WalkEnd
+from skyrocket.format.store_names import is_directory_name, topic_damage
 from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
 from skyrocket.store.column_feed import feed_queues, items_of
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.index import Index
-from skyrocket.store.log_columns import LogColumns
+from skyrocket.store.log_columns import ColumnItems, LogColumns, queues_of, read_columns
 from skyrocket.store.queue_table import QueueKey, QueueTable
 from skyrocket.store.record_run import (
     Appended,
@@ -34,7 +35,7 @@ from skyrocket.store.record_run import (
     last_offset,
     time_of,
 )
-from skyrocket.store.record_tuples import QUEUE, STORE_TIMESTAMP, DispatchItem, end_offset
+from skyrocket.store.record_tuples import DispatchItem, end_offset
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.write_gate import Patience
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 Listener = Callable[[Sequence[DispatchItem]], None]
 _BATCH = 4096
 _MOST_RUNS = 512  # of which each is many records
+_COLUMN_RECORDS = 200  # fewer are walked through faster one by one
 _pack_entry = ENTRY.pack
 _join = b"".join
 _MOST_OFFSET = (1 << 63) - 1
@@ -76,6 +78,7 @@ class Dispatcher:
         self.dispatched_timestamp = 0  # store time of the newest dispatched record
         self.dispatched_record = 0  # and where it begins
         self.damage: DamagedRecord | None = None  # at which dispatch of raw bytes has stopped
+        self._raw_record_bytes = 0  # the average of the newest that arrived so
         self.listeners: list[Listener] = []
         self._log = commit_log
         self._queues = queues
@@ -94,14 +97,17 @@ class Dispatcher:
             while self.dispatched_offset < limit:
                 taken: Sequence[Appended] = self._take_pending(limit)
                 if taken:
-                    done += self.feed(taken)
+                    count, end = self.feed(taken), last_end(taken[-1])
+                elif (columns := self._read_columns(limit)) is not None:
+                    count, end = len(columns), columns.end_offset
+                    self._continue_after(self.feed_columns(columns), end)
+                elif items := self._read_log(limit):
+                    count, end = self.feed(items), last_end(items[-1])
+                    self._continue_after(items, end)
                 else:
-                    taken = items = self._read_log(limit)
-                    if not items:
-                        break
-                    done += self.feed(items)
-                    self._continue_after(items)
-                self.dispatched_offset = max(self.dispatched_offset, last_end(taken[-1]))
+                    break
+                done += count
+                self.dispatched_offset = max(self.dispatched_offset, end)
                 self.damage = None
             if self._index is not None and self._index.overdue:
                 self._index.catch_up()
@@ -121,8 +127,18 @@ class Dispatcher:
         del pending[: len(items)]
         return items
 
+    def _read_columns(self, limit: int) -> LogColumns | None:
+        """The next records of what arrived as raw bytes, where many have; None: look at them one by one."""
+        begin, limit = self.dispatched_offset, min(limit, self._log.raw_end)
+        are_many = limit - begin >= self._raw_record_bytes * _COLUMN_RECORDS
+        file = self._log.files.find(begin) if are_many else None
+        if file is None:
+            return None
+        start = file.start_offset
+        return read_columns(file.view[: limit - start], begin - start, start, CrcCheck.NONE, limit)
+
     def _read_log(self, limit: int) -> list[DispatchItem]:
-        """The next records of what arrived as raw bytes."""
+        """The next records of what arrived as raw bytes, one by one."""
         limit = min(limit, self._log.raw_end)
         items: list[DispatchItem] = []
         while self.dispatched_offset < limit and not items:
@@ -133,6 +149,9 @@ class Dispatcher:
             for head in walk:
                 if head.physical_offset + head.size > limit or len(items) >= _BATCH:
                     return items  # with SYNC_FLUSH the disk may have a part of a record that is here
+                if reason := topic_damage(head.topic):  # its queue would lie somewhere else on this machine
+                    self.damage = DamagedRecord(head.physical_offset, reason)
+                    return items
                 items.append(self.item(head))
             if not items and walk.end is WalkEnd.BLANK and next_file <= limit:
                 self.dispatched_offset = next_file
@@ -155,10 +174,11 @@ class Dispatcher:
         if not is_arriving or magic not in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK):
             self.damage = DamagedRecord(offset, walk.reason)
 
-    def _continue_after(self, items: Sequence[DispatchItem]) -> None:
+    def _continue_after(self, items: Sequence[DispatchItem], end: int) -> None:
         """A replica that becomes the master goes on with the offsets and times of what it received."""
-        self._log.last_store_timestamp = max(self._log.last_store_timestamp, items[-1][STORE_TIMESTAMP])
-        for queue in {item[QUEUE] for item in items}:
+        self._raw_record_bytes = (end - self.dispatched_offset) // len(items)
+        self._log.last_store_timestamp = max(self._log.last_store_timestamp, self.dispatched_timestamp)
+        for queue in queues_of(items):
             queue.next_offset = max(queue.next_offset, queue.max_offset)
 
     def item(self, head: RecordHead) -> DispatchItem:
@@ -192,12 +212,12 @@ class Dispatcher:
         self._tell(told, time_of(items[-1]), last_offset(items[-1]))
         return count
 
-    def feed_columns(self, columns: LogColumns) -> None:
-        """The same with records that recovery has read, many at once; what is not as usual goes record by record."""
+    def feed_columns(self, columns: LogColumns) -> ColumnItems:
+        """The same with records that were read many at once; what is not as usual goes record by record."""
         items = items_of(columns, self._queues.get_or_create)
         if self.multi_dispatch and columns.segments.mention(b"INNER_MULTI_QUEUE_OFFSET"):
             self.feed(items[:])
-            return
+            return items
         with self._queues.lock:
             left = feed_queues(items, self._queues.dirty)
             if len(left):
@@ -206,6 +226,7 @@ class Dispatcher:
         if self._index is not None:
             self._index.add_columns(items)
         self._tell(items, int(columns.store_timestamps[-1]), int(columns.physical_offsets[-1]))
+        return items
 
     def _make_room(self, records: int) -> None:
         self._buffered_bytes += records * ENTRY.size

@@ -41,7 +41,8 @@ log = logging.getLogger(__name__)
 
 _Ints = NDArray[np.int64]
 _NO_INTS: _Ints = np.empty(0, dtype=np.int64)
-_NO_KEYS = (_NO_INTS, _NO_INTS, _NO_INTS)  # hashes, physical offsets, store times
+_Keys = tuple[_Ints, _Ints, _Ints]  # hashes, physical offsets, store times
+_NO_KEYS: _Keys = (_NO_INTS, _NO_INTS, _NO_INTS)
 _MOST_WAITING = 1_000_000  # records that wait for a disk; with more of them the trouble does not pass
 
 
@@ -185,13 +186,14 @@ class Index:
                 self.catch_up()
 
     def add_columns(self, items: ColumnItems) -> None:
-        """The same with records that recovery has read, many at once: they do not wait."""
+        """The same with records that were read many at once: they do not wait, unless the disk has no room."""
         with self._lock:
             self.catch_up()
             if self._backlog or self._trouble is not None or self._half_put:
                 self.add(items, len(items))
             else:
-                self._build_columns(items)
+                self._unplaced = self._keys_of(items)
+                self.catch_up()
 
     @property
     def overdue(self) -> bool:
@@ -251,28 +253,23 @@ class Index:
             self._skip_before = -1  # the log goes on from here: nothing can come twice any more
         prefixes, offsets, times, properties = _columns(taken)
         keys = key_hashes(prefixes, properties, with_tags=self._config.index_tags)
-        self._put(keys, offsets, times)
+        self._unplaced = (keys.hashes, offsets[keys.records], times[keys.records])
+        self._place()
 
-    def _build_columns(self, items: ColumnItems) -> None:
+    def _keys_of(self, items: ColumnItems) -> _Keys:
         columns = items.columns
         wanted = columns.parts.sys_flags & flags.TRANSACTION_MASK != flags.TRANSACTION_ROLLBACK
         if self._skip_before >= 0:
             wanted &= columns.physical_offsets >= self._skip_before
         if not wanted.any():
-            return
+            return _NO_KEYS
         self._skip_before = -1
         prefixes = prefixes_of(items.queues)[items.queue_numbers]
         keys = segment_hashes(columns.segments, prefixes, with_tags=self._config.index_tags)
         if not wanted.all():
             rows = wanted[keys.records]
             keys = KeyHashes(keys.hashes[rows], keys.records[rows], keys.are_tags[rows])
-        self._put(keys, columns.physical_offsets, columns.store_timestamps)
-
-    def _put(self, keys: KeyHashes, physical_offsets: _Ints, timestamps: _Ints) -> None:
-        """Keys of records with these places and times."""
-        if len(keys.hashes):
-            self._unplaced = (keys.hashes, physical_offsets[keys.records], timestamps[keys.records])
-            self._place()
+        return keys.hashes, columns.physical_offsets[keys.records], columns.store_timestamps[keys.records]
 
     def _place(self) -> None:
         """Put the keys of a batch into files; what finds no room stays."""

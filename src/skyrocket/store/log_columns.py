@@ -17,6 +17,7 @@ from skyrocket.format.dtypes import Bools, Int64s, gathered
 from skyrocket.format.property_segments import PropertySegments, properties_in
 from skyrocket.format.record import Buffer, CrcCheck, RecordHead
 from skyrocket.format.record_columns import Parts, examine
+from skyrocket.format.store_names import topic_damage
 from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -127,7 +128,7 @@ def read_columns(buffer: Buffer, position: int, base_offset: int, crc: CrcCheck,
         return None
     topics, topic_numbers = _different_topics(buffer, parts.topic_starts, parts.topic_lengths)
     segments = properties_in(buffer, parts.properties_starts, parts.properties_lengths)
-    odd = [number for number, topic in enumerate(topics) if b"/" in topic or b"\0" in topic]
+    odd = [number for number, topic in enumerate(topics) if topic_damage(topic)]
     strange = np.isin(topic_numbers, odd) if odd else np.zeros(len(parts), dtype=np.bool_)
     strange[segments.records_with(0)] |= (parts.ends + base_offset > on_disk)[segments.records_with(0)]
     if strange.any():

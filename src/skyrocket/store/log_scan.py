@@ -14,6 +14,7 @@ from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import CorruptRecord
 from skyrocket.format.record import BLANK_SIZE, CrcCheck, RecordHead, RecordWalk, WalkEnd, lacks_sectors, read_head
 from skyrocket.format.record_search import possible_records
+from skyrocket.format.store_names import topic_damage
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.disk import Disk
 from skyrocket.store.log_columns import LogColumns, read_columns
@@ -127,8 +128,8 @@ class LogScan:
 
     def _hidden_damage(self, file: MappedFile, head: RecordHead) -> str:
         """What is wrong with a record that passed the checks of its format; nothing for nearly all of them."""
-        if b"/" in head.topic or b"\0" in head.topic:
-            return f"a topic {head.topic!r}"
+        if reason := topic_damage(head.topic):
+            return reason
         if head.physical_offset + head.size > self._on_disk and b"\0" in head.properties:
             position = head.physical_offset - file.start_offset
             end = position + head.size

@@ -1,13 +1,19 @@
 """Bytes of a master's log that arrive in pieces: dispatched when a record is whole, and damage is seen as such."""
 
 import asyncio
+import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from skyrocket.broker.core.dispatching import Dispatching
 from skyrocket.config.sections import FlushDiskType
+from skyrocket.format.properties import encode_properties
+from skyrocket.format.record import QUEUE_OFFSET_AT
+from skyrocket.store import dispatcher
 from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.index_file import IndexFile
 from skyrocket.store.message_store import MessageStore
 from tests.unit.store.stores import small_config
 from tests.waiting import until
@@ -88,4 +94,78 @@ def test_damage_is_told_with_its_place(tmp_path: Path, log: bytes, at: int, writ
         assert damage is not None
         assert damage.physical_offset == second
         assert reason in damage.reason
+        assert store.max_offset("Orders", 0) == 1
+
+
+def copied(root: Path, messages: Sequence[PutMessage]) -> bytes:
+    """The log of a master that has these messages."""
+    with MessageStore(root, small_config()) as store:
+        for message in messages:
+            store.put(message)
+        found = store.commit_log.raw(0, 1 << 20)
+        assert found is not None
+        return bytes(found)
+
+
+@pytest.mark.parametrize("number", [1 << 40, -5], ids=["far ahead", "below zero"])
+@pytest.mark.parametrize("least", [1, 1000], ids=["many at once", "one by one"])
+def test_a_number_that_cannot_be_leaves_its_record_out_and_costs_no_memory(
+    tmp_path: Path,
+    log: bytes,
+    number: int,
+    least: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Entries up to it would take terabytes. The records behind it are dispatched."""
+    monkeypatch.setattr(dispatcher, "_COLUMN_RECORDS", least)
+    second = len(log) // 3
+    at = second + QUEUE_OFFSET_AT
+    broken = log[:at] + number.to_bytes(8, "big", signed=True) + log[at + 8 :]
+    with MessageStore(tmp_path / "slave", small_config()) as store:
+        store.append_raw(0, broken)
+        store.dispatch()
+        assert store.max_offset("Orders", 0) == 3
+        assert store.dispatcher.damage is None
+    assert f"its queue offset cannot be right topic=Orders queue=0 claimed={number}" in caplog.text
+
+
+def test_many_records_wait_for_the_index_while_the_disk_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyed = [PutMessage("Orders", 0, b"x", encode_properties({"KEYS": f"k{number}"})) for number in range(60)]
+    log = copied(tmp_path / "master", keyed)
+    monkeypatch.setattr(dispatcher, "_COLUMN_RECORDS", 10)
+    reserve = IndexFile.reserve
+
+    def refuse(file: IndexFile, entries: int) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    with MessageStore(tmp_path / "slave", small_config()) as store:
+        assert store.index is not None
+        monkeypatch.setattr(IndexFile, "reserve", refuse)
+        store.append_raw(0, log[: len(log) // 2])
+        assert store.dispatch() == 30
+        store.append_raw(len(log) // 2, log[len(log) // 2 :])
+        assert store.dispatch() == 30
+        assert store.failure is None
+        monkeypatch.setattr(IndexFile, "reserve", reserve)
+        store.index.catch_up()
+        assert [len(store.query("Orders", f"k{number}")) for number in range(60)] == [1] * 60
+
+
+@pytest.mark.parametrize("topic", [b"../../", b"Ord/rs", b"Ord\0rs"])
+@pytest.mark.parametrize("least", [1, 1000], ids=["many at once", "one by one"])
+def test_a_topic_that_leads_out_of_the_store_is_damage(
+    tmp_path: Path, log: bytes, topic: bytes, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A master's bytes say where a slave makes directories; its start already refused such names."""
+    monkeypatch.setattr(dispatcher, "_COLUMN_RECORDS", least)
+    second, third = len(log) // 3, len(log) // 3 * 2
+    broken = log[:second] + log[second:third].replace(b"Orders", topic) + log[third:]
+    with MessageStore(tmp_path / "slave", small_config()) as store:
+        store.append_raw(0, broken)
+        store.dispatch()
+        assert store.dispatcher.damage == (second, f"a topic {topic!r}")
+        assert [queue.topic for queue in store.queues] == ["Orders"]
         assert store.max_offset("Orders", 0) == 1

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import add
 from typing import Final, TypeAlias, TypeVar
 
+import numpy as np
+
 from skyrocket.broker.state.spans import HOUR_MS, MINUTE_MS, Item, Span
 from skyrocket.clock import Clock
 from skyrocket.format.properties import find_property
@@ -23,6 +25,7 @@ from skyrocket.format.property_bytes import INNER_NUM
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.peer import Peer
+from skyrocket.store.log_columns import ColumnItems
 from skyrocket.store.record_run import ItemsOnDemand, RecordRun
 from skyrocket.store.record_tuples import PROPERTIES, QUEUE, SIZE, DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
@@ -124,6 +127,9 @@ class Counters:
 
     def stored(self, records: Sequence[DispatchItem]) -> None:
         """The store's listener: these records are readable now."""
+        if isinstance(records, ColumnItems) and all(queue.simple for queue in records.queues):
+            self._stored_columns(records)
+            return
         with self._lock:
             puts = self._puts
             for record in records.appended if isinstance(records, ItemsOnDemand) else records:
@@ -136,6 +142,16 @@ class Counters:
                 tally = puts[queue]
                 tally[0] += 1 if queue.simple else _messages_in(record)
                 tally[1] += record[SIZE]
+
+    def _stored_columns(self, records: ColumnItems) -> None:
+        """The same of many records at once, each of them one message."""
+        numbers, sizes = records.queue_numbers, records.columns.parts.sizes
+        counts, totals = np.bincount(numbers), np.bincount(numbers, sizes).astype(np.int64)
+        with self._lock:
+            for queue, count, total in zip(records.queues, counts.tolist(), totals.tolist(), strict=True):
+                tally = self._puts[queue]
+                tally[0] += count
+                tally[1] += total
 
     def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int, milliseconds: float) -> None:
         """A pull found messages, and how long the store took to find them."""
