@@ -78,7 +78,7 @@ faults-broker: ## part: brokers killed under load; pop, timers, transactions aga
 faults-attacks: ## part: floods and bombs, and an honest client beside them that waits 200 ms at most (a quiet machine)
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
 faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes; acting masters
-faults-failover: ## part: simulated sets under controllers; masters killed under load; engines killed and paused (needs Java, Maven, zookeeper, etcd-server)
+faults-failover: ## simulated sets under controllers; masters killed under load; engines killed and paused; the three below (needs Java, Maven, zookeeper, etcd-server)
 faults-sets: ## part: three brokers of ours, 50 masters killed under load, our controller and Apache's (needs Java, Maven)
 faults-sets-two: ## part: the same with two brokers of ours and one of Apache's (needs Java, Maven)
 faults-sets-one: ## part: the same with one broker of ours and two of Apache's (needs Java, Maven)
@@ -89,8 +89,11 @@ interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a t
 pipelines: ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
 pipelines-outside: ## the sink exactly once through twenty kills, on a server of S3, under Dagster (installs both)
 console-pages: ## the pages of the console in Chromium: what people do in them (needs chromium, chromium-driver)
-$(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside console-pages: $(STAMP)
+$(filter-out faults-failover,$(FAULTS)) interop interop-pairs interop-client pipelines pipelines-outside console-pages: $(STAMP)
 	$(SUITES) $@
+
+faults-failover: $(STAMP)
+	$(SUITES) $(filter faults-failover faults-sets%,$(FAULTS))
 
 console-shots: $(STAMP) ## pictures of all pages of the console in var/console-shots (needs chromium, chromium-driver)
 	$(BIN)/python -m tests.integration.console.shots

@@ -25,12 +25,12 @@ _CONTROLLER: Final = {"scanNotActiveBrokerInterval": 500, "scanInactiveMasterInt
 _BETWEEN: Final = 10  # messages that each load has acknowledged between two events
 
 
-def kill_masters_of_a_set(makers: Makers, folder: Path, apache: Apache) -> None:
+def kill_masters_of_a_set(makers: Makers, folder: Path, apache: Apache, times: int = TIMES) -> None:
     """The whole story with both loads; raises what is lost, out of order or different."""
     with failover_set(makers, folder, apache, broker_settings=_BROKERS, controller_settings=_CONTROLLER) as replicas:
         replicas.create_topics(OurLoad.topic, JavaLoad.topic)
         with OurLoad(replicas.names) as ours, JavaLoad(apache, folder, replicas.names) as javas:
-            fail_over(replicas, [ours, javas], TIMES)
+            fail_over(replicas, [ours, javas], times)
             replicas.check([ours, javas])
 
 
