@@ -23,7 +23,7 @@ from skyrocket.format.property_bytes import INNER_NUM
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.peer import Peer
-from skyrocket.store.record_run import ItemsOnDemand, RecordRun
+from skyrocket.store.record_run import RecordRun, RunItems
 from skyrocket.store.record_tuples import PROPERTIES, QUEUE, SIZE, DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -126,7 +126,7 @@ class Counters:
         """The store's listener: these records are readable now."""
         with self._lock:
             puts = self._puts
-            for record in records.appended if isinstance(records, ItemsOnDemand) else records:
+            for record in records.appended if isinstance(records, RunItems) else records:
                 if isinstance(record, RecordRun):
                     tally = puts[record.queue]
                     tally[0] += record.count
