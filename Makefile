@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-attacks faults-client faults-replication faults-failover faults-sets faults-sets-two faults-sets-one faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-growth bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ bench-client: $(STAMP) ## our client beside a bare protocol loop (ARGS=--others:
 
 bench-guard: $(STAMP) ## is it as fast as it was? five minutes; fails where a cost grew by more than 15 % (ARGS=--record keeps today's)
 	$(BIN)/python -m bench.guard $(ARGS)
+
+bench-growth: $(STAMP) ## 10,000 topics, 5,000 connections, 10 million messages: rate and memory, as lines (5 minutes)
+	$(BIN)/python -m bench.growth $(ARGS)
 
 bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (13 minutes; needs Java, Maven)
 	$(BIN)/python -m bench.peers $(ARGS)

@@ -5,16 +5,17 @@
     python -m bench.timers --count 0       only what senders see
 
 First as senders see it: sends and timers take turns on one server, over sockets (`bench.load`). Then in one process,
-without network, protocol and checks of a send: there a plain message costs so little that the ratio is another.
+without network, protocol and checks of a send: there a plain message costs so little that the ratio is another. Plain
+messages and timers take turns, and their processor time is compared, so that a busy machine shows in both.
 """
 
 import argparse
-import resource
 import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bench.load.measure import Timing, measure
@@ -34,6 +35,8 @@ from skyrocket.testing.clock import FakeClock
 
 WORK = Path(__file__).parent.parent / "var" / "bench"  # on a disk: /tmp may live in memory
 GROUP = 64  # messages of one turn of an event loop
+PARKED_AFTER = 8  # groups: at 5,000 timers a second so much is found every 100 ms, when the service looks
+CHUNKS = 40  # plain messages and timers take turns so often
 SPREAD_SECONDS = 2 * 86_400 - 120
 ROUNDS = 5
 
@@ -59,15 +62,15 @@ class Timed:
 
     def fire(self) -> None:
         while self.service.fire_due(self.clock.now_ms()):
-            pass
+            self.dispatch()
 
-    def put(self, count: int, *, timers: bool) -> None:
+    def put(self, first: int, count: int, *, timers: bool) -> None:
         """In groups, as an event loop does; what waits is parked in between."""
-        for first in range(0, count, GROUP):
-            group = [self._message(number, timers) for number in range(first, min(first + GROUP, count))]
+        for number, begin in enumerate(range(first, first + count, GROUP), 1):
+            group = [self._message(each, timers) for each in range(begin, min(begin + GROUP, first + count))]
             assert all(result.ok for result in self.store.intake.put_group(group))
             self.dispatch()
-            if timers:
+            if timers and number % PARKED_AFTER == 0:
                 self.service.fire_due(self.clock.now_ms())
         self.fire()
 
@@ -145,16 +148,29 @@ def _sends(address: tuple[str, int], window: int, timer_seconds: int) -> Scenari
 
 def _measure(folder: Path, count: int) -> None:
     clock = FakeClock()
-    timed = Timed(folder / "plain", clock)
-    plain = count / _seconds(lambda: timed.put(count, timers=False))
-    timed.stop()
-    print(f"plain messages put and dispatched     {plain:>12,.0f} /s")
-
-    timed = Timed(folder / "timers", clock)
-    before = _resident_mib()
-    parked = count / _seconds(lambda: timed.put(count, timers=True))
-    print(f"timers put, dispatched and parked     {parked:>12,.0f} /s   {parked / plain:.2f} of plain")
-    print(f"memory for {count:,} that wait    {_resident_mib() - before:>12,.0f} MiB  (pages of mapped files among it)")
+    plain, timed = Timed(folder / "plain", clock), Timed(folder / "timers", clock)
+    before = _memory_mib()
+    chunk = -(-count // CHUNKS)
+    costs: list[tuple[float, float]] = []
+    for first in range(0, count, chunk):
+        part = min(chunk, count - first)
+        costs.append(
+            (
+                _cpu_seconds(partial(plain.put, first, part, timers=False)) / part * 1e6,
+                _cpu_seconds(partial(timed.put, first, part, timers=True)) / part * 1e6,
+            )
+        )
+    plain.stop()
+    plain_us, timer_us = (statistics.median(column) for column in zip(*costs, strict=True))
+    low, ratio, high = statistics.quantiles([plain_us / timer_us for plain_us, timer_us in costs], n=4)
+    print(f"plain messages put and dispatched     {plain_us:>12.2f} µs of processor time")
+    print(
+        f"timers put, dispatched and parked     {timer_us:>12.2f} µs   {ratio:.2f} of the rate of plain messages"
+        f" ({low:.2f} to {high:.2f} in the middle half of the rounds)"
+    )
+    after = _memory_mib()
+    for name in before:
+        print(f"memory for {count:,} that wait, {name:<10} {after[name] - before[name]:>7,.0f} MiB")
     saving = _seconds(timed.service.save)
     print(f"saving the files once                 {saving:>12.3f} s")
     stopping = _seconds(timed.stop)
@@ -176,8 +192,8 @@ def _measure(folder: Path, count: int) -> None:
     again.close()
 
     clock.advance(seconds=SPREAD_SECONDS + 120)
-    delivered = count / _seconds(timed.fire)
-    print(f"timers delivered                      {delivered:>12,.0f} /s")
+    delivering = _cpu_seconds(timed.fire) / count * 1e6
+    print(f"timers delivered                      {delivering:>12.2f} µs of processor time")
     assert timed.service.totals.delivered == count, timed.service.totals
     timed.stop()
 
@@ -188,9 +204,17 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def _resident_mib() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / (1 << 20)
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def _memory_mib() -> dict[str, float]:
+    """What the process itself holds, and pages of mapped files, which the kernel takes back when it needs them."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return {name: int(fields[key].split()[0]) / 1024 for name, key in (("private", "RssAnon"), ("mapped", "RssFile"))}
 
 
 if __name__ == "__main__":

@@ -22,6 +22,12 @@ class Scenario:
     pull_at_most: int = 32
     repeat_pulls: bool = True
     timer_seconds: int = 0  # messages are to be delivered so much later
+    topics: int = 1  # sends go to so many in turn: their names are that of `topic` and a number, unless it is one
+
+    @property
+    def topic_names(self) -> list[str]:
+        """Where sends go."""
+        return [self.topic] if self.topics == 1 else [f"{self.topic}-{number:05}" for number in range(self.topics)]
 
     @property
     def name(self) -> str:

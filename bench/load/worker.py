@@ -58,7 +58,7 @@ async def _connect(scenario: Scenario, share: Share, tally: Tally) -> list[Conne
     loop = asyncio.get_running_loop()
     frames = [
         SendFrame(
-            scenario.topic,
+            topic,
             queue_id,
             scenario.queues,
             scenario.body_size,
@@ -66,6 +66,7 @@ async def _connect(scenario: Scenario, share: Share, tally: Tally) -> list[Conne
             scenario.tag,
             scenario.timer_seconds,
         )
+        for topic in scenario.topic_names
         for queue_id in range(scenario.queues)
     ]
     connections: list[Connection] = []

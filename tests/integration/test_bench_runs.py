@@ -92,3 +92,27 @@ def test_the_guard_records_costs_and_finds_them_again(tmp_path: Path) -> None:
     compared = subprocess.run([*command, "broker"], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     assert compared.returncode == 1
     assert "broker: sends" in compared.stderr.splitlines()[-1]
+
+
+def test_growth_is_measured_printed_and_drawn(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bench.growth", "--quick", "--results", str(tmp_path / "results")]
+    command += ["--work", str(tmp_path / "work")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    # A busy machine may make so short a line steep; that is said, and nothing else fails.
+    assert done.returncode == (1 if "WORSE THAN LINEAR" in done.stdout else 0), done.stderr
+    (written,) = (tmp_path / "results").glob("growth-*.json")
+    points = json.loads(written.read_text())["points"]
+    assert {(point["of"], point["doing"], point["count"]) for point in points} == {
+        ("topics", "sends", 10),
+        ("topics", "sends", 100),
+        ("connections", "sends", 10),
+        ("connections", "sends", 100),
+        ("messages in the store", "sends", 1_000),
+        ("messages in the store", "sends", 20_000),
+        ("messages in the store", "pulls", 1_000),
+        ("messages in the store", "pulls", 20_000),
+    }
+    assert min(min(point["rate"], point["cpu_us"], point["memory_mb"]) for point in points) > 0
+    assert "20,000 messages in the store: pulls" in done.stdout
+    assert written.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert not list((tmp_path / "work").iterdir()), "the stores of a run are removed"

@@ -53,7 +53,10 @@ def encode_batch(elements: Iterable[BatchElement]) -> bytes:
 
 
 def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
-    """The elements of a batch body; raises DataError where it is broken."""
+    """The elements of a batch body; raises DataError where it is broken.
+
+    Not made of the columns of `cut_batch`: that takes 1.1 to 2.4 times as long, the most for small batches.
+    """
     if not isinstance(data, bytes):
         data = bytes(data)
     return _decode_even(data) or _decode_uneven(data)

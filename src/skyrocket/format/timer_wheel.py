@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyrocket.errors import DataError
-from skyrocket.format.dtypes import dtype_of
+from skyrocket.format.dtypes import Bools, Int64s, dtype_of
 
 Buffer = bytes | bytearray | memoryview
 
@@ -96,3 +96,17 @@ def parking(due_ms: int, write_time_ms: int, window_slots: int, precision_ms: in
     # Whole steps are halved, not milliseconds: the slot must lie on a step.
     steps = window_slots // 2 if beyond_ms < window_slots // 3 * precision_ms else window_slots
     return Parking(write_time_ms + steps * precision_ms, rolls=True)
+
+
+def parkings(
+    due_ms: Int64s, write_time_ms: int, window_slots: int, precision_ms: int = DEFAULT_PRECISION_MS
+) -> tuple[Int64s, Bools]:
+    """The same for many messages: the times of their slots, and which of them roll."""
+    rolls = due_ms - write_time_ms >= window_slots * precision_ms
+    if rolls.any():
+        due_ms = due_ms.copy()
+        due_ms[rolls] = [
+            parking(each_ms, write_time_ms, window_slots, precision_ms).slot_time_ms
+            for each_ms in due_ms[rolls].tolist()
+        ]
+    return due_ms, rolls

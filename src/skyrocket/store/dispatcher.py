@@ -28,8 +28,8 @@ from skyrocket.store.log_columns import ColumnItems, LogColumns, queues_of, read
 from skyrocket.store.queue_table import QueueKey, QueueTable
 from skyrocket.store.record_run import (
     Appended,
-    ItemsOnDemand,
     RecordRun,
+    RunItems,
     each_item,
     last_end,
     last_offset,
@@ -208,7 +208,7 @@ class Dispatcher:
         self._make_room(count)
         if self._index is not None:
             self._index.add(items, count)
-        told = cast("Sequence[DispatchItem]", items) if count == len(items) else ItemsOnDemand(items)
+        told = cast("Sequence[DispatchItem]", items) if count == len(items) else RunItems(items)
         self._tell(told, time_of(items[-1]), last_offset(items[-1]))
         return count
 

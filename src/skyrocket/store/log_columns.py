@@ -4,9 +4,8 @@ A run ends before the first record with which anything is not as usual. Whoever 
 `format.record`: these columns never say what is wrong, they only say what is right.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from skyrocket.format.property_segments import PropertySegments, properties_in
 from skyrocket.format.record import Buffer, CrcCheck, RecordHead
 from skyrocket.format.record_columns import Parts, examine
 from skyrocket.format.store_names import topic_damage
-from skyrocket.store.record_tuples import DispatchItem
+from skyrocket.store.record_tuples import DispatchItem, ItemsOnDemand
 from skyrocket.store.topic_queue import TopicQueue
 
 BATCH_RECORDS = 16_384
@@ -65,44 +64,31 @@ class LogColumns:
         return list(map(RecordHead._make, fields))
 
 
-class ColumnItems(Sequence[DispatchItem]):
-    """The records as dispatch hands them around, made when somebody looks at them: hardly anyone does."""
+class ColumnItems(ItemsOnDemand):
+    """The same records for dispatch and its listeners."""
 
     def __init__(self, columns: LogColumns, queues: list[TopicQueue], queue_numbers: Int64s) -> None:
         self.columns = columns
         self.queues = queues  # each of them once
         self.queue_numbers = queue_numbers  # which of them a record is in
-        self._made: list[DispatchItem] | None = None
 
     def __len__(self) -> int:
         return len(self.columns)
 
-    @overload
-    def __getitem__(self, index: int) -> DispatchItem: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[DispatchItem]: ...
-    def __getitem__(self, index: int | slice) -> DispatchItem | list[DispatchItem]:
-        return self._all()[index]
-
-    def __iter__(self) -> Iterator[DispatchItem]:
-        return iter(self._all())
-
-    def _all(self) -> list[DispatchItem]:
-        if self._made is None:
-            columns = self.columns
-            self._made = list(
-                zip(
-                    [self.queues[number] for number in self.queue_numbers.tolist()],
-                    columns.physical_offsets.tolist(),
-                    columns.parts.sizes.tolist(),
-                    columns.store_timestamps.tolist(),
-                    columns.queue_offsets.tolist(),
-                    columns.segments.blocks(),
-                    columns.parts.sys_flags.tolist(),
-                    strict=True,
-                )
+    def _make(self) -> list[DispatchItem]:
+        columns = self.columns
+        return list(
+            zip(
+                [self.queues[number] for number in self.queue_numbers.tolist()],
+                columns.physical_offsets.tolist(),
+                columns.parts.sizes.tolist(),
+                columns.store_timestamps.tolist(),
+                columns.queue_offsets.tolist(),
+                columns.segments.blocks(),
+                columns.parts.sys_flags.tolist(),
+                strict=True,
             )
-        return self._made
+        )
 
 
 def queues_of(items: Sequence[DispatchItem]) -> set[TopicQueue]:

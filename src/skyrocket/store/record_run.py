@@ -5,9 +5,9 @@ They lie back to back, are of one queue and one time, and their queue offsets fo
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, repeat
-from typing import TypeAlias, overload
+from typing import TypeAlias
 
-from skyrocket.store.record_tuples import PHYSICAL_OFFSET, SIZE, STORE_TIMESTAMP, DispatchItem
+from skyrocket.store.record_tuples import PHYSICAL_OFFSET, SIZE, STORE_TIMESTAMP, DispatchItem, ItemsOnDemand
 from skyrocket.store.topic_queue import TopicQueue
 
 
@@ -88,29 +88,11 @@ def each_item(appended: Iterable[Appended]) -> Iterator[DispatchItem]:
             yield one
 
 
-class ItemsOnDemand(Sequence[DispatchItem]):
-    """Records among which are runs, for listeners: most of them never look at one."""
+class RunItems(ItemsOnDemand):
+    """Records among which are runs, for listeners."""
 
     def __init__(self, appended: Sequence[Appended]) -> None:
         self.appended = appended
-        self._items: list[DispatchItem] | None = None
 
-    def _all(self) -> list[DispatchItem]:
-        if self._items is None:
-            self._items = list(each_item(self.appended))
-        return self._items
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __iter__(self) -> Iterator[DispatchItem]:
-        return iter(self._all())
-
-    @overload
-    def __getitem__(self, at: int) -> DispatchItem: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[DispatchItem]: ...
-
-    def __getitem__(self, at: int | slice) -> DispatchItem | Sequence[DispatchItem]:
-        return self._all()[at]
+    def _make(self) -> list[DispatchItem]:
+        return list(each_item(self.appended))

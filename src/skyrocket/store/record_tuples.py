@@ -4,7 +4,9 @@ They are plain tuples, read by unpacking or by the names below. A NamedTuple wou
 to unpack, and both happen to every message.
 """
 
-from typing import Final, TypeAlias
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias, overload
 
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -47,3 +49,31 @@ SYS_FLAG: Final = 6
 def end_offset(item: DispatchItem) -> int:
     """Where the record ends in the log."""
     return item[PHYSICAL_OFFSET] + item[SIZE]
+
+
+class ItemsOnDemand(Sequence[DispatchItem]):
+    """Records as dispatch hands them around, made when somebody looks at them: hardly anyone does."""
+
+    _made: list[DispatchItem] | None = None
+
+    @abstractmethod
+    def _make(self) -> list[DispatchItem]:
+        """All of them."""
+
+    def _all(self) -> list[DispatchItem]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[DispatchItem]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, at: int) -> DispatchItem: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[DispatchItem]: ...
+    def __getitem__(self, at: int | slice) -> DispatchItem | list[DispatchItem]:
+        return self._all()[at]

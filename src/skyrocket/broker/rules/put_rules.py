@@ -10,6 +10,7 @@ Plain messages never come here: `is_special` tells them apart by a look at the b
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final, Protocol
 
 from skyrocket.errors import ConfigError
@@ -121,6 +122,7 @@ def with_replaced(properties: bytes, name: bytes, value: bytes) -> bytes:
     return with_property(properties, name, value)
 
 
+@lru_cache(maxsize=4096)
 def real_properties(topic: str, queue_id: int) -> bytes:
     """The properties that say where a message belongs that waits elsewhere."""
     return b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (topic.encode(), queue_id)

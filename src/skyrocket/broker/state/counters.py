@@ -26,7 +26,7 @@ from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.peer import Peer
 from skyrocket.store.log_columns import ColumnItems
-from skyrocket.store.record_run import ItemsOnDemand, RecordRun
+from skyrocket.store.record_run import RecordRun, RunItems
 from skyrocket.store.record_tuples import PROPERTIES, QUEUE, SIZE, DispatchItem
 from skyrocket.store.topic_queue import TopicQueue
 
@@ -132,7 +132,7 @@ class Counters:
             return
         with self._lock:
             puts = self._puts
-            for record in records.appended if isinstance(records, ItemsOnDemand) else records:
+            for record in records.appended if isinstance(records, RunItems) else records:
                 if isinstance(record, RecordRun):
                     tally = puts[record.queue]
                     tally[0] += record.count

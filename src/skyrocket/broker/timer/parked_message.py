@@ -2,7 +2,10 @@
 
 import re
 import struct
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from itertools import repeat
+from operator import itemgetter
+from typing import Final, NamedTuple, cast
 
 from skyrocket.broker.rules.stored_copy import real_queue, stored_copy
 from skyrocket.errors import DataError
@@ -22,9 +25,11 @@ from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.store.commit_log import PutMessage
 
 _MOST_DIGITS: Final = 15
-# As the rules write it behind what the sender and the broker have said.
+# As the rules write it behind what the sender and the broker have said. Without control characters it cannot reach
+# beyond the properties of a record: the length of the topic stands before them, and is one.
+_OUT_MARK: Final = b"\x02TIMER_OUT_MS\x01"
 _USUAL_END: Final = re.compile(
-    rb"\x02TIMER_OUT_MS\x01([0-9]{1,15})\x02REAL_TOPIC\x01([^\x01\x02]+)\x02REAL_QID\x01[0-9]+\x02\Z"
+    _OUT_MARK + rb"([0-9]{1,15})\x02REAL_TOPIC\x01([^\x00-\x1f]+)\x02REAL_QID\x01[0-9]+\x02\Z"
 )
 
 Cancelled = tuple[bytes, bytes]  # topic and unique key
@@ -49,7 +54,7 @@ def properties_of(record: memoryview) -> bytes:
 def timer_request_of(record: memoryview) -> TimerRequest:
     """Raises DataError for a record that is not a timer's."""
     properties = properties_of(record)
-    usual = _USUAL_END.match(properties, properties.rfind(b"\x02TIMER_OUT_MS\x01"))
+    usual = _USUAL_END.match(properties, properties.rfind(_OUT_MARK))
     if usual is not None and TIMER_DELETE_UNIQUE_KEY not in properties:
         return TimerRequest(int(usual[1]), usual[2], None)
     text = find_property(properties, TIMER_OUT_MS)
@@ -60,6 +65,23 @@ def timer_request_of(record: memoryview) -> TimerRequest:
         find_property(properties, REAL_TOPIC) or b"",
         find_property(properties, TIMER_DELETE_UNIQUE_KEY) if TIMER_DELETE_UNIQUE_KEY in properties else None,
     )
+
+
+def usual_requests(records: bytes, ends: Sequence[int]) -> tuple[list[int], list[bytes]] | None:
+    """Due times and topics of records that lie back to back and end here; None: each needs a closer look.
+
+    A record that ends as the rules write it is read from its end: its head, body and other properties say no more.
+    """
+    if TIMER_DELETE_UNIQUE_KEY in records:
+        return None
+    # Without a loop in Python: every message that is parked comes here. Where there is no mark the search begins at
+    # the first record, whose first byte is none either.
+    marks = map(records.rfind, repeat(_OUT_MARK), repeat(0), ends)
+    found = list(map(_USUAL_END.match, repeat(records), marks, ends))
+    if None in found:
+        return None
+    usual = cast("list[re.Match[bytes]]", found)
+    return list(map(int, map(itemgetter(1), usual))), list(map(itemgetter(2), usual))
 
 
 def cancels_in(record: memoryview) -> Cancelled:

@@ -1,29 +1,47 @@
 """Puts the messages of rmq_sys_wheel_timer on the wheel, in their order."""
 
 import contextlib
+import itertools
 import logging
 from collections import Counter
-from typing import Final
+from collections.abc import Sequence
+from operator import add
+from typing import Final, NamedTuple
 
-from skyrocket.broker.timer.parked_message import TimerRequest, properties_of, timer_request_of
+import numpy as np
+from numpy.typing import NDArray
+
+from skyrocket.broker.timer.parked_message import TimerRequest, properties_of, timer_request_of, usual_requests
 from skyrocket.broker.timer.rolled_copies import RolledCopies
 from skyrocket.broker.timer.timer_counts import TimerCountTable, TimerTotals
 from skyrocket.broker.timer.waiting_steps import WaitingSteps
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import DataError
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.java_hash import java_hash
-from skyrocket.format.queue_entry import ENTRY, PREFILL_SIZE
-from skyrocket.format.timer_wheel import parking, roll_window_slots
+from skyrocket.format.queue_entry import ENTRY, ENTRY_DTYPE, PREFILL_SIZE
+from skyrocket.format.timer_wheel import WHEEL_SLOTS, parkings, roll_window_slots
 from skyrocket.model.topic import TIMER_TOPIC
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.timer.timer_files import ParkedMessage, TimerFiles
+from skyrocket.store.timer.timer_files import ParkedMessages, TimerFiles
 
 _logger = logging.getLogger(__name__)
 
 PARK_GROUP: Final = 512  # of one step, so that the event loop is not held up
 
+_READ_AT_ONCE: Final = 1 << 20  # bytes of the log: larger groups are read one by one, and not their bodies
 _MOST_HASHES: Final = 10_000
+
+
+class _Asked(NamedTuple):
+    """What entries of the timer's queue ask for, as columns."""
+
+    rows: Sequence[int]  # which entries these are
+    due_ms: Sequence[int]
+    topics: Sequence[bytes]
+    cancels: Sequence[bool]  # which of them cancel another; empty: none
+    unreadable: Sequence[tuple[int, DataError]]  # the rows of others, and why
 
 
 class TimerParking:
@@ -102,65 +120,121 @@ class TimerParking:
         if self.next_offset < queue.min_offset:
             _logger.warning("timer messages are gone from=%d to=%d", self.next_offset, queue.min_offset)
             self.next_offset = queue.min_offset
-        write_time_ms = now_ms - now_ms % self._precision_ms
-        group: list[ParkedMessage] = []
-        changes: Counter[bytes] = Counter()
-        offset = self.next_offset
-        for physical_offset, size, _ in ENTRY.iter_unpack(queue.read(offset, PARK_GROUP)):
-            if size != PREFILL_SIZE:
-                wish = self._wish(offset, physical_offset, size)
-                if wish is not None and not (
-                    offset < self._copies_end and self._is_passed(wish, offset, physical_offset, size)
-                ):
-                    parked = self._parked(wish, write_time_ms, physical_offset, size)
-                    if self.is_blocked:
-                        break
-                    group.append(parked)
-                    changes[wish.real_topic] += 1 if wish.cancels is None else -1
-            offset += 1
-        done, self.next_offset = offset - self.next_offset, offset
-        if group:
-            try:
-                opened = self._files.park(group)
-            except BaseException:
-                self.next_offset -= done
-                raise
-            for time_ms in opened:
-                self._steps.add(time_ms)
-            self._totals.parked += len(group)
-            self._counts.add_all({topic.decode("utf-8", "replace"): change for topic, change in changes.items()})
+        first = self.next_offset
+        entries = np.frombuffer(queue.read(first, PARK_GROUP), ENTRY_DTYPE)
+        asked = self._asked(first, entries["physical_offset"].tolist(), entries["size"].tolist())
+        done = len(entries)
+        if asked.rows:
+            group = self._parked(asked, entries, now_ms - now_ms % self._precision_ms)
+            count = len(group.slot_times_ms)
+            if count < len(asked.rows):
+                done = asked.rows[count]
+            self._park(group, asked)
+        for row, error in asked.unreadable:
+            if row < done:
+                self._totals.dropped += 1
+                _logger.error("a message of the timer cannot be read offset=%d reason=%s", first + row, error)
+        self.next_offset = first + done
         return done
 
-    def _wish(self, offset: int, physical_offset: int, size: int) -> TimerRequest | None:
-        record = self._store.commit_log.slice(physical_offset, size)
-        try:
-            if record is None:
-                raise DataError(f"the log has no record at {physical_offset}")
-            return timer_request_of(record)
-        except DataError as error:
-            self._totals.dropped += 1
-            _logger.error("a message of the timer cannot be read offset=%d reason=%s", offset, error)
-            return None
+    def _park(self, group: ParkedMessages, asked: _Asked) -> None:
+        count = len(group.slot_times_ms)
+        if not count:
+            return
+        self._steps.add_all(self._files.park(group))
+        self._totals.parked += count
+        changes = Counter(asked.topics[:count])
+        for topic in itertools.compress(asked.topics[:count], asked.cancels):
+            changes[topic] -= 2  # it was counted as one that waits, and counts against one
+        self._counts.add_all({topic.decode("utf-8", "replace"): change for topic, change in changes.items()})
 
-    def _is_passed(self, wish: TimerRequest, offset: int, physical_offset: int, size: int) -> bool:
+    def _asked(self, first: int, physical_offsets: list[int], sizes: list[int]) -> _Asked:
+        """What entries of the queue from an offset on ask for."""
+        if first >= self._copies_end and sum(sizes) <= _READ_AT_ONCE:
+            usual = self._usual(physical_offsets, sizes)
+            if usual is not None:
+                return _Asked(range(len(sizes)), *usual, (), ())
+        wishes = [*map(self._wish, itertools.count(first), physical_offsets, sizes)]
+        found = [(row, wish) for row, wish in enumerate(wishes) if isinstance(wish, TimerRequest)]
+        return _Asked(
+            [row for row, _ in found],
+            [wish.due_ms for _, wish in found],
+            [wish.real_topic for _, wish in found],
+            [wish.cancels is not None for _, wish in found],
+            [(row, wish) for row, wish in enumerate(wishes) if isinstance(wish, DataError)],
+        )
+
+    def _usual(self, physical_offsets: list[int], sizes: list[int]) -> tuple[list[int], list[bytes]] | None:
+        """When and for which topics, from all records at once; None when they are not all as usual and in one file."""
+        begin = min(physical_offsets)
+        span = self._store.commit_log.slice(begin, max(map(add, physical_offsets, sizes)) - begin)
+        if span is None:
+            return None
+        pairs = zip(physical_offsets, sizes, strict=True)
+        records = b"".join([span[offset - begin : offset - begin + size] for offset, size in pairs])
+        return usual_requests(records, list(itertools.accumulate(sizes)))
+
+    def _wish(self, offset: int, physical_offset: int, size: int) -> TimerRequest | DataError | None:
+        """What one entry asks for; None: nothing is to be parked."""
+        if size == PREFILL_SIZE:
+            return None
+        record = self._store.commit_log.slice(physical_offset, size)
+        if record is None:
+            return DataError(f"the log has no record at {physical_offset}")
+        try:
+            wish = timer_request_of(record)
+            return None if offset < self._copies_end and self._is_passed(wish, offset, record) else wish
+        except DataError as error:
+            return error
+
+    def _is_passed(self, wish: TimerRequest, offset: int, record: memoryview) -> bool:
         """Whether another broker has delivered a timer, or rolled it."""
         if offset < self._passed_offset and wish.due_ms < self._passed_ms:
             return True
-        record = self._store.commit_log.slice(physical_offset, size)
-        return record is not None and self._copies.has_newer(properties_of(record))
+        return self._copies.has_newer(properties_of(record))
 
-    def _parked(self, wish: TimerRequest, write_time_ms: int, physical_offset: int, size: int) -> ParkedMessage:
-        due_ms = wish.due_ms - wish.due_ms % self._precision_ms
-        slot_time_ms, rolls = parking(due_ms, write_time_ms, self._window, self._precision_ms)
-        if slot_time_ms not in self._steps:
-            stored_ms = self._files.wheel.stored_time_ms(slot_time_ms)
-            # Days after its time a message may still wait, when the broker was down: it goes first.
-            self.is_blocked = stored_ms != slot_time_ms and stored_ms in self._steps
-        topic = wish.real_topic
+    def _parked(self, asked: _Asked, entries: NDArray[np.void], write_time_ms: int) -> ParkedMessages:
+        """Where messages go, up to the first that has to wait for a slot."""
+        due_ms = np.array(asked.due_ms, dtype=np.int64)
+        due_ms -= due_ms % self._precision_ms
+        slot_times_ms, rolls = parkings(due_ms, write_time_ms, self._window, self._precision_ms)
+        hash_of = {topic: self._hash_of(topic) for topic in set(asked.topics)}
+        cancels = np.zeros(len(due_ms), np.bool_)
+        if asked.cancels:
+            cancels[:] = asked.cancels
+        group = ParkedMessages(
+            slot_times_ms,
+            np.minimum(slot_times_ms, write_time_ms),
+            entries["physical_offset"][asked.rows],
+            entries["size"][asked.rows],
+            np.array([hash_of[topic] for topic in asked.topics], dtype=np.int64),
+            rolls,
+            cancels,
+        )
+        count = self._free_slots(slot_times_ms)
+        self.is_blocked = count < len(due_ms)
+        return group.first_ones(count) if self.is_blocked else group
+
+    def _free_slots(self, slot_times_ms: Int64s) -> int:
+        """How many messages can be parked before one needs a slot of which older ones have not been delivered.
+
+        Days after its time a message may still wait, when the broker was down: it goes first.
+        """
+        stored_ms = self._files.wheel.stored_times_ms(slot_times_ms)
+        count = len(slot_times_ms)
+        others = np.flatnonzero(stored_ms != slot_times_ms)
+        if self._steps.has_any_of(stored_ms[others].tolist()):
+            count = next(row for row in others.tolist() if int(stored_ms[row]) in self._steps)
+        turn_ms = WHEEL_SLOTS * self._precision_ms
+        if count and int(slot_times_ms.max() - slot_times_ms.min()) >= turn_ms:  # or an older one of this very group
+            spans = np.maximum.accumulate(slot_times_ms) - np.minimum.accumulate(slot_times_ms)
+            count = min(count, int(np.argmax(spans >= turn_ms)))
+        return count
+
+    def _hash_of(self, topic: bytes) -> int:
         topic_hash = self._hashes.get(topic)
         if topic_hash is None:
             if len(self._hashes) >= _MOST_HASHES:
                 self._hashes.clear()
             topic_hash = self._hashes[topic] = java_hash(topic.decode("utf-8", "replace")) if topic else 0
-        written_ms = min(write_time_ms, slot_time_ms)
-        return slot_time_ms, written_ms, physical_offset, size, topic_hash, rolls, wish.cancels is not None
+        return topic_hash

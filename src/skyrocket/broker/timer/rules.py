@@ -15,7 +15,7 @@ from skyrocket.broker.rules.put_rules import real_properties
 from skyrocket.broker.timer.service import TimerService
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.properties import find_property, with_property, without_property
+from skyrocket.format.properties import PROPERTY_END, find_property, without_property
 from skyrocket.format.property_bytes import (
     REAL_QUEUE_ID,
     REAL_TOPIC,
@@ -32,6 +32,7 @@ from skyrocket.store.commit_log import PutMessage
 
 MANY_UNPARKED: Final = 1000  # timers that were sent and are not on the wheel yet
 _NO_LIMIT: Final = 2**31 - 1
+_MOST_DIGITS: Final = 18
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
@@ -39,14 +40,16 @@ class TimerRules:
     """The keeper of timers that senders' messages meet (`rules.put_rules`); without a service nothing can wait."""
 
     def __init__(self, config: StoreConfig, clock: Clock, service: TimerService | None = None) -> None:
-        self._config = config
         self._clock = clock
         self._service = service
         self._is_on = config.timer_wheel
+        self.use(config)
 
     def use(self, config: StoreConfig) -> None:
-        """Go by other limits."""
-        self._config = config
+        """Go by these limits."""
+        self._longest_ms = config.timer_max_delay_seconds * 1000
+        self._precision_ms = config.timer_precision_ms
+        self._slot_limit = config.timer_slot_limit
 
     def have(self, service: TimerService | None) -> None:
         """Have a timer from now on, or none."""
@@ -68,13 +71,15 @@ class TimerRules:
         if service is None:
             return False
         late_ms = self._clock.now_ms() - service.read_time_ms
-        return late_ms > 2 * self._config.timer_precision_ms or service.unparked > MANY_UNPARKED
+        return late_ms > 2 * self._precision_ms or service.unparked > MANY_UNPARKED
 
     def park(self, message: PutMessage) -> None:
         """Let a message wait if it asks for it; raises MessageIllegal or SystemFailure."""
         properties = message.properties
-        has_waited = TIMER_OUT_MS in properties and find_property(properties, TIMER_OUT_MS) is not None
-        if message.topic == TIMER_TOPIC or has_waited:
+        if message.topic == TIMER_TOPIC:
+            return
+        has_own_words = b"TIMER_OUT_MS" in properties or b"REAL_" in properties  # which only the broker writes
+        if has_own_words and find_property(properties, TIMER_OUT_MS) is not None:
             return
         for asked in TIMER_REQUESTS:
             text = find_property(properties, asked) if asked in properties else None
@@ -87,11 +92,13 @@ class TimerRules:
             if find_property(properties, TIMER_DELETE_UNIQUE_KEY) is not None:
                 raise self._illegal()
             return
-        for name in (TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE_ID):
-            if name in properties:
+        if has_own_words:
+            for name in (TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE_ID):
                 properties = without_property(properties, name)
-        properties = with_property(properties, TIMER_OUT_MS, b"%d" % out_ms)
-        message.properties = properties + real_properties(message.topic, message.queue_id)
+        if not properties.endswith(PROPERTY_END):
+            properties += PROPERTY_END
+        ending = real_properties(message.topic, message.queue_id)
+        message.properties = b"%bTIMER_OUT_MS\x01%d\x02%b" % (properties, out_ms, ending)
         message.topic, message.queue_id = TIMER_TOPIC, 0
 
     def step_for(self, asked: bytes, text: bytes) -> int | None:
@@ -100,26 +107,23 @@ class TimerRules:
             why = "timers are kept by the master" if self.is_on else "timerWheelEnable is false"
             raise SystemFailure(f"accurate timer message is not enabled, {why}")
         now_ms = self._clock.now_ms()
-        deliver_ms = self._deliver_ms(asked, text, now_ms)
+        if not (text.isdigit() and len(text) <= _MOST_DIGITS) and _NUMBER.fullmatch(text) is None:
+            raise self._illegal()
+        deliver_ms = int(text)
+        if asked != TIMER_DELIVER_MS:
+            deliver_ms = now_ms + (deliver_ms * 1000 if asked == TIMER_DELAY_SEC else deliver_ms)
         if deliver_ms <= now_ms:
             return None
-        if deliver_ms - now_ms > self._config.timer_max_delay_seconds * 1000:
+        if deliver_ms - now_ms > self._longest_ms:
             raise self._illegal()
-        out_ms = parked_time_ms(deliver_ms, self._config.timer_precision_ms)
-        self._check_crowd(out_ms)
+        out_ms = parked_time_ms(deliver_ms, self._precision_ms)
+        if self._slot_limit != _NO_LIMIT:
+            self._check_crowd(out_ms)
         return out_ms
 
-    def _deliver_ms(self, asked: bytes, text: bytes, now_ms: int) -> int:
-        if _NUMBER.fullmatch(text) is None:
-            raise self._illegal()
-        if asked == TIMER_DELIVER_MS:
-            return int(text)
-        return now_ms + int(text) * (1000 if asked == TIMER_DELAY_SEC else 1)
-
     def _illegal(self) -> MessageIllegal:
-        longest_ms = self._config.timer_max_delay_seconds * 1000
         return MessageIllegal(
-            f"timer message illegal, the delay time should not be bigger than the max delay {longest_ms}ms; "
+            f"timer message illegal, the delay time should not be bigger than the max delay {self._longest_ms}ms; "
             "or if set del msg, the delay time should be bigger than the current time"
         )
 
@@ -128,9 +132,7 @@ class TimerRules:
 
         # RocketMQ refuses the less likely the more there are; at twice the limit it refuses them all, as we do.
         """
-        limit = self._config.timer_slot_limit
-        if limit == _NO_LIMIT:
-            return
+        limit = self._slot_limit
         assert self._service is not None
         waiting = self._service.waiting_at(out_ms)
         if waiting > limit and random.random() * limit < waiting - limit:

@@ -27,11 +27,17 @@ class WaitingSteps:
         """The first ones from a time on, soonest first."""
         return heapq.nsmallest(most, (time_ms for time_ms in self._times if time_ms >= from_ms))
 
-    def add(self, time_ms: int) -> None:
-        """Somebody waits for it."""
-        if time_ms not in self._times:
-            self._times.add(time_ms)
-            heapq.heappush(self._heap, time_ms)
+    def add_all(self, times_ms: Iterable[int]) -> None:
+        """Somebody waits for these."""
+        times, heap = self._times, self._heap
+        for time_ms in times_ms:
+            if time_ms not in times:
+                times.add(time_ms)
+                heapq.heappush(heap, time_ms)
+
+    def has_any_of(self, times_ms: Iterable[int]) -> bool:
+        """Whether somebody waits for one of these."""
+        return not self._times.isdisjoint(times_ms)
 
     def take_up(self) -> int:
         """Begin with the soonest."""

@@ -10,29 +10,57 @@ lacks are parked again by the owner, from `queue_offset` on.
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skyrocket.errors import CorruptFile, DataError
+from skyrocket.format.dtypes import Bools, Int64s
 from skyrocket.format.timer_checkpoint import SIZE, TimerCheckpoint, decode_timer_checkpoint, encode_timer_checkpoint
-from skyrocket.format.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, UNIT, UNIT_SIZE, TimerUnit
-from skyrocket.format.timer_wheel import Slot
+from skyrocket.format.timer_log import (
+    MAGIC_DEFAULT,
+    MAGIC_DELETE,
+    MAGIC_ROLL,
+    NO_POSITION,
+    UNIT_DTYPE,
+    UNIT_SIZE,
+    TimerUnit,
+)
+from skyrocket.format.timer_wheel import WHEEL_SLOTS, Slot
 from skyrocket.store.disk import Disk
 from skyrocket.store.layout import StorePaths
-from skyrocket.store.timer.unit_log import Placed, ScannedUnits, TimerLog
-from skyrocket.store.timer.wheel import Page, Wheel
+from skyrocket.store.timer.unit_log import ScannedUnits, TimerLog
+from skyrocket.store.timer.wheel import Chains, Page, Wheel
 
 log = logging.getLogger(__name__)
 
 _LOOKED_AT = 8
-_pack_unit = UNIT.pack
 
 
-# A message of the commit log and the slot that it goes to: time of the slot, write time, physical offset, record size,
-# hash of its topic, whether it rolls, whether it cancels another. A plain tuple: one is made for every message.
-ParkedMessage = tuple[int, int, int, int, int, bool, bool]
+class ParkedMessages(NamedTuple):
+    """Messages of the commit log and the slots that they go to, as columns."""
+
+    slot_times_ms: Int64s
+    write_times_ms: Int64s
+    physical_offsets: Int64s
+    record_sizes: Int64s
+    topic_hashes: Int64s
+    rolls: Bools
+    cancels: Bools
+
+    def first_ones(self, count: int) -> "ParkedMessages":
+        """Only so many."""
+        return ParkedMessages(
+            self.slot_times_ms[:count],
+            self.write_times_ms[:count],
+            self.physical_offsets[:count],
+            self.record_sizes[:count],
+            self.topic_hashes[:count],
+            self.rolls[:count],
+            self.cancels[:count],
+        )
 
 
 class Snapshot(NamedTuple):
@@ -160,47 +188,33 @@ class TimerFiles:
 
     # ── parking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def park(self, messages: Sequence[ParkedMessage]) -> list[int]:
-        """Add messages to their slots; the times of slots that were empty before. Raises OSError, then nothing is."""
-        ends: dict[int, list[int]] = {}  # slot → first position, last position, messages
-        opened: list[int] = []
-        units: list[Placed] = []
-        log_end, chain_of, next_place = self.log.end, self.wheel.chain, self.log.next_place
-        file_end = log_end  # of the file that is written: units up to here need no look at their place
-        for time_ms, write_time_ms, physical_offset, record_size, topic_hash, rolls, cancels in messages:
-            slot = ends.get(time_ms)
-            if slot is None:
-                slot = ends[time_ms] = chain_of(time_ms)
-                if slot[1] == NO_POSITION:
-                    opened.append(time_ms)
-            position = log_end
-            if position >= file_end:
-                position = next_place(position)
-                file_end = self.log.last_place(position)
-            magic = MAGIC_DEFAULT
-            if rolls or cancels:
-                magic |= (MAGIC_ROLL if rolls else 0) | (MAGIC_DELETE if cancels else 0)
-            unit = _pack_unit(
-                UNIT_SIZE,
-                slot[1],
-                magic,
-                write_time_ms,
-                time_ms - write_time_ms,
-                physical_offset,
-                record_size,
-                topic_hash,
-                0,
-            )
-            units.append((position, unit))
-            if slot[0] == NO_POSITION:
-                slot[0] = position
-            slot[1] = position
-            slot[2] += -1 if cancels else 1
-            log_end = position + UNIT_SIZE
-        self.log.append(units)
-        put_chain = self.wheel.put_chain
-        for time_ms, (first, last, count) in ends.items():
-            put_chain(time_ms, first, last, count)
+    def park(self, messages: ParkedMessages) -> list[int]:
+        """Add messages to their slots; the times of slots that were empty before. Raises OSError, then nothing is.
+
+        They lie within one turn of the wheel, so that no two slots have the same place.
+        """
+        steps = messages.slot_times_ms // self.wheel.precision_ms
+        order = np.argsort(steps, kind="stable")  # what goes to one slot is a run of it, in the order of arrival
+        in_order = steps[order]
+        begins = np.ones(len(order) + 1, np.bool_)
+        np.not_equal(in_order[1:], in_order[:-1], out=begins[1:-1])
+        bounds = np.flatnonzero(begins)
+        starts = bounds[:-1]
+        slots = in_order[starts]
+        assert int(slots[-1] - slots[0]) < WHEEL_SLOTS, "two slots have the same place"
+        before = self.wheel.chains(slots)
+        positions = self.log.next_places(len(order))
+        places = positions[order]
+        previous = np.empty_like(places)
+        previous[order[1:]] = places[:-1]
+        previous[order[starts]] = before.last_positions
+        self.log.append(positions, _units(messages, previous))
+        counts = np.add.reduceat(np.where(messages.cancels[order], -1, 1), starts)
+        is_new = before.last_positions == NO_POSITION
+        firsts = np.where(before.first_positions == NO_POSITION, places[starts], before.first_positions)
+        lasts = places[bounds[1:] - 1]
+        self.wheel.put_chains(slots, Chains(firsts, lasts, before.messages + counts))
+        opened: list[int] = (slots[is_new] * self.wheel.precision_ms).tolist()
         return opened
 
     def take_out(self, time_ms: int) -> None:
@@ -241,3 +255,17 @@ class TimerFiles:
     def failed(self, snapshot: Snapshot) -> None:
         """A snapshot could not be written: its pages are part of the next."""
         self.wheel.keep_dirty(snapshot.pages)
+
+
+def _units(messages: ParkedMessages, previous: Int64s) -> NDArray[np.void]:
+    """The units of messages, each with the position of the one before it in its slot."""
+    units = np.zeros(len(previous), UNIT_DTYPE)
+    units["size"] = UNIT_SIZE
+    units["previous"] = previous
+    units["magic"] = MAGIC_DEFAULT | messages.rolls * MAGIC_ROLL | messages.cancels * MAGIC_DELETE
+    units["write_time_ms"] = messages.write_times_ms
+    units["delay_ms"] = messages.slot_times_ms - messages.write_times_ms
+    units["physical_offset"] = messages.physical_offsets
+    units["record_size"] = messages.record_sizes
+    units["topic_hash"] = messages.topic_hashes
+    return units

@@ -5,7 +5,6 @@ it was. They are read through maps.
 """
 
 from array import array
-from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyrocket.errors import DataError
+from skyrocket.format.dtypes import Int64s
 from skyrocket.format.timer_log import (
     MAGIC_BITS,
     MAGIC_DEFAULT,
@@ -31,9 +31,6 @@ from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
 
 _MAPPED_FILES = 8
 _CHAIN = Struct(">iqi")  # size, previous, magic: the beginning of a unit
-
-
-Placed = tuple[int, bytes]  # an encoded unit behind the position that it was made for
 
 
 class ScannedUnits(NamedTuple):
@@ -109,29 +106,30 @@ class TimerLog:
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def next_place(self, end: int) -> int:
-        """The position of the unit that follows a log which ends there."""
-        return place_of_next(end, self.file_size)
+    def next_places(self, count: int) -> Int64s:
+        """The positions of the units that come next."""
+        first = place_of_next(self.end, self.file_size)
+        capacity, inside = units_per_file(self.file_size), first % self.file_size
+        if inside // UNIT_SIZE + count <= capacity:
+            return np.arange(first, first + count * UNIT_SIZE, UNIT_SIZE, dtype=np.int64)
+        numbers = np.arange(count, dtype=np.int64) + inside // UNIT_SIZE
+        places: Int64s = first - inside + numbers // capacity * self.file_size + numbers % capacity * UNIT_SIZE
+        return places
 
-    def last_place(self, position: int) -> int:
-        """Where the last unit of the file begins in which a position is."""
-        return position - position % self.file_size + (units_per_file(self.file_size) - 1) * UNIT_SIZE
-
-    def append(self, units: Sequence[Placed]) -> None:
-        """Write units that were made for the places from `end` on; raises OSError, then the log is as it was."""
+    def append(self, positions: Int64s, units: NDArray[np.void]) -> None:
+        """Write units to their places, the next ones; raises OSError, then the log is as it was."""
         first = 0
-        while first < len(units):
-            position = units[first][0]
+        while first < len(positions):
+            position = int(positions[first])
             file_start = position - position % self.file_size
-            behind = next((i for i, unit in enumerate(units) if unit[0] >= file_start + self.file_size), len(units))
+            behind = int(np.searchsorted(positions, file_start + self.file_size))
             file = self._files.find(file_start)
             if file is None:
                 file = self._roll(file_start)
-            data = b"".join([unit for _, unit in units[first:behind]])
-            self._disk.write_at(file.fd, data, position - file_start)
+            self._disk.write_at(file.fd, units[first:behind].tobytes(), position - file_start)
             first = behind
-        if units:
-            self.end = units[-1][0] + UNIT_SIZE
+        if len(positions):
+            self.end = int(positions[-1]) + UNIT_SIZE
 
     def _roll(self, file_start: int) -> MappedFile:
         before = self._files.find(file_start - 1) if file_start else None

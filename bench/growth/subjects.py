@@ -1,0 +1,87 @@
+"""Servers with many topics, many connections, or a backlog, under load."""
+
+import asyncio
+import resource
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bench.growth.points import Point
+from bench.load.measure import Figures, Timing, measure
+from bench.load.own_server import OwnServer, own_server
+from bench.load.scenario import PULL, SEND, Scenario
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.core.settings import ClientSettings
+from skyrocket.model.topic_config import TopicConfig
+
+KEPT_FOR_FILES = 1024  # descriptors that a server does not give to connections
+_FILL_BATCH = 64
+_FILL_RATE = 100_000.0  # messages per second, before it is known
+_FILL_SECONDS = 0.1
+_TOPICS_AT_ONCE = 1000
+_SENDS, _PULLS = "sends", "pulls"
+
+
+def topics(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
+    """Sends of 64 connections to all topics in turn, each with one queue."""
+    for count in counts:
+        with own_server(work=work) as server:
+            scenario = Scenario(SEND, server.broker, "Growth", topics=count, queues=1)
+            asyncio.run(_make_topics(server, scenario.topic_names))
+            yield _point("topics", count, _SENDS, measure(scenario, timing, 1, [server.pid]))
+
+
+async def _make_topics(server: OwnServer, names: Sequence[str]) -> None:
+    host, port = server.name_server
+    async with Admin(client=ClientSettings(f"{host}:{port}")) as admin:
+        for first in range(0, len(names), _TOPICS_AT_ONCE):
+            await admin.put_topics([TopicConfig(name, 1, 1) for name in names[first : first + _TOPICS_AT_ONCE]])
+
+
+def connections(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
+    """Each has one send under way."""
+    room = connections_possible()
+    for count in counts:
+        if count > room:
+            print(f"{count:,} connections: left out, the limit of file descriptors allows {room:,}")
+            continue
+        with own_server(work=work) as server:
+            scenario = Scenario(SEND, server.broker, "Growth", connections=count)
+            yield _point("connections", count, _SENDS, measure(scenario, timing, 1, [server.pid]))
+
+
+def connections_possible() -> int:
+    """From one address, with the descriptors that a process may have; takes all of them for this process."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return (most - KEPT_FOR_FILES) // 2
+
+
+def backlog(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
+    """One server that gets fuller: sends behind the messages that lie there, and pulls from the oldest on."""
+    with own_server(work=work) as server:
+        sends = Scenario(SEND, server.broker, "Growth")
+        fill = replace(sends, connections=8, window=2, batch=_FILL_BATCH)
+        there, rate = 0, _FILL_RATE
+        for count in counts:
+            while there < count:  # what comes in warm-ups is not counted: there are a few more
+                seconds = min(max((count - there) / rate, _FILL_SECONDS), timing.measured)
+                filled = measure(fill, Timing(0.0, seconds), 1, [server.pid])
+                there, rate = there + _stored(filled), filled.rate
+            after = measure(sends, timing, 1, [server.pid])
+            there += after.messages
+            yield _point("messages in the store", count, _SENDS, after)
+            pulls = Scenario(PULL, server.broker, "Growth", connections=8)
+            yield _point("messages in the store", count, _PULLS, measure(pulls, timing, 1, [server.pid]))
+
+
+def _stored(figures: Figures) -> int:
+    if not figures.messages:
+        raise RuntimeError(f"nothing is taken by the server: {figures.errors}")
+    return figures.messages
+
+
+def _point(of: str, count: int, doing: str, figures: Figures) -> Point:
+    if figures.errors or figures.server_cpu_us is None or figures.anonymous_mb is None:
+        raise RuntimeError(f"{count:,} {of}, {doing}: {figures.errors or 'nothing was measured'}")
+    return Point(of, doing, count, figures.rate, figures.server_cpu_us, figures.anonymous_mb, figures.p99_ms)
