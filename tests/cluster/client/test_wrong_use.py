@@ -113,7 +113,7 @@ CLOSED = (
 def test_a_send_that_a_broker_forbids() -> None:
     refusal = error_of(16, "the broker[10.0.0.1] sending message is forbidden", None)
     assert str(SendFailed("Orders", [Attempt("broker-a", "10.0.0.1:10911", 0.004, refusal)], 0.005)) == (
-        "message for topic Orders was not confirmed within 5 ms, 1 attempts: 1) broker-a after 4 ms: code 16 "
+        "message for topic Orders was not confirmed within 5 ms, 1 attempt: 1) broker-a after 4 ms: code 16 "
         "NO_PERMISSION, the broker[10.0.0.1] sending message is forbidden (check the permission (perm) of broker and "
         "topic, the group, and the access rules)"
     )

@@ -6,9 +6,11 @@ A log only grows: what is sent again stays among the dead letters. Choose by tim
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from skyrocket.client.admin.admin_calls import AdminCalls
+from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.consumer.start_position import max_offset, min_offset
@@ -85,17 +87,29 @@ class DeadLetterAdmin(AdminCalls):
         self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, most: int = 1000
     ) -> list[ReceivedMessage]:
         """What a group has given up, oldest first; `cause_of` tells why. Raises NotFound for an unknown group."""
+        full = self._full(group)
+        queues = await self._dead_letter_queues(full)
+
+        async def at(place: BrokerPlace) -> list[ReceivedMessage]:
+            found: list[ReceivedMessage] = []
+            for queue in queues:
+                if queue.broker_name == place.broker_name:
+                    found += await self._first_of(full, queue, wanted, most)
+            return found
+
+        answers = await self._each(await self._places_of(DLQ_PREFIX + full), at) if queues else {}
+        return sorted(chain.from_iterable(answers.values()), key=lambda message: message.store_timestamp)[:most]
+
+    async def _first_of(
+        self, group: str, queue: MessageQueue, wanted: DeadLetterFilter, most: int
+    ) -> list[ReceivedMessage]:
         found: list[ReceivedMessage] = []
-        for queue in await self._dead_letter_queues(self._full(group)):
-            of_queue = 0
-            async for message in self._dead_letters_of(self._full(group), queue):
-                if wanted.takes(message):
-                    found.append(message)
-                    of_queue += 1
-                if of_queue >= most:
-                    break
-        found.sort(key=lambda message: message.store_timestamp)
-        return found[:most]
+        async for message in self._dead_letters_of(group, queue):
+            if wanted.takes(message):
+                found.append(message)
+            if len(found) >= most:
+                break
+        return found
 
     async def _dead_letter_queues(self, group: str) -> list[MessageQueue]:
         instance = self._instance_of()

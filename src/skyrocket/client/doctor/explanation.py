@@ -10,6 +10,7 @@ from skyrocket.client.doctor.facts import ClusterFacts, GroupFacts
 from skyrocket.client.doctor.finding import Finding
 from skyrocket.client.doctor.gathering import is_of_applications
 from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.model.words import counted
 
 _STEPS: Final = {
     "name server": ("name-server-down", "name-servers-differ", "no-brokers"),
@@ -103,7 +104,9 @@ def _cause(facts: ClusterFacts, group: GroupFacts, lag: int, out_rate: float) ->
     slow_ms = max((status.consume_rt for info in group.infos.values() for status in info.status.values()), default=0.0)
     stopped = _stopped_queues(facts, group)
     if stopped and out_rate > 0:
-        return f"{len(stopped)} queues stand still while others move: {', '.join(stopped[:3])}"
+        return (
+            f"{counted(len(stopped), 'queue stands', 'queues stand')} still while others move: {', '.join(stopped[:3])}"
+        )
     if out_rate == 0:
         return "its clients are there but consume nothing: their handlers hang, or fail every time"
     shares = sorted((max(each.lag, 0) for each in group.lags), reverse=True)
