@@ -304,7 +304,7 @@ def test_dead_letters_are_shown_with_their_cause_and_sent_again(rocket: Rocket) 
         wait_until(lambda: len(seen) == 4, "the group has it again")
     assert seen[3] == b"1"
     rocket.well("dlq", "resend", "Buriers", "--id", one, "--to-topic")
-    wait_until(lambda: rocket.rows("topic", "describe", topic)["messages"] == 4, "the topic has it again")
+    wait_until(lambda: rocket.rows("topic", "describe", topic)["messages"] >= 4, "the topic has it again")
 
 
 def _letters(rocket: Rocket) -> Any:
