@@ -47,7 +47,8 @@ async def test_an_unknown_topic_for_producers_and_consumers(tmp_path: Path, capl
     async with cluster(tmp_path, config=BrokerConfig(auto_create_topic=False)) as given:
         text = (
             f"no route for topic Missing: the name server {given.names} knows no broker for it; create it with "
-            "Admin.create_topic('Missing'), or let brokers create topics (autoCreateTopicEnable=true)"
+            "Admin.create_topic('Missing') or `skyrocket topic create Missing`, or let brokers create topics "
+            "(autoCreateTopicEnable=true)"
         )
         async with Producer("Shop", given.names) as producer:
             assert await said(NoRoute, producer.send(Message("Missing", b"x"))) == text

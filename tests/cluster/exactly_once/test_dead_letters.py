@@ -301,6 +301,12 @@ def test_a_group_that_nobody_knows_is_told_from_one_without_dead_letters(rocketm
         assert skyrocket(rocketmq, "dlq", *verb).code == 4
 
 
+def test_a_group_that_never_consumed_has_no_dead_letters(rocketmq: LocalCluster) -> None:
+    rocketmq.create_group(GROUP)
+    listed = skyrocket(rocketmq, "dlq", "list", GROUP)
+    assert (listed.code, listed.errors) == (0, "no dead letters\n")
+
+
 def test_the_command_lists_and_resends(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic(TOPIC, queues=1)
     bury(rocketmq, OutOfStock("none left"), Message(TOPIC, b"one", keys="k1"), Message(TOPIC, b"two", keys="k2"))

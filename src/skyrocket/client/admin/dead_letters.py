@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from skyrocket.client.admin.admin_calls import AdminCalls
+from skyrocket.client.admin.group_admin import GroupAdmin
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES, reading
@@ -80,7 +80,7 @@ def _ids(message: ReceivedMessage) -> tuple[str, str]:
 ALL_DEAD_LETTERS: Final = DeadLetterFilter()
 
 
-class DeadLetterAdmin(AdminCalls):
+class DeadLetterAdmin(GroupAdmin):
     """Operations on the dead letters of groups."""
 
     async def dead_letters(
@@ -119,9 +119,10 @@ class DeadLetterAdmin(AdminCalls):
             try:
                 await instance.route(retry_topic(group), fresh=True)
             except NoRoute as error:
-                raise NotFound(
-                    f"no broker has dead letters or retries of group {group}: check its name and the namespace"
-                ) from error
+                if not any(group in table for table in (await self.group_table()).values()):
+                    raise NotFound(
+                        f"no broker has dead letters or retries of group {group}: check its name and the namespace"
+                    ) from error
             return []  # it has failed at nothing so far
         return sorted(set(route.read_queues) | set(route.write_queues))
 

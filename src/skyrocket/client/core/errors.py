@@ -123,7 +123,8 @@ class NoRoute(ClientError):
         because = f" ({why})" if why else ""
         super().__init__(
             f"no route for topic {topic}: the name server {name_servers} knows no broker for it{because}; create it "
-            f"with Admin.create_topic({topic!r}), or let brokers create topics (autoCreateTopicEnable=true)"
+            f"with Admin.create_topic({topic!r}) or `skyrocket topic create {topic}`, or let brokers create topics "
+            "(autoCreateTopicEnable=true)"
         )
 
 
