@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import subprocess
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,12 @@ import yaml
 from skyrocket.cli.broker import BROKER_SECTIONS
 from skyrocket.cli.namesrv import NAME_SERVER_SECTIONS
 from skyrocket.client import ClientMetrics
-from skyrocket.config.sections import BrokerConfig, ControllerConfig, NameServerConfig
+from skyrocket.config.sections import BrokerConfig, ControllerConfig, MetricsExporter, NameServerConfig
 from skyrocket.config.sources import environment_name, keys_of
-from skyrocket.observability.exposition import render
 from tests import ROOT
 from tests.cluster.controller.controller_fixture import running as running_controller
 from tests.cluster.namesrv import name_server_fixture
-from tests.cluster.replication.broker_pair import running_pair
+from tests.cluster.replication.broker_pair import CONFIG, running_pair
 from tests.http_get import get
 from tests.ports import free_port
 
@@ -51,29 +50,55 @@ def told(page: str) -> set[str]:
 
 
 async def pages(tmp_path: Path) -> list[str]:
-    """What a master, its slave, a name server, a controller and a client tell."""
+    """What a scrape of a master, its slave, a name server and a controller finds, and what a client tells."""
     names_port, controller_port = free_port(), free_port()
     control = ControllerConfig(store=f"file:{tmp_path}/sets", metrics_port=controller_port)
+    observed = replace(CONFIG, metrics_exporter=MetricsExporter.PROM, metrics_port=0)
     async with (
         name_server_fixture.running(tmp_path / "names", NameServerConfig(metrics_port=names_port)),
         running_controller(tmp_path / "control", control),
-        running_pair(tmp_path) as pair,
+        running_pair(tmp_path, config=observed) as pair,
     ):
-        brokers = [
-            render(chain.from_iterable(feature.metrics() for feature in each.broker.parts.features), {}).decode()
-            for each in (pair.master, pair.slave)
-        ]
-        served = [await asyncio.to_thread(get, port, "/metrics") for port in (names_port, controller_port)]
-    assert [status for status, _ in served] == [200, 200]
-    return [*brokers, *(page for _, page in served), ClientMetrics().page().decode()]
+        ports = [*(each.broker.metrics_port for each in (pair.master, pair.slave)), names_port, controller_port]
+        served = [await asyncio.to_thread(get, port, "/metrics") for port in ports]
+    assert [status for status, _ in served] == [200] * 4
+    return [*(page for _, page in served), ClientMetrics().page().decode()]
+
+
+def labels_asked(texts: list[str]) -> set[tuple[str, str]]:
+    """Which labels of which metrics queries choose by: `m{a="x"}` gives (m, a)."""
+    return {
+        (name, label)
+        for text in texts
+        for name, chosen in re.findall(r"\b((?:rocketmq|skyrocket)_\w+)\{([^}]*)\}", text)
+        for label in re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", re.sub(r'"[^"]*"', '""', chosen))
+    }
+
+
+def labels_told(page: str) -> dict[str, set[str]]:
+    """The labels of each metric that has a sample on the page."""
+    found: dict[str, set[str]] = {}
+    for name, chosen in re.findall(r"^(\w+)\{(.*)\} \S+$", page, re.MULTILINE):
+        found.setdefault(name, set()).update(re.findall(r'(\w+)="', chosen))
+    return found
 
 
 async def test_every_metric_that_is_asked_for_is_told_by_somebody(tmp_path: Path) -> None:
-    known = set().union(*map(told, await pages(tmp_path))) | OWN_OF_PROMETHEUS
-    asked = {name: names_in(queries(dashboard)) for name, dashboard in DASHBOARDS.items()}
-    asked["alerts"] = names_in([rule["expr"] for rule in RULES])
+    told_pages = await pages(tmp_path)
+    known = set().union(*map(told, told_pages)) | OWN_OF_PROMETHEUS
+    texts = {name: queries(dashboard) for name, dashboard in DASHBOARDS.items()}
+    texts["alerts"] = [rule["expr"] for rule in RULES]
+    asked = {name: names_in(each) for name, each in texts.items()}
     assert all(asked.values())
     assert {name: names - known for name, names in asked.items() if names - known} == {}
+    labels: dict[str, set[str]] = {}
+    for page in told_pages:
+        for name, told_labels in labels_told(page).items():
+            labels.setdefault(name, set()).update(told_labels)
+    wanted = labels_asked([text for each in texts.values() for text in each])
+    tried = {(name, label) for name, label in wanted if name in labels}
+    assert len(tried) >= 8, "too few metrics have samples to compare labels"
+    assert {(name, label) for name, label in tried if label not in labels[name]} == set()
 
 
 def test_there_is_a_dashboard_for_each_seat() -> None:
@@ -97,13 +122,48 @@ def test_each_rule_says_how_bad_it_is_and_what_it_means() -> None:
         assert rule["expr"].count("(") == rule["expr"].count(")"), rule["alert"]
 
 
-def test_prometheus_takes_settings_and_rules() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
+def promtool(*arguments: str | Path) -> str:
+    """What it says; a test that needs it is skipped where it is not installed."""
+    program = shutil.which("promtool")
+    if program is None:
         pytest.skip("promtool is not installed (Debian's package prometheus): PromQL was not parsed")
-    settings = DEPLOY / "prometheus" / "prometheus.yml"
-    checked = subprocess.run([promtool, "check", "config", settings], capture_output=True, text=True, timeout=60)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_prometheus_takes_settings_and_rules() -> None:
+    promtool("check", "config", DEPLOY / "prometheus" / "prometheus.yml")
+    assert f"{len(RULES)} rules found" in promtool("check", "rules", DEPLOY / "prometheus" / "alerts.yml")
+
+
+def test_rules_fire_when_they_should_and_not_before() -> None:
+    promtool("test", "rules", DEPLOY / "prometheus" / "alerts_test.yml")
+    tried = yaml.safe_load((DEPLOY / "prometheus" / "alerts_test.yml").read_text())["tests"]
+    fired = {case["alertname"] for each in tried for case in each["alert_rule_test"] if case["exp_alerts"]}
+    assert len(fired) >= 8
+    assert fired <= {rule["alert"] for rule in RULES}
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_prometheus_parses_every_query_of_a_dashboard(name: str, tmp_path: Path) -> None:
+    """As rules that record it: promtool has no command for a query alone. Grafana puts values in place of $names."""
+    asked = [query for query in queries(DASHBOARDS[name]) if not query.startswith("label_values(")]
+    rules = [{"record": f"query:{number}", "expr": without_variables(each)} for number, each in enumerate(asked)]
+    file = tmp_path / "queries.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
+    assert f"{len(asked)} rules found" in promtool("check", "rules", file)
+
+
+def without_variables(query: str) -> str:
+    return re.sub(r"\$\w+", "x", query)
+
+
+def test_a_query_that_prometheus_does_not_take_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "queries.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "q", "rules": [{"record": "q:1", "expr": "sum by (x) (y"}]}]}))
+    with pytest.raises(AssertionError, match="parse error"):
+        promtool("check", "rules", file)
 
 
 def test_the_compose_file_mounts_what_is_there_and_sets_what_servers_know() -> None:

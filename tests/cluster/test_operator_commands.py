@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from skyrocket.cli import app
 from skyrocket.client import ClientError, Message, TransactionState, WrongUse, blocking
 from skyrocket.testing import LocalCluster
+from tests.cluster.command_line import rows as rows_of
 from tests.waiting import wait_until
 
 
@@ -67,16 +69,21 @@ def test_open_transactions_are_listed_and_end_by_an_operators_word(rocketmq: Loc
         by_key = {row["keys"][0]: row["transactionId"] for row in rows}
         assert by_key.keys() == {"o-paid", "o-not", "o-who"}
         text = well(rocketmq, "transactions", "list", "--topic", "Orders", "--older", "2m")
-        assert "keys=o-paid,k group=Shop age=" in text
+        assert re.search(r"Orders +o-paid,k +Shop +\d\.\d min", text)
         assert well(rocketmq, "transactions", "list", "--older", "2h") == ""
         assert well(rocketmq, "transactions", "list", "--producer-group", "Other") == ""
 
-        assert well(rocketmq, "transactions", "commit", by_key["o-paid"], "--dry-run").startswith("would be committed")
+        tried = well(rocketmq, "transactions", "commit", by_key["o-paid"], "--dry-run")
+        assert f"transaction {by_key['o-paid']} of Orders at broker-a" in tried
+        assert "nothing was changed: --dry-run" in tried
         assert bodies(rocketmq) == []
-        assert well(rocketmq, "transactions", "commit", by_key["o-paid"]).startswith(f"committed: {by_key['o-paid']}")
-        well(rocketmq, "transactions", "rollback", by_key["o-not"])
+        assert well(rocketmq, "transactions", "commit", by_key["o-paid"]).endswith("1 transaction committed\n")
+        unsure = skyrocket(rocketmq, "transactions", "rollback", by_key["o-not"])
+        assert unsure.code == 2
+        assert "1 transaction: what waits there will never be delivered" in unsure.errors
+        assert "1 transaction rolled back" in well(rocketmq, "transactions", "rollback", by_key["o-not"], "--yes")
         assert bodies(rocketmq) == [b"paid"]
-        again = skyrocket(rocketmq, "transactions", "rollback", by_key["o-paid"])
+        again = skyrocket(rocketmq, "transactions", "rollback", by_key["o-paid"], "--yes")
         assert again.code == 4
         assert "no open transaction" in again.errors
         without = skyrocket(rocketmq, "transactions", "commit")
@@ -120,16 +127,23 @@ def test_timers_are_listed_soonest_first_and_taken_back_by_id_or_handle(rocketmq
     assert rows[2]["keys"] == ["o-1", "o-2"]
     assert 7_190_000 < rows[2]["dueMs"] - rocketmq.now_ms < 7_210_000
     text = well(rocketmq, "timers", "list", "--topic", "Orders", "--limit", "1").splitlines()
-    assert text[0].split(" ", 2)[2].startswith(f"{soon.message_id} Orders")
-    assert text[1:] == ["2 wait for Orders"]
+    assert f"{soon.message_id}  Orders" in text[1]
+    assert text[2:] == ["the first 1: more with --limit, their numbers with --count"]
     moment = datetime.fromtimestamp(rocketmq.now_ms / 1000 + 5000, UTC).isoformat()
     assert late.message_id in well(rocketmq, "timers", "list", "--from", moment)
     assert soon.message_id not in well(rocketmq, "timers", "list", "--from", moment)
-    assert well(rocketmq, "timers", "list", "--count").splitlines() == ["1 wait for Audit", "2 wait for Orders"]
+    assert rows_of(rocketmq, "timers", "list", "--count") == [
+        {"topic": "Audit", "waiting": 1},
+        {"topic": "Orders", "waiting": 2},
+    ]
+    assert rows_of(rocketmq, "timers", "list", "--count", "--topic", "Audit") == [{"topic": "Audit", "waiting": 1}]
 
     assert late.recall_handle
-    assert well(rocketmq, "timers", "recall", late.recall_handle) == f"{late.message_id} is taken back\n"
-    assert well(rocketmq, "timers", "recall", soon.message_id) == f"{soon.message_id} is taken back\n"
+    unsure = skyrocket(rocketmq, "timers", "recall", late.recall_handle)
+    assert (unsure.code, "1 message will never be delivered" in unsure.errors) == (2, True)
+    assert "nothing was changed" in well(rocketmq, "timers", "recall", late.recall_handle, "--dry-run")
+    assert f"{late.message_id} is taken back\n" in well(rocketmq, "timers", "recall", late.recall_handle, "--yes")
+    assert f"{soon.message_id} is taken back\n" in well(rocketmq, "timers", "recall", soon.message_id, "--yes")
     rocketmq.advance(seconds=1)
     with rocketmq.admin() as admin:
         wait_until(lambda: len(admin.pending_timers()) == 1)
@@ -138,13 +152,13 @@ def test_timers_are_listed_soonest_first_and_taken_back_by_id_or_handle(rocketmq
     rocketmq.advance(hours=3)
     assert rocketmq.messages("Orders") == []
     assert [message.body for message in rocketmq.messages("Audit")] == [b"other"]
-    late_word = skyrocket(rocketmq, "timers", "recall", soon.message_id)
+    late_word = skyrocket(rocketmq, "timers", "recall", soon.message_id, "--yes")
     assert late_word.code == 1
     assert "timestamp invalid" in late_word.errors
-    unknown = skyrocket(rocketmq, "timers", "recall", "0" * 32)
+    unknown = skyrocket(rocketmq, "timers", "recall", "0" * 32, "--yes")
     assert unknown.code == 4
     assert "no message 00000000000000000000000000000000 waits" in unknown.errors
-    wrong = skyrocket(rocketmq, "timers", "recall", "nonsense")
+    wrong = skyrocket(rocketmq, "timers", "recall", "nonsense", "--yes")
     assert wrong.code == 2
     assert "is not a recall handle" in wrong.errors
 

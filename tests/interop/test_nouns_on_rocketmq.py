@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 
-from skyrocket.client import ClientSettings, Message, ReceivedMessage, blocking
+from skyrocket.client import ClientSettings, Message, PushConsumerSettings, ReceivedMessage, blocking
 from skyrocket.config.sections import StoreConfig
+from skyrocket.format.recall_handle import RecallHandle
 from tests.cluster.command_line import Done, at
 from tests.interop.apache import Apache
+from tests.interop.controller_mode import BROKER, CLUSTER, apache_replicas
+from tests.interop.failover.sets import apaches_controller
 from tests.interop.rocketmq_broker import running_broker
+from tests.interop.test_replication_pairs import our_name_server
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.timeout(240)]
@@ -88,7 +92,7 @@ def rocket(
 
 
 def test_topics_are_created_shown_changed_and_deleted(rocket: Rocket) -> None:
-    assert "topic Shop is created at 1 brokers" in rocket.well("topic", "create", "Shop", "--queues", "3")
+    assert "topic Shop is created at 1 broker" in rocket.well("topic", "create", "Shop", "--queues", "3")
     wait_until(lambda: rocket.run("topic", "route", "Shop").code == 0)
     assert "is there already" in rocket.refused("topic", "create", "Shop", code=2)
     (row,) = rocket.rows("topic", "list", "Sho*")
@@ -256,9 +260,136 @@ def test_what_is_ours_alone_says_so(rocket: Rocket) -> None:
         ("quota", "set", "--account", "alice", "connections=5"),
         ("quota", "remove", "--account", "alice"),
         ("transactions", "list"),
+        ("transactions", "commit", "A" * 32),
+        ("transactions", "rollback", "--all", "--yes"),
         ("timers", "list"),
     ):
         assert OURS_ALONE in rocket.refused(*command)
+    assert "`timers list --count`" in rocket.refused("timers", "list")
+
+
+class OutOfStock(Exception):
+    """An application's own."""
+
+
+def test_dead_letters_are_shown_with_their_cause_and_sent_again(rocket: Rocket) -> None:
+    topic = rocket.topic("Buried", 1)
+    rocket.well("group", "create", "Buriers")
+    rocket.send_three(topic)
+    seen: list[bytes] = []
+
+    def fail(message: ReceivedMessage) -> None:
+        seen.append(message.body)
+        raise OutOfStock("none left")
+
+    def consumer() -> blocking.PushConsumer:
+        made = blocking.PushConsumer("Buriers", rocket.names, settings=PushConsumerSettings(max_reconsume_times=0))
+        made.subscribe(topic, fail)
+        return made
+
+    assert rocket.run("dlq", "list", "Nobody").code == 4
+    with consumer():
+        wait_until(lambda: len(_letters(rocket)) == 3, "three messages are dead")
+    letters = sorted(_letters(rocket), key=lambda letter: str(letter["body"]))
+    assert [letter["body"] for letter in letters] == ["0", "1", "2"]
+    assert {letter["topic"] for letter in letters} == {topic}
+    assert all(letter["error"].endswith("OutOfStock") for letter in letters)
+    assert "in fail" in rocket.well("dlq", "list", "Buriers", "--trace")
+    one = letters[1]["messageId"]
+    tried = rocket.well("dlq", "resend", "Buriers", "--id", one, "--dry-run")
+    assert (tried.count("dead → sent again"), "nothing was changed" in tried) == (1, True)
+    assert "say which" in rocket.refused("dlq", "resend", "Buriers", code=2)
+    assert "1 message sent again" in rocket.well("dlq", "resend", "Buriers", "--id", one)
+    with consumer():
+        wait_until(lambda: len(seen) == 4, "the group has it again")
+    assert seen[3] == b"1"
+    rocket.well("dlq", "resend", "Buriers", "--id", one, "--to-topic")
+    wait_until(lambda: rocket.rows("topic", "describe", topic)["messages"] >= 4, "the topic has it again")
+
+
+def _letters(rocket: Rocket) -> Any:
+    done = rocket.run("dlq", "list", "Buriers", "--output", "json")
+    return json.loads(done.output) if done.code == 0 else []
+
+
+def test_timers_are_counted_and_taken_back_where_a_broker_has_them(rocket: Rocket) -> None:
+    topic = rocket.topic("Later")
+    if rocket.is_old:
+        handle = RecallHandle(topic, "broker-a", "1", "A" * 32).encode()
+        for command in (("timers", "list", "--count"), ("timers", "recall", handle, "--yes")):
+            assert NEWER in rocket.refused(*command)
+        assert rocket.run("timers", "recall", "A" * 32, "--yes").code == 4
+        return
+    with blocking.Producer("Sleepers", rocket.names) as producer:
+        by_handle = producer.send(Message(topic, b"x", delay=3600))
+        by_id = producer.send(Message(topic, b"y", delay=3600))
+    wait_until(lambda: _waiting(rocket, topic) == [2], "both are on the wheel")
+    assert by_handle.recall_handle
+    taken = rocket.well("timers", "recall", by_handle.recall_handle, "--yes")
+    assert f"{by_handle.message_id} is taken back" in taken
+    wait_until(lambda: rocket.run("timers", "recall", by_id.message_id, "--yes").code == 0, "it is in the index")
+    assert rocket.run("timers", "recall", "A" * 32, "--yes").code == 4
+    wait_until(lambda: _waiting(rocket, topic) in ([], [0]), "none waits")
+
+
+def _waiting(rocket: Rocket, topic: str) -> list[int]:
+    return [row["waiting"] for row in rocket.rows("timers", "list", "--count", "--topic", topic)]
+
+
+def test_what_is_no_controller_is_named(rocket: Rocket) -> None:
+    (broker,) = rocket.rows("broker", "list")
+    for address in (rocket.names, broker["address"]):
+        for command in (("status", address), ("replicas", address), ("elect", address, "broker-a", "1", "--yes")):
+            said = rocket.refused("controller", *command)
+            assert address in said
+            assert "not a controller" in said
+
+
+def test_controllers_of_rocketmq_are_asked_and_told(apache_of_version: Callable[[str], Apache], tmp_path: Path) -> None:
+    apache = apache_of_version("5.4.0")
+    with (
+        our_name_server(tmp_path) as names,
+        apaches_controller(apache, tmp_path) as address,
+        apache_replicas(apache, tmp_path, 2, names, address) as (first, second),
+    ):
+        rocket = Rocket("5.4.0", names)
+        wait_until(lambda: len(_in_sync(rocket, address)) == 2, "both are in sync", seconds=120)
+        status = rocket.rows("controller", "status", address)
+        assert (status["group"], status["leaderId"], status["leaderAddress"]) == ("group1", "n0", address)
+        replicas = {row["address"]: row for row in rocket.rows("controller", "replicas", address)}
+        assert {row["broker"] for row in replicas.values()} == {BROKER}
+        assert (replicas[first.address]["role"], replicas[second.address]["role"]) == ("master", "slave")
+        assert "knows no replica set named broker-z" in rocket.refused(
+            "controller", "replicas", address, "broker-z", code=4
+        )
+
+        chosen = str(replicas[second.address]["brokerId"])
+        assert "--yes" in rocket.refused("controller", "elect", address, BROKER, chosen, code=2)
+        rocket.well("controller", "elect", address, BROKER, chosen, "--yes")
+        assert "nothing is to be changed" in rocket.well("controller", "elect", address, BROKER, chosen)
+        wait_until(lambda: _roles(rocket, address).get(second.address) == "master", "the other is master")
+
+        changed = rocket.well("controller", "set", address, "scanNotActiveBrokerInterval=4000")
+        assert "scanNotActiveBrokerInterval  5000 → 4000" in changed
+        settings = {row["key"]: row["value"] for row in rocket.rows("controller", "settings", address)}
+        assert settings["scanNotActiveBrokerInterval"] == "4000"
+
+        lives = str(replicas[first.address]["brokerId"])
+        alive = rocket.refused("controller", "forget", address, BROKER, "--id", lives, "--yes")
+        assert "still alive" in alive
+        first.kill()
+        forget = ("controller", "forget", address, BROKER, "--id", lives, "-c", CLUSTER, "--yes")
+        wait_until(lambda: rocket.run(*forget).code == 0, "its controller took it for dead", seconds=60)
+        assert [row["address"] for row in rocket.rows("controller", "replicas", address)] == [second.address]
+
+
+def _in_sync(rocket: Rocket, address: str) -> list[str]:
+    done = rocket.run("controller", "replicas", address, BROKER, "--output", "json")
+    return [row["address"] for row in json.loads(done.output) if row["inSync"]] if done.code == 0 else []
+
+
+def _roles(rocket: Rocket, address: str) -> dict[str, str]:
+    return {row["address"]: row["role"] for row in rocket.rows("controller", "replicas", address)}
 
 
 def test_a_file_is_applied_and_then_nothing_is_left_to_do(rocket: Rocket, tmp_path: Path) -> None:

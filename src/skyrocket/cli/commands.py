@@ -36,9 +36,9 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "worker": Entry("worker", "worker", "Run the consumers of an application."),
         "msg": Entry("nouns.msg", "msg", "Find messages, follow a topic, hand one to a client."),
         "trace": Entry("nouns.trace", "trace", "What clients have told about a message."),
-        "dlq": Entry("dlq", "dlq", "Dead letters: what consumer groups have given up."),
-        "transactions": Entry("transactions", "transactions", "Transactions without an end."),
-        "timers": Entry("timers", "timers", "Messages that wait for their time."),
+        "dlq": Entry("nouns.dlq", "dlq", "Dead letters: what consumer groups have given up."),
+        "transactions": Entry("nouns.transactions", "transactions", "Transactions without an end."),
+        "timers": Entry("nouns.timers", "timers", "Messages that wait for their time."),
     },
     OPERATE: {
         "doctor": Entry("nouns.doctor", "doctor", "What is wrong with a cluster, and why a group does not consume."),

@@ -14,6 +14,7 @@ from skyrocket.cli.program.options import panel
 from skyrocket.cli.terminal.options import Format
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
+from skyrocket.model.words import counted
 from skyrocket.remoting.event_loop import run
 
 if TYPE_CHECKING:
@@ -103,4 +104,4 @@ async def _show(tail: "Tail", settings: "ClientSettings", output: Format) -> Non
     except _EnoughSeen:
         return
     if shown is not None and sys.stderr.isatty():
-        typer.echo(f"{shown} messages", err=True)
+        typer.echo(f"{counted(shown, 'message')}", err=True)

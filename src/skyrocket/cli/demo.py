@@ -24,6 +24,7 @@ from skyrocket.cli.pipeline.running import job_failures_shown
 from skyrocket.cli.program.options import VerboseOption
 from skyrocket.clock import SystemClock
 from skyrocket.errors import SkyrocketError
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import ReceivedMessage
@@ -153,7 +154,7 @@ class Show:
         self._said = len(lines)
 
     def _table(self) -> Table:
-        table = Table("minute", "orders", "revenue", caption=f"{self.sent} orders sent. Ctrl-C ends it.")
+        table = Table("minute", "orders", "revenue", caption=f"{counted(self.sent, 'order')} sent. Ctrl-C ends it.")
         if not self.minutes:
             table.title = f"{self._phase} …"
         for minute in sorted(self.minutes.values())[-15:]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from skyrocket.cli.program.lifetime import EXIT_PROBLEMS, failures_shown
+from skyrocket.model.words import counted
 
 
 def repair(
@@ -65,4 +66,6 @@ def convert(
             typer.echo("Nothing to convert: the store has no RocksDB directory.")
             return
         typer.echo(f"Converted {', '.join(done.directories)}; they are kept in {done.kept}.")
-        typer.echo(f"{done.topics} topics, {done.groups} groups, {done.offsets} offsets.")
+        typer.echo(
+            f"{counted(done.topics, 'topic')}, {counted(done.groups, 'group')}, {counted(done.offsets, 'offset')}."
+        )

@@ -47,7 +47,8 @@ async def test_an_unknown_topic_for_producers_and_consumers(tmp_path: Path, capl
     async with cluster(tmp_path, config=BrokerConfig(auto_create_topic=False)) as given:
         text = (
             f"no route for topic Missing: the name server {given.names} knows no broker for it; create it with "
-            "Admin.create_topic('Missing'), or let brokers create topics (autoCreateTopicEnable=true)"
+            "Admin.create_topic('Missing') or `skyrocket topic create Missing`, or let brokers create topics "
+            "(autoCreateTopicEnable=true)"
         )
         async with Producer("Shop", given.names) as producer:
             assert await said(NoRoute, producer.send(Message("Missing", b"x"))) == text
@@ -113,7 +114,7 @@ CLOSED = (
 def test_a_send_that_a_broker_forbids() -> None:
     refusal = error_of(16, "the broker[10.0.0.1] sending message is forbidden", None)
     assert str(SendFailed("Orders", [Attempt("broker-a", "10.0.0.1:10911", 0.004, refusal)], 0.005)) == (
-        "message for topic Orders was not confirmed within 5 ms, 1 attempts: 1) broker-a after 4 ms: code 16 "
+        "message for topic Orders was not confirmed within 5 ms, 1 attempt: 1) broker-a after 4 ms: code 16 "
         "NO_PERMISSION, the broker[10.0.0.1] sending message is forbidden (check the permission (perm) of broker and "
         "topic, the group, and the access rules)"
     )

@@ -46,7 +46,7 @@ async def test_a_quota_is_set_changed_and_taken_away_by_those_who_have_logged_in
         await visitor.change("PUT", "/api/quotas", wanted | {"limit": 0}, status=400)
         gone = await visitor.change("PUT", "/api/quotas", wanted | {"limit": None})
         left = (await visitor.get("/api/quotas"))["quotas"]
-    assert said["done"] == "connections of account alice is 50 on 1 brokers"
+    assert said["done"] == "connections of account alice is 50 on 1 broker"
     assert (line["subject"], line["name"], line["quota"], line["limit"]) == ("account", "alice", "connections", 60)
     assert "connections is counted for each account" in refused["error"]
     assert "is not limited any more" in gone["done"]

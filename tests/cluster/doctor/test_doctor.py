@@ -110,7 +110,8 @@ def test_a_group_is_explained_step_by_step(shop: LocalCluster) -> None:
     consume_all(shop, "Billing")
     text = well(shop, "doctor", "--group", "Billing", "--sample", "0")
     assert "✓ name server" in text
-    assert "cause: it keeps up" in text
+    assert "✗ clients\n    note no-client: no client runs, it has consumed all that came" in text
+    assert "cause: nothing waits for it, and no client runs" in text
     with shop.producer() as producer:
         for _ in range(2):
             producer.send(Message("Orders", b"3"))

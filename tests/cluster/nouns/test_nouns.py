@@ -93,7 +93,7 @@ def test_lag_is_shown_queue_by_queue_and_for_all_groups(rocketmq: LocalCluster) 
     assert sum(row["lag"] for row in by_queue) == 1
     (total,) = rows(rocketmq, "group", "lag", "--topic", "Orders")
     assert (total["group"], total["lag"]) == ("Billing", 1)
-    assert "1 messages wait" in well(rocketmq, "group", "lag", "Billing")
+    assert "1 message waits" in well(rocketmq, "group", "lag", "Billing")
 
 
 def test_members_of_a_group_tell_of_themselves(rocketmq: LocalCluster) -> None:

@@ -44,7 +44,7 @@ def test_a_topic_is_created_listed_described_changed_and_deleted(rocketmq: Local
     assert (row["permission"], row["readQueues"]) == ("R", 6)  # nothing but what was named
     refused = skyrocket(rocketmq, "topic", "delete", "Orders")
     assert refused.code == 2
-    assert "1 messages" in refused.errors
+    assert "1 message." in refused.errors
     assert "--yes does it without a question" in refused.errors
     assert "topic Orders is deleted" in well(rocketmq, "topic", "delete", "Orders", "--yes")
     gone = skyrocket(rocketmq, "topic", "describe", "Orders")

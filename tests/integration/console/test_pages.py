@@ -162,7 +162,7 @@ async def test_resend_a_dead_letter_commit_a_half_message_and_take_back_a_timer(
             browser.click("tbody input[type=checkbox]")
             browser.click("#resend")
             browser.button("Send again", "dialog[open]")
-            browser.sees("1 messages were sent again", "#notices")
+            browser.sees("1 message was sent again", "#notices")
             browser.open("/transactions")
             browser.sees("p-1")
             browser.button("Commit", "table")

@@ -18,6 +18,7 @@ from skyrocket.broker.replication.replicas import Replicas
 from skyrocket.broker.rules.put_rules import CopyKeeper
 from skyrocket.config.sections import BrokerRole, StoreConfig
 from skyrocket.errors import ConfigError
+from skyrocket.model.words import counted
 from skyrocket.protocol.bodies.replication import HaClient as HaClientStatus
 from skyrocket.protocol.bodies.replication import HaConnection, HaStatus
 from skyrocket.protocol.command import Body
@@ -120,8 +121,8 @@ class Master:
         if not self._is_sync or not self._waits.is_short():
             return None
         number = self._waits.in_sync()
-        are = "broker is" if number == 1 else "brokers are"
-        return f"{number} {are} in sync, minInSyncReplicas asks for more: messages are refused"
+        in_sync = counted(number, "broker is", "brokers are")
+        return f"{in_sync} in sync, minInSyncReplicas asks for more: messages are refused"
 
     async def finish(self) -> None:
         """Nothing is put any more: let the slaves that are in sync have all of the log, within a bounded time."""

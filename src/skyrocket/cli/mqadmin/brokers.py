@@ -11,7 +11,7 @@ from skyrocket.errors import ConfigError
 
 
 async def get_broker_config(admin: Admin, given: Given, out: Printer) -> None:
-    for place in await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True):
+    async def show(place: BrokerPlace) -> None:
         (settings,) = (await admin.broker_settings(broker=place.address)).values()
         if "brokerAddr" in given:
             out.line(f"============{place.address}============")
@@ -20,6 +20,8 @@ async def get_broker_config(admin: Admin, given: Given, out: Printer) -> None:
             out.line(f"============{kind}: {place.address}============")
         out.pairs("%-50s=  %s", sorted(settings.items()))
         out.line()
+
+    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True), show)
 
 
 async def update_broker_config(admin: Admin, given: Given, out: Printer) -> None:
@@ -70,13 +72,15 @@ async def set_commit_log_read_ahead_mode(admin: Admin, given: Given, out: Printe
 
 
 async def get_cold_data_flow_ctr_info(admin: Admin, given: Given, out: Printer) -> None:
-    for place in await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True):
+    async def show(place: BrokerPlace) -> None:
         (text,) = (await admin.cold_data_limits(broker=place.address)).values()
         out.line(f" ============{place.address}============")
         content = orjson.loads(text) if text else {}
         out.line(orjson.dumps(content, option=orjson.OPT_INDENT_2).decode())
         if not out.is_for_people:
             out.pairs("%s%s", [(key, value) for key, value in content.items()])
+
+    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True), show)
 
 
 async def update_cold_data_flow_ctr_group_config(admin: Admin, given: Given, out: Printer) -> None:
@@ -110,13 +114,16 @@ async def export_pop_record(admin: Admin, given: Given, out: Printer) -> None:
 
 async def check_rocksdb_cq_write_progress(admin: Admin, given: Given, out: Printer) -> None:
     since = given.number("checkFrom") if "checkFrom" in given else None
-    for place in await admin.brokers(cluster=given["cluster"], with_slaves=False):
+
+    async def check(place: BrokerPlace) -> None:
         result = await admin.check_queue_stores(given.get("topic") or "", since_ms=since, broker=place.address)
         if result.check_status == 3:
             reason = f"errInfo: {result.check_result}"
             out.line(f"{place.broker_name} check error, please check log... {reason}")
         else:
             out.line(f"{place.broker_name} check doing, please wait and get the result from log... ")
+
+    await each_place(admin, await admin.brokers(cluster=given["cluster"], with_slaves=False), check)
 
 
 async def add_broker(admin: Admin, given: Given, out: Printer) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from skyrocket.cli.mqadmin.java_text import time_ms
 from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
-from skyrocket.cli.mqadmin.targets import masters
+from skyrocket.cli.mqadmin.targets import each_place, masters
 from skyrocket.cli.nouns.broker_rows import first_number, whole
 from skyrocket.client import Admin, BrokerPlace
 from skyrocket.protocol.bodies.replication import HaStatus
@@ -90,7 +90,7 @@ def _base(place: BrokerPlace, info: Mapping[str, str]) -> tuple[Any, ...]:
 
 
 async def broker_status(admin: Admin, given: Given, out: Printer) -> None:
-    for place in await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True):
+    async def show(place: BrokerPlace) -> None:
         (info,) = (await admin.runtime_info(broker=place.address)).values()
         if "brokerAddr" in given:
             out.pairs("%-32s: %s", sorted(info.items()))
@@ -98,12 +98,16 @@ async def broker_status(admin: Admin, given: Given, out: Printer) -> None:
             rows = [(place.address, key, value) for key, value in sorted(info.items())]
             out.rows("%-24s %-32s: %s", ("broker", "key", "value"), rows)
 
+    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True), show)
+
 
 async def ha_status(admin: Admin, given: Given, out: Printer) -> None:
+    async def show(place: BrokerPlace) -> None:
+        (status,) = (await admin.ha_status(broker=place.address)).values()
+        _print_ha(place.address, status, out)
+
     async def look() -> None:
-        for place in await masters(admin, given, "brokerAddr", "clusterName"):
-            (status,) = (await admin.ha_status(broker=place.address)).values()
-            _print_ha(place.address, status, out)
+        await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName"), show)
 
     await repeated(given, look)
 

@@ -47,7 +47,8 @@ async def export_metadata(admin: Admin, given: Given, out: Printer) -> None:
     topics: dict[str, Any] = {}
     groups: dict[str, Any] = {}
     system = {place.cluster for place in await admin.brokers()} | {place.broker_name for place in await admin.brokers()}
-    for place in await masters(admin, given, "brokerAddr", "clusterName"):
+
+    async def add(place: BrokerPlace) -> None:
         (table,) = (await admin.topic_table(broker=place.address)).values()
         for name, config in table.items():
             if name not in system and _is_exported(name, with_special="specialTopic" in given):
@@ -56,6 +57,8 @@ async def export_metadata(admin: Admin, given: Given, out: Printer) -> None:
         for name, group in groups_there.items():
             if not is_system_group(name):
                 _add_group(groups, name, group)
+
+    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName"), add)
     content: dict[str, Any] = {}
     if "subscriptionGroup" not in given or "topic" in given:
         content["topicConfigTable"] = topics
@@ -90,10 +93,12 @@ def _add_group(groups: dict[str, Any], name: str, group: SubscriptionGroup) -> N
 async def export_configs(admin: Admin, given: Given, out: Printer) -> None:
     places = await admin.brokers(cluster=given["clusterName"])
     configs: dict[str, dict[str, str]] = {}
-    for place in places:
-        if place.is_master:
-            (settings,) = (await admin.broker_settings(broker=place.address)).values()
-            configs[place.broker_name] = {key: settings[key] for key in _KEYS if key in settings}
+
+    async def add(place: BrokerPlace) -> None:
+        (settings,) = (await admin.broker_settings(broker=place.address)).values()
+        configs[place.broker_name] = {key: settings[key] for key in _KEYS if key in settings}
+
+    await each_place(admin, [place for place in places if place.is_master], add)
     scale = {
         "namesrvSize": len(admin.name_servers()),
         "masterBrokerSize": sum(place.is_master for place in places),
@@ -107,13 +112,16 @@ async def export_metrics(admin: Admin, given: Given, out: Printer) -> None:
     report: dict[str, Any] = {}
     tps: dict[str, float] = {}
     day: dict[str, int] = {}
-    for place in await admin.brokers(cluster=given["clusterName"], with_slaves=False):
+
+    async def add(place: BrokerPlace) -> None:
         report[place.broker_name] = found = await _metrics(admin, place)
         for key, value in found["runtimeQuota"]["tps"].items():
             total = "total" + key[0].upper() + key[1:]
             tps[total] = tps.get(total, 0.0) + value
         for key, value in found["runtimeQuota"]["oneDayNum"].items():
             day[key] = day.get(key, 0) + value
+
+    await each_place(admin, await admin.brokers(cluster=given["clusterName"], with_slaves=False), add)
     totals = {"totalTps": tps, "totalOneDayNum": day}
     path = _written(_folder(given) / "metrics.json", {"evaluateReport": report, "totalData": totals})
     out.text(f"export {path} success")

@@ -12,6 +12,7 @@ from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.codes import version_name
+from skyrocket.remoting.errors import RemotingError
 
 _QUEUES: Final = (
     "#Topic",
@@ -141,8 +142,10 @@ async def stats_all(admin: Admin, given: Given, out: Printer) -> None:
             continue
         try:
             await _topic_rates(admin, topic, out, only_active="activeTopic" in given)
-        except SkyrocketError:  # as RocketMQ: a topic whose broker is away is left out
-            continue
+        except RemotingError as error:  # as RocketMQ: a topic whose broker is away is left out; but the broker is named
+            admin.failures[error.address] = error
+        except SkyrocketError as error:
+            admin.failures[f"topic {topic}"] = error
 
 
 async def _topic_rates(admin: Admin, topic: str, out: Printer, *, only_active: bool) -> None:

@@ -27,8 +27,9 @@ async def update_topic(admin: Admin, given: Given, out: Printer) -> None:
     """Creates a topic; one that is there keeps what is not named (RocketMQ resets it)."""
     name = given["topic"]
     attributes = attribute_changes(given.text("attributes", ""))
-    shown: TopicConfig | None = None
-    for place in await masters(admin, given, "brokerAddr", "clusterName"):
+    shown: list[TopicConfig] = []
+
+    async def put(place: BrokerPlace) -> None:
         table = (await admin.topic_table(broker=place.address)).popitem()[1]
         before = table.get(name)
         after = _changed(before or TopicConfig(name, _NEW_QUEUES, _NEW_QUEUES), given)
@@ -36,11 +37,12 @@ async def update_topic(admin: Admin, given: Given, out: Printer) -> None:
         after = replace(after, attributes={key: value for key, value in kept.items() if value is not None})
         await admin.apply_topic_changes([TopicChange(place, before, after)])
         out.line(f"create topic to {place.address} success.")
-        shown = after
+        shown.append(after)
+
+    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName"), put)
     if given.is_true("order"):
-        await _set_order(admin, given, out, shown)
-    if shown is not None:
-        out.line(topic_text(shown, _shown_attributes(attributes)))
+        await _set_order(admin, given, out, shown[-1])
+    out.line(topic_text(shown[-1], _shown_attributes(attributes)))
 
 
 def _changed(config: TopicConfig, given: Given) -> TopicConfig:
@@ -74,11 +76,10 @@ def _shown_attributes(changes: Mapping[str, str | None]) -> dict[str, str]:
     return {f"-{key}" if value is None else f"+{key}": "" if value is None else value for key, value in changes.items()}
 
 
-async def _set_order(admin: Admin, given: Given, out: Printer, config: TopicConfig | None) -> None:
+async def _set_order(admin: Admin, given: Given, out: Printer, config: TopicConfig) -> None:
     places = await masters(admin, given, "brokerAddr", "clusterName")
-    queues = config.write_queues if config is not None else _NEW_QUEUES
     named = [place if place.broker_name else await broker_of(admin, place.address) for place in places]
-    conf = ";".join(f"{place.broker_name}:{queues}" for place in named)
+    conf = ";".join(f"{place.broker_name}:{config.write_queues}" for place in named)
     if "brokerAddr" in given:
         known = await admin.value(ORDER_NAMESPACE, given["topic"]) or ""
         others = [each for each in known.split(";") if each and each.split(":")[0] != named[0].broker_name]

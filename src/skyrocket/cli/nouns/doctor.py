@@ -11,6 +11,7 @@ from skyrocket.cli.output.rows import Column, Row
 from skyrocket.cli.program.exit_codes import EXIT_FAILED
 from skyrocket.cli.program.moments import seconds_of
 from skyrocket.errors import ConfigError
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client.doctor.facts import ClusterFacts
@@ -78,12 +79,8 @@ def _print_findings(operator: Operator, facts: "ClusterFacts", shown: "list[Find
         operator.say_safely(f"{each.severity.value.upper():7} {each.code}  {each.where}: {each.what}")
         operator.say_safely(f"        → {each.remedy}")
     known = ((facts.brokers, "broker"), (facts.topics, "topic"), (facts.groups, "group"))
-    looked = ", ".join(_counted(len(each), word) for each, word in known)
-    operator.say(f"{'healthy' if not shown else _counted(len(shown), 'finding')}: {looked} were examined")
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+    looked = ", ".join(counted(len(each), word) for each, word in known)
+    operator.say(f"{'healthy' if not shown else counted(len(shown), 'finding')}: {looked} were examined")
 
 
 def _explain(operator: Operator, facts: "ClusterFacts", shown: "list[Finding]", name: str) -> None:
@@ -121,8 +118,9 @@ def _explain(operator: Operator, facts: "ClusterFacts", shown: "list[Finding]", 
             operator.say_safely(f"    → {each.remedy}")
     behind = "unknown" if outlook.behind_seconds is None else span(outlook.behind_seconds)
     gone = "never at these rates" if outlook.gone_in_seconds is None else f"in {span(outlook.gone_in_seconds)}"
+    wait = counted(outlook.lag, "message waits", "messages wait")
     operator.say(
-        f"{outlook.lag:,} messages wait, the last consumed one is {behind} old; {outlook.in_per_second:.1f} come and "
+        f"{wait}, the last consumed one is {behind} old; {outlook.in_per_second:.1f} come and "
         f"{outlook.out_per_second:.1f} are consumed per second"
     )
     operator.say_safely(f"cause: {outlook.cause}" + ("" if outlook.lag == 0 else f"; gone {gone}"))

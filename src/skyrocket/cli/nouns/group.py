@@ -11,6 +11,7 @@ from skyrocket.cli.nouns.watching import WatchOption, repeat
 from skyrocket.cli.output.changes import Change, differences, fields_of
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, BrokerPlace
@@ -241,7 +242,8 @@ def lag(
             return
         progress = operator.ask(lambda admin: admin.group_progress(name, topic))
         operator.show(QUEUE_LAGS, queue_lag_rows(progress.queues), empty=f"group {name} has consumed nothing yet")
-        operator.say(f"{progress.lag:,} messages wait, {progress.consume_tps:.2f} are consumed per second")
+        wait = counted(progress.lag, "message waits", "messages wait")
+        operator.say(f"{wait}, {progress.consume_tps:.2f} are consumed per second")
 
     repeat(look, watch, operator.output)
 
@@ -276,7 +278,7 @@ def create(
 
     fields = {key: value for key, value in fields_of(wanted).items() if key != "name"}
     changes = [change for place in places for change in differences(f"group {name}", str(place), {}, fields)]
-    operator.carry_out(changes, create_all, done=f"group {name} is created at {len(places)} brokers")
+    operator.carry_out(changes, create_all, done=f"group {name} is created at {counted(len(places), 'broker')}")
 
 
 @group.command()
@@ -364,7 +366,10 @@ def delete(
         except (NoRoute, BrokerRefused):
             waiting = 0
         changes = [Change(f"group {name}", str(place), "settings", "kept", None) for place in configs]
-        return changes, f"{waiting:,} messages to consume, {clients} clients that run"
+        return (
+            changes,
+            f"{counted(waiting, 'message')} to consume, {counted(clients, 'client that runs', 'clients that run')}",
+        )
 
     async def delete_all(admin: "Admin") -> None:
         await admin.delete_group(name, cluster=cluster, with_offsets=with_offsets)

@@ -16,6 +16,7 @@ from skyrocket.cli.program.moments import ago_or_at
 from skyrocket.cli.program.options import with_parameters
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, MessageTrack, ReceivedMessage
@@ -192,12 +193,16 @@ def copy(
     if end <= begin:
         raise ConfigError("--until is not behind --since")
     messages = operator.ask(lambda admin: read_range(admin, source, begin, end, tags, key, limit))
-    changes = [Change(f"{len(messages):,} messages of {source}", f"topic {target}", "copies", 0, 1)] if messages else []
+    changes = (
+        [Change(f"{counted(len(messages), 'message')} of {source}", f"topic {target}", "copies", 0, 1)]
+        if messages
+        else []
+    )
 
     async def do(_: "Admin") -> None:
         await send_copies(operator.settings, messages, target, rate=rate)
 
-    operator.carry_out(changes, do, done=f"{len(messages):,} messages were sent to {target}")
+    operator.carry_out(changes, do, done=f"{counted(len(messages), 'message was', 'messages were')} sent to {target}")
 
 
 msg.command("send")(produce)

@@ -113,9 +113,13 @@ class Operator:
     def end(self) -> None:
         """Leave with 3 when some brokers failed."""
         if self.failures:
-            for where, error in self.failures.items():
-                typer.echo(visible_lines(f"skyrocket: {where} failed: {error}"), err=True)
+            self.name_failures()
             raise typer.Exit(EXIT_PARTLY)
+
+    def name_failures(self) -> None:
+        """Each broker that failed, on a line of its own."""
+        for where, error in self.failures.items():
+            typer.echo(visible_lines(f"skyrocket: {where} failed: {error}"), err=True)
 
 
 class NotConfirmed(SkyrocketError):
@@ -165,6 +169,7 @@ def leave(name: str, error: SkyrocketError, operator: Operator) -> NoReturn:
     code = exit_code_of(error)
     if code is None:
         raise error
+    operator.name_failures()  # what was not found may be there
     typer.echo(visible_lines(f"skyrocket {name}: {error}{advice(error, operator.settings)}"), err=True)
     raise typer.Exit(code) from error
 

@@ -20,6 +20,7 @@ from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
 from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, BrokerPlace, QueueLag
@@ -276,7 +277,7 @@ def create(
 
     fields = {key: value for key, value in fields_of(wanted).items() if key != "name"}
     changes = [change for place in places for change in differences(f"topic {name}", str(place), {}, fields)]
-    operator.carry_out(changes, create_all, done=f"topic {name} is created at {len(places)} brokers")
+    operator.carry_out(changes, create_all, done=f"topic {name} is created at {counted(len(places), 'broker')}")
 
 
 @topic.command()
@@ -342,7 +343,7 @@ def delete(
         changes = [
             Change(f"topic {name}", str(place), "queues", config.read_queues, None) for place, config in configs.items()
         ]
-        return changes, ", ".join([f"{messages:,} messages", *losses])
+        return changes, ", ".join([counted(messages, "message"), *losses])
 
     changes, lost = operator.ask(look)
     if operator.dry_run:
@@ -366,7 +367,7 @@ async def _losses(admin: "Admin", name: str) -> AsyncIterator[str]:
             clients = len((await admin.consumer_connections(group)).connections)
         except BrokerRefused:
             clients = 0
-        yield f"group {group} with {lag:,} to consume and {clients} clients"
+        yield f"group {group} with {lag:,} to consume and {counted(clients, 'client')}"
 
 
 @topic.command()

@@ -31,7 +31,6 @@ LogOption = Annotated[
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Log what happens, not only what is wrong.")]
 
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON lines.")]
-OnlySayWhichOption = Annotated[bool, typer.Option("--dry-run", help="Only say which.")]
 
 
 def panel(name: str) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from skyrocket.cli.terminal.sending import Sending, SendProgress
 from skyrocket.client import ClientSettings, Message, Producer, ProducerSettings, SendReceipt
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.model.words import counted
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -92,7 +93,7 @@ class ProduceJob:
             except SkyrocketError:
                 await sending.abandon()
                 if sending.count:
-                    _say(f"{sending.count} messages had been sent when it ended")
+                    _say(f"{counted(sending.count, 'message had', 'messages had')} been sent when it ended")
                 raise
             if is_complete is None:
                 await sending.abandon()
@@ -125,10 +126,11 @@ class ProduceJob:
             typer.echo(json.dumps({name: value for name, value in shown.items() if value is not None}))
 
     def _summarise(self, sending: Sending, seconds: float) -> None:
+        sent = f"{counted(sending.count, 'message was', 'messages were')} sent"
         if sending.failures:
-            _say(f"{sending.count} messages were sent, {sending.failures} failed")
+            _say(f"{sent}, {sending.failures} failed")
         elif self._options.receipts is Receipts.NONE or sending.count > 1:
-            _say(f"{sending.count} messages were sent in {seconds:.1f} s ({sending.count / max(seconds, 1e-9):.0f}/s)")
+            _say(f"{sent} in {seconds:.1f} s ({sending.count / max(seconds, 1e-9):.0f}/s)")
 
 
 def _made(place: str, make: Callable[[bytes], Message], body: bytes) -> Message:

@@ -88,9 +88,6 @@ class AdminCalls(Startable):
         info = await self.cluster()
         return places_in(info, str(self._instance.names), cluster=cluster, broker=broker, with_slaves=with_slaves)
 
-    async def _masters(self, cluster: str | None, broker: str | None = None) -> list[str]:
-        return [place.address for place in await self._places(cluster, broker)]
-
     async def _named_masters(self, cluster: str | None, broker: str | None = None) -> dict[str, str]:
         return {place.broker_name: place.address for place in await self._places(cluster, broker)}
 

@@ -4,10 +4,11 @@ A controller is asked at its address; name servers do not know it. All but its m
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from skyrocket.client.admin.admin_calls import AdminCalls
 from skyrocket.client.admin.places import BrokerPlace
-from skyrocket.client.core.errors import NotFound
+from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, WrongUse
 from skyrocket.config.sources import parse_properties, properties_text
 from skyrocket.protocol.bodies.controller import (
     BROKER_NAMES,
@@ -16,6 +17,7 @@ from skyrocket.protocol.bodies.controller import (
     EpochCache,
     ReplicasInfo,
 )
+from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.admin_broker import GetBrokerEpochCache
 from skyrocket.protocol.requests.controller import (
     CleanBrokerData,
@@ -28,14 +30,24 @@ from skyrocket.protocol.requests.controller import (
     ListReplicaSets,
     UpdateControllerConfig,
 )
+from skyrocket.remoting.errors import CallTimeout
+
+_WHERE: Final = "Controllers came with RocketMQ 5.0; the setting controllerAddr of a broker under one names it"
 
 
 class ControllerAdmin(AdminCalls):
     """Operations on controllers and the replica sets under them."""
 
     async def controller_metadata(self, address: str) -> GetControllerMetadataAnswer:
-        """Who leads the controllers, and who they are."""
-        return (await self._ask(address, GetControllerMetadata(), doing="asking who leads the controllers")).header
+        """Who leads the controllers, and who they are; raises ClientError when it is another kind of server."""
+        try:
+            return (await self._ask(address, GetControllerMetadata(), doing="asking who leads the controllers")).header
+        except BrokerRefused as error:
+            if not isinstance(error.__cause__, RequestNotSupported):
+                raise
+            raise ClientError(f"{address} is not a controller: it does not know the request. {_WHERE}") from error
+        except CallTimeout as error:  # RocketMQ 4.9's name servers do not answer what they do not know
+            raise ClientError(f"{error}: it hangs, or is not a controller. {_WHERE}") from error
 
     async def _leader(self, address: str) -> str:
         """The controller that leads, as this one knows it."""
@@ -80,7 +92,13 @@ class ControllerAdmin(AdminCalls):
         broker_ids: Sequence[int] = (),
         even_if_alive: bool = False,
     ) -> None:
-        """Forget a replica set, or some of its replicas; those that live only when it is said."""
+        """Forget a replica set, or some of its replicas; those that live only when it is said.
+
+        Controllers tell the living by their cluster, and take all for dead in one that they do not know: without a
+        name given it is the one that name servers know the set in.
+        """
+        if cluster is None and not even_if_alive:
+            cluster = await self._cluster_of(broker_name)
         request = CleanBrokerData(
             cluster_name=cluster,
             broker_name=broker_name,
@@ -89,6 +107,13 @@ class ControllerAdmin(AdminCalls):
             invoke_time=0,
         )
         await self._ask(await self._leader(address), request, doing=f"forgetting replicas of {broker_name}")
+
+    async def _cluster_of(self, broker_name: str) -> str:
+        clusters = (await self.cluster()).clusters
+        found = [name for name, brokers in sorted(clusters.items()) if broker_name in brokers]
+        if not found:
+            raise WrongUse(f"name servers know no broker {broker_name}: say which cluster the set is of (-c, cluster=)")
+        return found[0]
 
     async def controller_settings(self, addresses: Sequence[str]) -> dict[str, dict[str, str]]:
         """All settings by key, controller by controller."""

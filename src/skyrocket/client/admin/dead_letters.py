@@ -6,9 +6,11 @@ A log only grows: what is sent again stays among the dead letters. Choose by tim
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
-from skyrocket.client.admin.admin_calls import AdminCalls
+from skyrocket.client.admin.group_admin import GroupAdmin
+from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES, reading
 from skyrocket.client.consumer.start_position import max_offset, min_offset
@@ -78,24 +80,36 @@ def _ids(message: ReceivedMessage) -> tuple[str, str]:
 ALL_DEAD_LETTERS: Final = DeadLetterFilter()
 
 
-class DeadLetterAdmin(AdminCalls):
+class DeadLetterAdmin(GroupAdmin):
     """Operations on the dead letters of groups."""
 
     async def dead_letters(
         self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, most: int = 1000
     ) -> list[ReceivedMessage]:
         """What a group has given up, oldest first; `cause_of` tells why. Raises NotFound for an unknown group."""
+        full = self._full(group)
+        queues = await self._dead_letter_queues(full)
+
+        async def at(place: BrokerPlace) -> list[ReceivedMessage]:
+            found: list[ReceivedMessage] = []
+            for queue in queues:
+                if queue.broker_name == place.broker_name:
+                    found += await self._first_of(full, queue, wanted, most)
+            return found
+
+        answers = await self._each(await self._places_of(DLQ_PREFIX + full), at) if queues else {}
+        return sorted(chain.from_iterable(answers.values()), key=lambda message: message.store_timestamp)[:most]
+
+    async def _first_of(
+        self, group: str, queue: MessageQueue, wanted: DeadLetterFilter, most: int
+    ) -> list[ReceivedMessage]:
         found: list[ReceivedMessage] = []
-        for queue in await self._dead_letter_queues(self._full(group)):
-            of_queue = 0
-            async for message in self._dead_letters_of(self._full(group), queue):
-                if wanted.takes(message):
-                    found.append(message)
-                    of_queue += 1
-                if of_queue >= most:
-                    break
-        found.sort(key=lambda message: message.store_timestamp)
-        return found[:most]
+        async for message in self._dead_letters_of(group, queue):
+            if wanted.takes(message):
+                found.append(message)
+            if len(found) >= most:
+                break
+        return found
 
     async def _dead_letter_queues(self, group: str) -> list[MessageQueue]:
         instance = self._instance_of()
@@ -105,9 +119,10 @@ class DeadLetterAdmin(AdminCalls):
             try:
                 await instance.route(retry_topic(group), fresh=True)
             except NoRoute as error:
-                raise NotFound(
-                    f"no broker has dead letters or retries of group {group}: check its name and the namespace"
-                ) from error
+                if not any(group in table for table in (await self.group_table()).values()):
+                    raise NotFound(
+                        f"no broker has dead letters or retries of group {group}: check its name and the namespace"
+                    ) from error
             return []  # it has failed at nothing so far
         return sorted(set(route.read_queues) | set(route.write_queues))
 

@@ -10,6 +10,7 @@ from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotFound
 from skyrocket.client.core.names import check_group, retry_topic, unwrap, wrap
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic import DLQ_PREFIX
+from skyrocket.model.words import counted
 from skyrocket.protocol.bodies.assignment import RequestMode
 from skyrocket.protocol.bodies.connections import ClientConnection, ConsumerConnections, ProducerConnections
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList
@@ -66,7 +67,7 @@ class GroupAdmin(TopicAdmin):
 
         async def put(place: BrokerPlace) -> None:
             request = UpdateAndCreateSubscriptionGroupList()
-            await self._since_5(place, request, f"creating {len(full)} groups", body)
+            await self._since_5(place, request, f"creating {counted(len(full), 'group')}", body)
 
         return list(await self._each(await self._places(cluster, broker), put))
 

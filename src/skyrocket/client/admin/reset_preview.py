@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,6 @@ class ResetPreview:
 
     def __str__(self) -> str:
         return (
-            f"group {self.group} in topic {self.topic}: {self.skipped} messages would be skipped, "
+            f"group {self.group} in topic {self.topic}: {counted(self.skipped, 'message')} would be skipped, "
             f"{self.repeated} consumed again"
         )

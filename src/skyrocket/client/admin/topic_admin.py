@@ -13,6 +13,7 @@ from skyrocket.client.core.names import TEMPLATE_TOPIC, check_creatable, unwrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.permission import PERM_READ, PERM_WRITE
 from skyrocket.model.topic_config import SINGLE_TAG, TopicConfig
+from skyrocket.model.words import counted
 from skyrocket.protocol.bodies.groups import GroupList
 from skyrocket.protocol.bodies.statistics import TopicOffset, TopicStats
 from skyrocket.protocol.bodies.topics import TOPIC_CONFIG, TopicConfigList, TopicList
@@ -84,7 +85,9 @@ class TopicAdmin(AdminCalls):
         body = TopicConfigList(full).encode()
 
         async def put(place: BrokerPlace) -> None:
-            await self._ask(place.address, UpdateAndCreateTopicList(), body, doing=f"creating {len(full)} topics")
+            await self._ask(
+                place.address, UpdateAndCreateTopicList(), body, doing=f"creating {counted(len(full), 'topic')}"
+            )
 
         places = await self._places(cluster, broker)
         await self._each(places, put)

@@ -7,12 +7,15 @@ Brokers list both in pages; only Skyrocket's do. A timer is taken back with Rock
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Final, TypeVar
 
 from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
+from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, WrongUse
 from skyrocket.client.core.message import ReceivedMessage, decode_messages
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP, unwrap
+from skyrocket.client.core.routes import MASTER_ID
 from skyrocket.client.core.send_receipt import topic_and_broker
 from skyrocket.format.recall_handle import RecallHandle
 from skyrocket.model import property_names as names
@@ -37,6 +40,7 @@ A = TypeVar("A", bound=Header)
 _MOST_COPIES: Final = 64  # a timer that waits for weeks is written anew every two days
 _MESSAGE_ID: Final = re.compile("[0-9A-Fa-f]{32,64}")
 _FOREVER_MS: Final = (1 << 63) - 1
+_NUMBERS_ALONE: Final = "their numbers by topic are told: `timers list --count`, Admin.timer_counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,8 @@ class WaitingAdmin(AdminCalls):
         most: int = 1000,
     ) -> list[OpenTransaction]:
         """Transactions that wait for their end, oldest first; raises NotOffered at brokers of Apache RocketMQ."""
-        found: list[OpenTransaction] = []
-        for broker_name, address in (await self._named_masters(cluster)).items():
+
+        async def at(place: BrokerPlace) -> list[OpenTransaction]:
             of_broker: dict[str | int, OpenTransaction] = {}
             begin: int | None = 0
             while begin is not None and len(of_broker) < most:
@@ -91,14 +95,15 @@ class WaitingAdmin(AdminCalls):
                     producer_group=self._full_if_given(producer_group),
                     transaction_id=transaction_id,
                 )
-                reply = await self._ours(address, request, "listing open transactions", "ask the producers")
+                reply = await self._ours(place.address, request, "listing open transactions", "ask the producers")
                 page = OpenTransactionList.decode(reply.body)
                 for row in page.transactions:  # one that is checked meanwhile comes again, as a newer copy
-                    of_broker[row.transaction_id or row.half_offset] = self._transaction(broker_name, row)
+                    of_broker[row.transaction_id or row.half_offset] = self._transaction(place.broker_name, row)
                 begin = page.next_offset
-            found += of_broker.values()
-        found.sort(key=lambda each: -each.age_ms)
-        return found[:most]
+            return list(of_broker.values())
+
+        answers = await self._each(await self._places(cluster), at)
+        return sorted(chain.from_iterable(answers.values()), key=lambda each: -each.age_ms)[:most]
 
     def _transaction(self, broker_name: str, row: OpenTransactionRow) -> OpenTransaction:
         return OpenTransaction(
@@ -133,23 +138,24 @@ class WaitingAdmin(AdminCalls):
         most: int = 1000,
     ) -> list[PendingTimer]:
         """Messages that wait for their time, soonest first; raises NotOffered at brokers of Apache RocketMQ."""
-        found: list[PendingTimer] = []
-        for broker_name, address in (await self._named_masters(cluster)).items():
+
+        async def at(place: BrokerPlace) -> list[PendingTimer]:
             rows: list[PendingTimerRow] = []
             recalled: set[tuple[str, str]] = set()
             step_ms: int | None = max(moment_ms(due_from), 0)
             position = -1
             while step_ms is not None and len(rows) < most:
                 request = ListPendingTimers(step_ms=step_ms, position=position, topic=self._full_if_given(topic))
-                reply = await self._ours(address, request, "listing pending timers", "timer_counts has their numbers")
+                reply = await self._ours(place.address, request, "listing pending timers", _NUMBERS_ALONE)
                 page = PendingTimerList.decode(reply.body)
                 recalled |= {(row.topic, row.message_id) for row in page.timers if row.recalls}
                 rows += [row for row in page.timers if not row.recalls]
                 step_ms, position = page.next_step_ms, -1 if page.next_position is None else page.next_position
             waiting = (row for row in rows if (row.topic, row.message_id) not in recalled)
-            found += [self._timer(broker_name, row) for row in waiting]
-        found.sort(key=lambda each: each.due_ms)
-        return found[:most]
+            return [self._timer(place.broker_name, row) for row in waiting]
+
+        answers = await self._each(await self._places(cluster), at)
+        return sorted(chain.from_iterable(answers.values()), key=lambda each: each.due_ms)[:most]
 
     def _timer(self, broker_name: str, row: PendingTimerRow) -> PendingTimer:
         keys = tuple(row.keys.split())
@@ -157,11 +163,14 @@ class WaitingAdmin(AdminCalls):
         return PendingTimer(broker_name, row.message_id, topic, row.queue_id, keys, row.due_ms)
 
     async def timer_counts(self, *, cluster: str | None = None) -> dict[str, int]:
-        """How many messages of each topic wait for their time."""
+        """How many messages of each topic wait for their time; raises TooOld at RocketMQ 4.x, which has no timers."""
+
+        async def at(place: BrokerPlace) -> TimerMetrics:
+            return TimerMetrics.decode((await self._since_5(place, GetTimerMetrics(), "counting timers")).body)
+
         counts: dict[str, int] = {}
-        for address in await self._masters(cluster):
-            reply = await self._ask(address, GetTimerMetrics(), doing="counting timers")
-            for topic, metric in TimerMetrics.decode(reply.body).counts.items():
+        for metrics in (await self._each(await self._places(cluster), at)).values():
+            for topic, metric in metrics.counts.items():
                 if metric.count > 0 and not is_system_topic(topic):  # what pops leave with the timer
                     shown = unwrap(self._namespace, topic)
                     counts[shown] = counts.get(shown, 0) + metric.count
@@ -186,31 +195,34 @@ class WaitingAdmin(AdminCalls):
 
     async def _find_timer(self, message_id: str) -> PendingTimer:
         """Of brokers' index, which Apache's have as well; raises NotFound when none is known."""
-        brokers = await self._named_masters(None)
-        for broker_name, address in brokers.items():
-            request = QueryMessage(
-                unique_key_query=True,
-                topic=TIMER_TOPIC,
-                key=message_id,
-                max_num=_MOST_COPIES,
-                begin_timestamp=0,
-                end_timestamp=_FOREVER_MS,
-                index_type="U",
+        places = await self._places(None)
+        answers = await self._each(places, lambda place: self._timer_in_index(place, message_id))
+        found = next((timer for timer in answers.values() if timer is not None), None)
+        if found is None:
+            raise NotFound(
+                f"no message {message_id} waits for its time at {', '.join(place.broker_name for place in answers)}: "
+                "check the id; a message that was delivered or whose log has expired is not found any more"
             )
-            try:
-                reply = await self._ask(address, request, doing=f"looking for timer {message_id}")
-            except BrokerRefused as error:
-                if error.code in (ResponseCode.QUERY_NOT_FOUND, ResponseCode.NO_MESSAGE):
-                    continue
-                raise
-            for message in decode_messages(reply.body, broker_name):
-                found = self._parked(broker_name, message)
-                if found is not None and found.message_id == message_id:
-                    return found
-        raise NotFound(
-            f"no message {message_id} waits for its time at {', '.join(brokers)}: check the id; a message that "
-            "was delivered or whose log has expired is not found any more"
+        return found
+
+    async def _timer_in_index(self, place: BrokerPlace, message_id: str) -> PendingTimer | None:
+        request = QueryMessage(
+            unique_key_query=True,
+            topic=TIMER_TOPIC,
+            key=message_id,
+            max_num=_MOST_COPIES,
+            begin_timestamp=0,
+            end_timestamp=_FOREVER_MS,
+            index_type="U",
         )
+        try:
+            reply = await self._ask(place.address, request, doing=f"looking for timer {message_id}")
+        except BrokerRefused as error:
+            if error.code in (ResponseCode.QUERY_NOT_FOUND, ResponseCode.NO_MESSAGE):
+                return None
+            raise
+        parked = (self._parked(place.broker_name, each) for each in decode_messages(reply.body, place.broker_name))
+        return next((timer for timer in parked if timer is not None and timer.message_id == message_id), None)
 
     def _parked(self, broker_name: str, message: ReceivedMessage) -> PendingTimer | None:
         properties = message.properties
@@ -232,10 +244,10 @@ class WaitingAdmin(AdminCalls):
         request = RecallMessage(
             topic=topic, recall_handle=handle, producer_group=INNER_PRODUCER_GROUP, broker_name=broker_name
         )
-        address = await self._master_named(broker_name)
+        place = BrokerPlace("", broker_name, MASTER_ID, await self._master_named(broker_name))
         doing = f"recalling a message of topic {unwrap(self._namespace, topic)}"
         try:
-            reply = await self._ask(address, request, doing=doing)
+            reply = await self._since_5(place, request, doing)
         except BrokerRefused as error:
             if error.code == ResponseCode.NO_PERMISSION and "forbidden" in (error.remark or ""):
                 raise ClientError(

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skyrocket.errors import SkyrocketError
+from skyrocket.model.words import counted
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
 
@@ -122,7 +123,8 @@ class NoRoute(ClientError):
         because = f" ({why})" if why else ""
         super().__init__(
             f"no route for topic {topic}: the name server {name_servers} knows no broker for it{because}; create it "
-            f"with Admin.create_topic({topic!r}), or let brokers create topics (autoCreateTopicEnable=true)"
+            f"with Admin.create_topic({topic!r}) or `skyrocket topic create {topic}`, or let brokers create topics "
+            "(autoCreateTopicEnable=true)"
         )
 
 
@@ -217,7 +219,7 @@ class PartlyFailed(ClientError):
         self.result = result
         self.failures = dict(failures)
         reasons = "; ".join(f"{where}: {error}" for where, error in failures.items())
-        super().__init__(f"{len(failures)} brokers failed, the others did it: {reasons}")
+        super().__init__(f"{counted(len(failures), 'broker')} failed, the others did it: {reasons}")
 
 
 class ReceiptExpired(ClientError):
@@ -266,8 +268,8 @@ class SendFailed(ClientError):
         tried = "; ".join(f"{number}) {attempt}" for number, attempt in enumerate(attempts, 1)) or "nothing was sent"
         reason = f"{why}; " if why else ""
         super().__init__(
-            f"message for topic {topic} was not confirmed within {seconds * 1000:.0f} ms, {len(attempts)} attempts: "
-            f"{reason}{tried}"
+            f"message for topic {topic} was not confirmed within {seconds * 1000:.0f} ms, "
+            f"{counted(len(attempts), 'attempt')}: {reason}{tried}"
         )
 
 

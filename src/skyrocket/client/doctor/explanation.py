@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.client.doctor.facts import ClusterFacts, GroupFacts
-from skyrocket.client.doctor.finding import Finding
+from skyrocket.client.doctor.finding import Finding, note
 from skyrocket.client.doctor.gathering import is_of_applications
 from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.model.words import counted
 
 _STEPS: Final = {
     "name server": ("name-server-down", "name-servers-differ", "no-brokers"),
@@ -50,7 +51,16 @@ def steps_of(facts: ClusterFacts, group: GroupFacts, findings: list[Finding]) ->
     topics = {each.queue.topic for each in group.lags} | set(group.members.subscriptions if group.members else ())
     others = (set(facts.topics) - topics) | (set(facts.groups) - {group.name})
     mine = [each for each in findings if each.where not in others]
+    if group.client_count == 0 and not any(each.code == "no-client" for each in mine):
+        mine.append(_nobody(group))
     return [Step(name, tuple(each for each in mine if each.code in codes)) for name, codes in _STEPS.items()]
+
+
+def _nobody(group: GroupFacts) -> Finding:
+    """Said to who asks for the group: as long as nothing waits for it, nobody has to be there."""
+    so_far = "it has consumed all that came" if group.lags else "it has consumed nothing so far"
+    remedy = "start its consumers; if they run, their own log says which group, name servers and topics they have"
+    return note("no-client", group.name, f"no client runs, {so_far}", remedy)
 
 
 def outlook_of(facts: ClusterFacts, group: GroupFacts) -> Outlook:
@@ -88,7 +98,7 @@ def outlook_of(facts: ClusterFacts, group: GroupFacts) -> Outlook:
 
 def _cause(facts: ClusterFacts, group: GroupFacts, lag: int, out_rate: float) -> str:
     if lag == 0:
-        return "it keeps up"
+        return "it keeps up" if group.client_count else "nothing waits for it, and no client runs"
     if group.configs and not any(config.may_consume for config in group.configs.values()):
         return "brokers do not let the group consume"
     if group.client_count == 0:
@@ -103,7 +113,9 @@ def _cause(facts: ClusterFacts, group: GroupFacts, lag: int, out_rate: float) ->
     slow_ms = max((status.consume_rt for info in group.infos.values() for status in info.status.values()), default=0.0)
     stopped = _stopped_queues(facts, group)
     if stopped and out_rate > 0:
-        return f"{len(stopped)} queues stand still while others move: {', '.join(stopped[:3])}"
+        return (
+            f"{counted(len(stopped), 'queue stands', 'queues stand')} still while others move: {', '.join(stopped[:3])}"
+        )
     if out_rate == 0:
         return "its clients are there but consume nothing: their handlers hang, or fail every time"
     shares = sorted((max(each.lag, 0) for each in group.lags), reverse=True)

@@ -9,6 +9,7 @@ from skyrocket.client.doctor.finding import Finding, error, note, warning
 from skyrocket.client.doctor.gathering import is_of_applications
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
+from skyrocket.model.words import counted
 from skyrocket.protocol.codes import Version, version_name
 
 _MANY: Final = 1000  # messages
@@ -25,7 +26,12 @@ def members(facts: ClusterFacts) -> Iterator[Finding]:
     for group in facts.groups.values():
         if group.lag > 0 and group.client_count == 0:
             remedy = "start its consumers, or `skyrocket group delete` if nobody needs it any more"
-            yield error("no-client", group.name, f"{group.lag:,} messages wait and no client runs", remedy)
+            yield error(
+                "no-client",
+                group.name,
+                f"{counted(group.lag, 'message waits', 'messages wait')} and no client runs",
+                remedy,
+            )
         if group.configs and not any(config.may_consume for config in group.configs.values()):
             remedy = f"`skyrocket group update {group.name} --enable`"
             yield error("group-disabled", group.name, "brokers let it consume nothing", remedy)
@@ -33,14 +39,20 @@ def members(facts: ClusterFacts) -> Iterator[Finding]:
             yield error(
                 "subscriptions-differ",
                 group.name,
-                f"its {len(group.infos)} clients subscribe to different things: messages are lost to the wrong ones",
+                f"its {counted(len(group.infos), 'client')} subscribe to different things: messages are lost to the "
+                "wrong ones",
                 "deploy the same version everywhere, or give each its own group",
             )
         old = [each for each in (group.members.connections if group.members else ()) if each.version < _OLDEST_VERSION]
         if old:
             oldest = version_name(min(each.version for each in old))
             remedy = "upgrade them; releases before 4.9.3 miss fixes of lost and repeated messages"
-            yield note("old-clients", group.name, f"{len(old)} clients are of {oldest} or newer", remedy)
+            yield note(
+                "old-clients",
+                group.name,
+                f"{counted(len(old), 'client is', 'clients are')} of {oldest} or newer",
+                remedy,
+            )
 
 
 def sharing(facts: ClusterFacts) -> Iterator[Finding]:
@@ -49,11 +61,13 @@ def sharing(facts: ClusterFacts) -> Iterator[Finding]:
         if group.members is None or not _shares_queues(group):
             continue
         queues = _readable_queues(facts, group)
-        if queues and group.client_count > len(queues):
+        idle = group.client_count - len(queues)
+        if queues and idle > 0:
             yield warning(
                 "more-clients-than-queues",
                 group.name,
-                f"{group.client_count} clients share {len(queues)} queues: {group.client_count - len(queues)} are idle",
+                f"{group.client_count} clients share {counted(len(queues), 'queue')}: "
+                f"{counted(idle, 'is', 'are')} idle",
                 "stop some, or give the topic more queues",
             )
         if len(group.infos) == group.client_count:
@@ -103,7 +117,9 @@ def progress(facts: ClusterFacts) -> Iterator[Finding]:
                 yield error("offset-beyond-end", group.name, what, remedy)
             if known is not None and 0 <= each.consumer_offset < known.min_offset:
                 lost = known.min_offset - each.consumer_offset
-                what = f"{lost:,} messages of {_queue(each.queue)} were deleted before it consumed them"
+                gone = counted(lost, "message")
+                were, them = ("was", "it") if lost == 1 else ("were", "them")
+                what = f"{gone} of {_queue(each.queue)} {were} deleted before it consumed {them}"
                 remedy = "lengthen fileReservedTime, or add consumers; they cannot be brought back from this cluster"
                 yield error("messages-expired", group.name, what, remedy)
             late_ms = facts.now_ms - each.last_timestamp if each.lag > 0 and each.last_timestamp > 0 else 0
@@ -146,7 +162,9 @@ def failures(facts: ClusterFacts) -> Iterator[Finding]:
         last = max((each.last_update_timestamp for each in dead), default=0)
         if count and facts.now_ms - last < _RECENT_MS:
             remedy = f"`skyrocket dlq list {group.name}` has the causes, `dlq resend` tries again"
-            yield warning("dead-letters", group.name, f"{count:,} dead letters, the last within the hour", remedy)
+            yield warning(
+                "dead-letters", group.name, f"{counted(count, 'dead letter')}, the last within the hour", remedy
+            )
         waiting = sum(max(each.lag, 0) for each in group.lags if each.queue.topic == RETRY_PREFIX + group.name)
         if waiting >= _MANY:
             remedy = "its handler fails again and again: look at its log"

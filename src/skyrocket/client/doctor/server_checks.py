@@ -7,6 +7,7 @@ from typing import Final
 from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts
 from skyrocket.client.doctor.finding import Finding, error, note, warning
 from skyrocket.model.permission import PERM_WRITE
+from skyrocket.model.words import counted
 
 _SKEW_SECONDS: Final = 5.0
 _FULL_RATIO: Final = 0.9
@@ -190,7 +191,8 @@ def transactions(facts: ClusterFacts) -> Iterator[Finding]:
         yield warning(
             "transactions-open",
             groups,
-            f"{len(old)} transactions have no end, the oldest for {max(each.age_ms for each in old) / 60000:.0f} min",
+            f"{counted(len(old), 'transaction has', 'transactions have')} no end, "
+            f"the oldest for {max(each.age_ms for each in old) / 60000:.0f} min",
             "start producers of the group that answer checks, or `skyrocket transactions list`",
         )
 

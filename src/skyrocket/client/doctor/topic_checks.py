@@ -7,6 +7,7 @@ from skyrocket.client.doctor.facts import ClusterFacts
 from skyrocket.client.doctor.finding import Finding, error, note, warning
 from skyrocket.client.doctor.gathering import is_of_applications
 from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
+from skyrocket.model.words import counted
 
 
 def routes(facts: ClusterFacts) -> Iterator[Finding]:
@@ -51,12 +52,13 @@ def queues(facts: ClusterFacts) -> Iterator[Finding]:
         if not is_of_applications(topic):
             continue
         for place, config in configs.items():
+            written, read = counted(config.write_queues, "write queue"), counted(config.read_queues, "read queue")
             if config.write_queues > config.read_queues:
-                what = f"{config.write_queues} write queues, but {config.read_queues} read queues at {place}"
+                what = f"{written}, but {read} at {place}"
                 remedy = f"`skyrocket topic update {topic} --queues N`: what is in the others is never consumed"
                 yield error("queues-differ", topic, what, remedy)
             elif config.write_queues < config.read_queues:
-                what = f"{config.read_queues} read queues, but {config.write_queues} write queues at {place}"
+                what = f"{read}, but {written} at {place}"
                 remedy = f"`skyrocket topic update {topic} --queues N` once the others are consumed"
                 yield warning("queues-differ", topic, what, remedy)
         if several and len(configs) == 1:

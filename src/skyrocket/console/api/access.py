@@ -8,6 +8,7 @@ from skyrocket.client.admin.account_admin import Right, rights_in
 from skyrocket.client.core.errors import BrokerRefused, ClientError
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
+from skyrocket.model.words import counted
 
 family = Family("Access")
 
@@ -92,7 +93,7 @@ class NewUser:
 async def create_user(call: Call, wanted: NewUser) -> Done:
     """Create a user on all brokers."""
     places = await call.admin.create_user(wanted.name, wanted.password, user_type=wanted.kind)
-    return Done(f"user {wanted.name} was created on {len(places)} brokers")
+    return Done(f"user {wanted.name} was created on {counted(len(places), 'broker')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ async def give_right(call: Call, wanted: NewRight) -> Done:
     known = {acl.subject for of_broker in (await call.admin.rights()).values() for acl in of_broker}
     change = call.admin.update_rights if wanted.subject in known else call.admin.create_rights
     places = await change([right])
-    return Done(f"{wanted.subject} has the right on {len(places)} brokers")
+    return Done(f"{wanted.subject} has the right on {counted(len(places), 'broker')}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from skyrocket.console.alerts.rules import KINDS, Kind, Rule
 from skyrocket.console.alerts.watcher import Firing
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
+from skyrocket.model.words import counted
 
 family = Family("Alerts")
 
@@ -74,7 +75,9 @@ async def mute(call: Call, wanted: MuteWanted) -> Done:
     rules = [replace(each, muted_until_ms=until_ms) if each is rule else each for each in call.parts.watcher.rules]
     await call.parts.watcher.keep(rules)
     return Done(
-        f"rule {rule.id} is muted for {wanted.minutes} minutes" if until_ms else f"rule {rule.id} is told again"
+        f"rule {rule.id} is muted for {counted(wanted.minutes, 'minute')}"
+        if until_ms
+        else f"rule {rule.id} is told again"
     )
 
 

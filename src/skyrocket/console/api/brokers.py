@@ -9,6 +9,7 @@ from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.errors import SkyrocketError
+from skyrocket.model.words import counted
 from skyrocket.protocol.bodies.replication import HaStatus
 
 family = Family("Cluster")
@@ -196,4 +197,4 @@ async def writing(call: Call, wanted: WritingWanted) -> Done:
     change = call.admin.add_write_permission if wanted.allowed else call.admin.wipe_write_permission
     counts = await change(wanted.broker)
     verb = "may be written to" if wanted.allowed else "is not written to any more"
-    return Done(f"{wanted.broker} {verb}: {max(counts.values(), default=0)} topics")
+    return Done(f"{wanted.broker} {verb}: {counted(max(counts.values(), default=0), 'topic')}")

@@ -16,6 +16,7 @@ from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, full_of, preview_of
 from skyrocket.console.cluster.shared_answers import each
 from skyrocket.model.topic import DLQ_PREFIX
+from skyrocket.model.words import counted
 
 family = Family("Dead letters")
 
@@ -173,7 +174,7 @@ async def resend(call: Call, wanted: ResendWanted) -> Done:
     receipts = await call.admin.resend_dead_letters(
         call.path["group"], chosen, most=len(wanted.message_ids), to_topic=wanted.to_topic
     )
-    return Done(f"{len(receipts)} messages were sent again")
+    return Done(f"{counted(len(receipts), 'message was', 'messages were')} sent again")
 
 
 @dataclass(frozen=True, slots=True)

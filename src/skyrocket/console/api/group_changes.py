@@ -9,6 +9,7 @@ from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.words import counted
 
 family = Family("Groups")
 
@@ -71,7 +72,7 @@ async def change_group(call: Call, wanted: GroupWanted) -> Done:
     changes = await call.admin.group_changes(call.path["group"], wanted.fields())
     call.before = {f"{each.broker} {each.field}": each.before for each in _differences(changes, wanted)}
     await call.admin.apply_group_changes(changes)
-    return Done(f"group {call.path['group']} was changed on {len(changes)} brokers")
+    return Done(f"group {call.path['group']} was changed on {counted(len(changes), 'broker')}")
 
 
 def _differences(changes: list[GroupChange], wanted: GroupWanted) -> list[Difference]:
@@ -163,7 +164,7 @@ async def reset(call: Call, wanted: ResetWanted) -> Done:
     call.before = {f"{lag.queue.broker_name}:{lag.queue.queue_id}": lag.consumer_offset for lag in lags}
     moved = await call.admin.reset_offsets(name, wanted.topic, wanted.moment())
     return Done(
-        f"group {name} goes on elsewhere in {len(moved)} queues of {wanted.topic}",
+        f"group {name} goes on elsewhere in {counted(len(moved), 'queue')} of {wanted.topic}",
         {f"{queue.broker_name}:{queue.queue_id}": str(offset) for queue, offset in moved.items()},
     )
 

@@ -6,6 +6,7 @@ from typing import Literal
 from skyrocket.client.core.errors import NotOffered
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.model.quota import ACCOUNT, NAMESPACE, shown
+from skyrocket.model.words import counted
 
 family = Family("Quotas")
 
@@ -75,5 +76,5 @@ async def set_quota(call: Call, wanted: QuotaWanted) -> Done:
     places = await call.admin.set_quota({wanted.quota: wanted.limit}, account=account, namespace=namespace)
     says = f"{wanted.quota} of {shown(wanted.subject, wanted.name)}"
     if wanted.limit is None:
-        return Done(f"{says} is not limited any more on {len(places)} brokers")
-    return Done(f"{says} is {wanted.limit} on {len(places)} brokers")
+        return Done(f"{says} is not limited any more on {counted(len(places), 'broker')}")
+    return Done(f"{says} is {wanted.limit} on {counted(len(places), 'broker')}")

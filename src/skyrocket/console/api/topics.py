@@ -12,6 +12,7 @@ from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.topics import TopicFigures, TopicShape, kind_of
 from skyrocket.model.permission import PERM_READ, PERM_WRITE
 from skyrocket.model.topic_config import TopicConfig
+from skyrocket.model.words import counted
 
 family = Family("Topics")
 
@@ -326,7 +327,7 @@ async def change_topic(call: Call, wanted: TopicWanted) -> Done:
     changes = await _changes(call, wanted)
     call.before = {f"{each.broker} {each.field}": each.before for each in _differences(changes)}
     await call.admin.apply_topic_changes(changes)
-    return Done(f"topic {call.path['topic']} was changed on {len(changes)} brokers")
+    return Done(f"topic {call.path['topic']} was changed on {counted(len(changes), 'broker')}")
 
 
 async def _changes(call: Call, wanted: TopicWanted) -> list[TopicChange]:

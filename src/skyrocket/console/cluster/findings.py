@@ -7,6 +7,7 @@ from typing import Final
 from skyrocket.console.cluster.groups import GroupFigures, is_system_group
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.cluster.topics import TopicShape
+from skyrocket.model.words import counted
 
 _FULL_DISK: Final = 0.85  # brokers refuse writes from 0.9 on
 _FILLING_DISK: Final = 0.75  # and delete early from here
@@ -44,11 +45,12 @@ def of_groups(figures: Mapping[str, GroupFigures], rates: Mapping[str, float | N
         if is_system_group(group) or not state.lag:
             continue
         late_minutes = (state.late_ms or 0) // 60_000
+        wait, late = counted(state.lag, "message waits", "messages wait"), counted(late_minutes, "minute")
         if rates.get(group) == 0 and (state.late_ms or 0) > _LATE_MS:
-            says = f"{state.lag:,} messages wait and nothing was consumed; the oldest for {late_minutes:,} minutes"
+            says = f"{wait} and nothing was consumed; the oldest for {late}"
             yield Finding("warning", "group", group, says, "look whether clients are connected, and at their queues")
         elif (state.late_ms or 0) > _LATE_MS or state.lag > _MUCH_LAG:
-            says = f"{state.lag:,} messages wait" + (f", {late_minutes:,} minutes late" if late_minutes else "")
+            says = wait + (f", {late} late" if late_minutes else "")
             yield Finding(
                 "note", "group", group, says, "add clients up to the number of queues, or speed up the handler"
             )
@@ -60,7 +62,7 @@ def of_topics(topics: Iterable[TopicShape], masters: int) -> Iterable[Finding]:
         if topic.kind in ("SYSTEM", "RETRY", "DLQ"):
             continue
         if topic.read_queues != topic.write_queues:
-            says = f"{topic.read_queues} queues are read and {topic.write_queues} written"
+            says = f"{counted(topic.read_queues, 'queue is', 'queues are')} read and {topic.write_queues} written"
             yield Finding("note", "topic", topic.name, says, "make both numbers equal once the old queues are empty")
         if masters > 1 and len(topic.brokers) == 1:
             says = f"is on {topic.brokers[0]} alone"

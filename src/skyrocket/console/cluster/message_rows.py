@@ -6,6 +6,7 @@ from typing import Final
 
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.errors import DataError
+from skyrocket.model.words import counted
 
 _PREVIEW: Final = 160
 _MOST_BODY_BYTES: Final = 1024 * 1024
@@ -85,7 +86,7 @@ def preview_of(message: ReceivedMessage) -> str:
         # A cut in the middle of a letter is no sign of bytes.
         text = body[: _PREVIEW * 4].decode("utf-8", "strict" if len(body) <= _PREVIEW * 4 else "ignore")
     except UnicodeDecodeError:
-        return f"({len(body)} bytes)"
+        return f"({counted(len(body), 'byte')})"
     return text[:_PREVIEW]
 
 

@@ -269,6 +269,7 @@ def explained(facts: ClusterFacts) -> str:
 def test_the_cause_of_a_lag_is_named() -> None:
     facts = healthy()
     assert explained(facts) == "it keeps up"
+    assert explained(group(members=None, infos={})(facts)) == "nothing waits for it, and no client runs"
     waiting = lagging(2500, 2500, 2500, 2500)(facts)
     assert explained(group(members=None, infos={})(waiting)) == "no client runs"
     disabled = group(configs={A: SubscriptionGroup("Billing", may_consume=False)})(waiting)

@@ -1,27 +1,44 @@
 """`skyrocket dlq list | resend`: the dead letters of a consumer group."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from skyrocket.cli.program.cluster import ask, client_command
+from skyrocket.cli.nouns.moments import moment
+from skyrocket.cli.nouns.operator import Operator, operator_command, verbs
+from skyrocket.cli.output.changes import Change
+from skyrocket.cli.output.rows import Column, Output, Row
 from skyrocket.cli.program.moments import ago_or_at
-from skyrocket.cli.program.options import JsonLinesOption, OnlySayWhichOption, limit_option, panel
+from skyrocket.cli.program.options import JsonLinesOption, limit_option, panel
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
-    from skyrocket.client import ClientSettings, DeadLetterFilter, ReceivedMessage
+    from skyrocket.client import Admin, DeadLetterFilter, ReceivedMessage
 
 _which = panel("Which dead letters")
 
 GroupArgument = Annotated[str, typer.Argument(help="The consumer group that gave them up.", show_default=False)]
 
-dlq = typer.Typer(no_args_is_help=True, help="Dead letters: what consumer groups have given up.")
+dlq = verbs("Dead letters: what consumer groups have given up.")
+
+LETTERS: Final = (
+    Column("diedAt", "DIED"),
+    Column("messageId", "MESSAGE ID"),
+    Column("topic"),
+    Column("keys"),
+    Column("attempts", number=True),
+    Column("error"),
+    Column("errorMessage", "CAUSE"),
+    Column("tags", wide=True),
+    Column("host", wide=True),
+    Column("body", wide=True),
+    Column("diedAtMs", "DIED MS", wide=True, number=True),
+)
 
 
 @dataclass(frozen=True)
@@ -50,9 +67,9 @@ class LetterOptions:
 
 
 @dlq.command("list")
-@client_command("dlq list")
+@operator_command("dlq list")
 def list_letters(
-    settings: "ClientSettings",
+    operator: Operator,
     group: GroupArgument,
     *,
     which: LetterOptions,
@@ -63,17 +80,20 @@ def list_letters(
 
     Exit code 0: shown, 1: it failed, 2: wrong usage, 4: there is no such group.
     """
-    found = _letters(settings, group, which)
-    for message in found:
-        typer.echo(_json_line(message) if as_json else _text(message, with_trace=trace))
-    if not found and not as_json:
-        typer.echo("no dead letters", err=True)
+    if as_json:
+        operator.output = Output.JSONL
+    found = _letters(operator, group, which)
+    if trace and found and operator.output.is_for_people:
+        for message in found:
+            operator.say_safely(_traced(message))
+        return
+    operator.show(LETTERS, [_row(each) for each in found], empty="no dead letters")
 
 
 @dlq.command()
-@client_command("dlq resend", writes=True)
+@operator_command("dlq resend", writes=True)
 def resend(
-    settings: "ClientSettings",
+    operator: Operator,
     group: GroupArgument,
     *,
     which: LetterOptions,
@@ -81,7 +101,6 @@ def resend(
     to_topic: Annotated[
         bool, typer.Option("--to-topic", help="To the topics they came from, for all their groups.")
     ] = False,
-    dry_run: OnlySayWhichOption = False,
 ) -> None:
     """Let the group have them again, with all attempts before them; they also stay where they are.
 
@@ -89,21 +108,32 @@ def resend(
     """
     if not everything and not which.are_given:
         raise ConfigError("say which: --since, --until, --key, --error, --id, or --all")
-    if dry_run:
-        for message in _letters(settings, group, which):
-            typer.echo(_text(message, with_trace=False))
-        return
     chosen, limit = which.filter(), which.limit
-    sent = ask(settings, lambda admin: admin.resend_dead_letters(group, chosen, most=limit, to_topic=to_topic))
-    typer.echo(f"{len(sent)} sent again")
+    letters = _letters(operator, group, which)
+    changes = [
+        Change(
+            f"dead letter {each.message_id}",
+            f"topic {each.topic}" if to_topic else f"group {group}",
+            "state",
+            "dead",
+            "sent again",
+        )
+        for each in letters
+    ]
+
+    async def do(admin: "Admin") -> None:
+        sent = await admin.resend_dead_letters(group, chosen, most=limit, to_topic=to_topic)
+        operator.say(f"{counted(len(sent), 'message')} sent again")
+
+    operator.carry_out(changes, do, done="they also stay among the dead letters")
 
 
-def _letters(settings: "ClientSettings", group: str, which: LetterOptions) -> "Sequence[ReceivedMessage]":
+def _letters(operator: Operator, group: str, which: LetterOptions) -> "Sequence[ReceivedMessage]":
     chosen = which.filter()
-    return ask(settings, lambda admin: admin.dead_letters(group, chosen, most=which.limit))
+    return operator.ask(lambda admin: admin.dead_letters(group, chosen, most=which.limit))
 
 
-def _text(message: "ReceivedMessage", *, with_trace: bool) -> str:
+def _traced(message: "ReceivedMessage") -> str:
     from skyrocket.client import cause_of
 
     died = datetime.fromtimestamp(message.store_timestamp / 1000, UTC).astimezone().isoformat(" ", "seconds")
@@ -111,7 +141,7 @@ def _text(message: "ReceivedMessage", *, with_trace: bool) -> str:
     why = "cause unknown" if cause is None else f"{cause.error_type}: {cause.error_message}".splitlines()[0]
     keys = f" keys={','.join(message.keys)}" if message.keys else ""
     line = f"{died} {message.message_id} {message.topic}{keys} attempts={message.reconsume_times} {why}"
-    if not with_trace or cause is None:
+    if cause is None:
         return line
     attempts = "".join(
         f"\n  attempt {each.number} {datetime.fromtimestamp(each.at_ms / 1000, UTC).astimezone():%F %T} "
@@ -122,24 +152,22 @@ def _text(message: "ReceivedMessage", *, with_trace: bool) -> str:
     return f"{line}\n  host {cause.host}{attempts}{indented}"
 
 
-def _json_line(message: "ReceivedMessage") -> str:
+def _row(message: "ReceivedMessage") -> Row:
     from skyrocket.client import cause_of
 
     cause = cause_of(message)
-    return json.dumps(
-        {
-            "messageId": message.message_id,
-            "topic": message.topic,
-            "keys": message.keys,
-            "tags": message.tags,
-            "diedAtMs": message.store_timestamp,
-            "attempts": message.reconsume_times,
-            "error": None if cause is None else cause.error_type,
-            "errorMessage": None if cause is None else cause.error_message,
-            "traceback": None if cause is None else cause.traceback,
-            "host": None if cause is None else cause.host,
-            "history": [] if cause is None else [each._asdict() for each in cause.attempts],
-            "body": message.body.decode("utf-8", "backslashreplace"),
-        },
-        ensure_ascii=False,
-    )
+    return {
+        "diedAt": moment(message.store_timestamp),
+        "messageId": message.message_id,
+        "topic": message.topic,
+        "keys": list(message.keys),
+        "attempts": message.reconsume_times,
+        "error": None if cause is None else cause.error_type,
+        "errorMessage": None if cause is None else cause.error_message,
+        "tags": message.tags,
+        "host": None if cause is None else cause.host,
+        "body": message.body.decode("utf-8", "backslashreplace"),
+        "diedAtMs": message.store_timestamp,
+        "traceback": None if cause is None else cause.traceback,
+        "history": [] if cause is None else [each._asdict() for each in cause.attempts],
+    }

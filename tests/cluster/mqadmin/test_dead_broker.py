@@ -1,0 +1,103 @@
+"""A broker that died without a word, which name servers still know: mqadmin goes on with the others and names it."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skyrocket.client import Message
+from skyrocket.model.data_version import DataVersion
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc
+from skyrocket.protocol.bodies.topics import TopicTable
+from skyrocket.protocol.frames import encode
+from skyrocket.protocol.requests.broker_registration import RegisterBroker
+from skyrocket.remoting.exchange import command_of
+from skyrocket.testing import LocalCluster
+from tests.cluster.command_line import Done, skyrocket
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.rocketmq(brokers=2)
+DEAD = "broker-b"
+
+
+@pytest.fixture
+def dead(rocketmq: LocalCluster) -> Iterator[str]:
+    """The address of a broker that was killed; its registration stands, as after a power cut of its machine.
+
+    A name server forgets a broker at once when its connection breaks, and after two minutes when it only falls silent.
+    """
+    rocketmq.create_topic("Orders", queues=1)
+    with rocketmq.producer() as producer:
+        for number in range(4):
+            producer.send(Message("Orders", b"%d" % number))
+    address = rocketmq.broker_addresses[DEAD]
+    rocketmq.kill_broker(DEAD)
+    with rocketmq.admin() as admin:
+        wait_until(lambda: len(admin.brokers()) == 1, "its broken connection was seen")
+    # A broker that is new to a name server may not come with one topic alone.
+    topics = {name: TopicConfig(name, 1, 1) for name in ("Orders", "TBW102")}
+    body = BrokerRegistration(TopicTable(DataVersion(0, 1, 1_700_000_000_000), topics))
+    request = RegisterBroker(
+        broker_name=DEAD,
+        broker_addr=address,
+        cluster_name="DefaultCluster",
+        ha_server_addr=address,
+        broker_id=0,
+        enable_acting_master=False,
+        body_crc32=body_crc(body.encode()),
+    )
+    host, port = rocketmq.name_server_address.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(encode(command_of(request, body.encode())))
+        with rocketmq.admin() as admin:
+            wait_until(lambda: len(admin.brokers()) == 2, "it is registered as before")
+        yield address
+
+
+def run(rocketmq: LocalCluster, command: str) -> Done:
+    return skyrocket(rocketmq, "mqadmin", *command.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("clusterList", "broker-a"),
+        ("brokerStatus -c DefaultCluster", "brokerVersionDesc"),
+        ("getBrokerConfig -c DefaultCluster", "brokerName"),
+        ("haStatus -c DefaultCluster", "#MasterAddr"),
+        ("updateTopic -c DefaultCluster -t New", "create topic to {alive} success."),
+        ("updateSubGroup -c DefaultCluster -g Billing", "create subscription group to {alive} success."),
+        ("updateBrokerConfig -c DefaultCluster -k fileReservedTime -v 96", "update broker config success, {alive}"),
+        ("getColdDataFlowCtrInfo -c DefaultCluster", "{alive}"),
+        ("exportMetadata -c DefaultCluster -f {folder}", "success"),
+        ("exportConfigs -c DefaultCluster -f {folder}", "success"),
+        ("exportMetrics -c DefaultCluster -f {folder}", "success"),
+        ("cleanExpiredCQ -c DefaultCluster", "success"),
+        ("topicStatus -t Orders", "broker-a"),
+        ("statsAll", "#Topic"),
+    ],
+)
+def test_the_others_are_shown_and_the_dead_one_is_named(
+    rocketmq: LocalCluster, dead: str, tmp_path: Path, command: str, shown: str
+) -> None:
+    alive = rocketmq.broker_addresses["broker-a"]
+    done = run(rocketmq, command.format(folder=tmp_path))
+    assert done.code == 3, (done.output, done.errors)
+    assert shown.format(alive=alive) in done.output
+    assert dead in done.errors
+    assert "failed" in done.errors
+
+
+def test_a_dead_broker_that_is_asked_alone_is_a_failure(rocketmq: LocalCluster, dead: str) -> None:
+    done = run(rocketmq, f"brokerStatus -b {dead}")
+    assert done.code == 1
+    assert dead in done.errors
+
+
+@pytest.mark.parametrize("noun", ["transactions", "timers"])
+def test_what_waits_at_the_others_is_listed(rocketmq: LocalCluster, dead: str, noun: str) -> None:
+    done = skyrocket(rocketmq, noun, "list")
+    assert done.code == 3, (done.output, done.errors)
+    assert dead in done.errors
