@@ -70,6 +70,7 @@ sinks:
   - {topic: out, from: orders, keys: idd}
   - {topic: late, from: orders, deliverTimestamp: id}
   - {format: parquet, path: lake, from: orders, partitionBy: [dt]}
+  - {format: iceberg, path: ice, table: a.b, from: orders, partitionBy: [id, amount, message]}
 """,
     )
     assert [problem.split(": ", 1)[0] for problem in found] == [
@@ -81,6 +82,8 @@ sinks:
         "p.yml:19:38",
         "p.yml:20:5",
         "p.yml:21:49",
+        "p.yml:22:60",
+        "p.yml:22:60",
     ]
     causes = [problem.split(": ", 1)[1] for problem in found]
     assert causes[0] == "there is no column amout; did you mean amount?"
@@ -91,6 +94,8 @@ sinks:
     assert causes[5].startswith("there is no column idd; ")
     assert 'column "deliverTimestamp" is STRING' in causes[6]
     assert causes[7] == "orders has no column dt; it has id, amount, ts, message"
+    assert causes[8] == "amount is a double, which parts no Iceberg table; add a column made of amount"
+    assert causes[9].startswith("message is a struct, ")
 
 
 def test_wrong_options_and_schemas_are_told_with_their_line(spark: "SparkSession") -> None:

@@ -123,11 +123,65 @@ def test_a_delta_table_is_partitioned_as_the_file_says(spark: "SparkSession", tm
 
     rows = [(1, "a b/ä%"), (2, "c=d"), (3, None)]
     spark.createDataFrame(rows, "id bigint, part string").write.parquet(str(tmp_path / "in"))
-    run(pipeline_file(tmp_path, "{format: delta, path: table, partitionBy: part}"))
-    table = DeltaTable(str(tmp_path / "table"))
+    run(pipeline_file(tmp_path, "{format: delta, path: my täble, partitionBy: part}"))
+    table = DeltaTable(str(tmp_path / "my täble"))
     assert table.metadata().partition_columns == ["part"]
     found = table.to_pyarrow_table()
     assert sorted(zip(found["id"].to_pylist(), found["part"].to_pylist(), strict=True)) == rows
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [["text"], pytest.param(["day", "at", "text", "count", "price", "yes", "a.b"], marks=pytest.mark.slow)],
+    ids=["one", "every-type"],
+)
+def test_an_iceberg_table_is_partitioned_as_the_file_says(
+    spark: "SparkSession", tmp_path: Path, columns: list[str]
+) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    spark.sql(
+        """SELECT id, element_at(array('a b/ä%', 'c=d', '', NULL, 'more than sixteen signs'), cast(id % 5 AS int) + 1)
+        AS text, date_add(DATE'2026-11-17', cast(id % 2 AS int)) AS day, timestamp_micros(id % 3) AS at,
+        id % 2 AS count, cast(id % 2 + 0.25 AS decimal(9, 2)) AS price, id % 2 = 0 AS yes, id % 2 AS `a.b`
+        FROM range(0, 30, 1, 2)"""
+    ).write.parquet(str(tmp_path / "in"))
+    expected = sorted(tuple(row.values()) for row in spark_rows(spark, tmp_path))
+    file = pipeline_file(tmp_path, f"{{format: iceberg, path: my täble, table: shop.numbers, partitionBy: {columns}}}")
+    run(file)
+    run(file)
+    table = SqlCatalog("skyrocket", uri=f"sqlite:///{tmp_path}/my täble/catalog.db").load_table("shop.numbers")
+    assert [each.name for each in table.spec().fields] == columns
+    assert sorted(tuple(row.values()) for row in keyed(table.scan().to_arrow())) == expected
+    found = table.scan("text = 'more than sixteen signs'")
+    assert sorted(found.to_arrow()["id"].to_pylist()) == list(range(4, 30, 5))
+    assert len(list(found.plan_files())) < len(list(table.scan().plan_files()))
+    assert table.scan("text = ''").to_arrow().num_rows == table.scan("text is null").to_arrow().num_rows == 6
+
+
+def spark_rows(spark: "SparkSession", home: Path) -> list[dict[str, Any]]:
+    return keyed(spark.read.parquet(str(home / "in")).toArrow())
+
+
+def keyed(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows that can be sorted: their ids come first, and no two are the same."""
+    return [dict(sorted(row.items(), key=lambda item: item[0] != "id")) for row in rows.to_pylist()]
+
+
+@pytest.mark.slow
+def test_an_iceberg_table_with_other_partitions_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
+    from skyrocket.pipeline.declared.runner import PipelineFailed
+
+    sink = "{{format: iceberg, path: table, table: shop.numbers, partitionBy: [{}]}}"
+    add_input(spark, tmp_path, 0, 4)
+    run(pipeline_file(tmp_path, sink.format("half, id")))
+    add_input(spark, tmp_path, 4, 6)
+    with pytest.raises(
+        PipelineFailed, match=r"shop\.numbers is partitioned by half, id; set partitionBy to these columns"
+    ):
+        run(pipeline_file(tmp_path, sink.format("half")))
+    run(pipeline_file(tmp_path, sink.format("half, id")))
+    assert sorted(iceberg_rows(tmp_path)["id"].to_pylist()) == list(range(6))
 
 
 @BOTH

@@ -201,15 +201,16 @@ def test_variables_of_the_environment_are_replaced_in_values() -> None:
         pytest.param(
             "name: x\nsource: {subscribe: a}\nsinks:\n"
             "  - {format: iceberg, path: lake, table: orders, partitionBy: dt}\n"
+            "  - {format: console, partitionBy: dt}\n"
             "  - {name: d, format: delta, path: 's3://lake/orders', outputMode: complete, mode: x}\n"
             "  - {format: delta}\n",
             [
                 "p.yml:4:42: orders is no name of an Iceberg table; put a namespace before it, as `shop.orders`",
-                "p.yml:4:50: partitionBy is for files and Delta tables; take it away",
-                "p.yml:5:37: delta tables are written to directories; name one that all tasks see",
-                "p.yml:5:68: tables are only appended to, never in mode complete; write `append`",
-                "p.yml:5:78: mode is not known in format delta; known are path",
-                "p.yml:6:5: sink delta needs path; as `path: lake/orders`",
+                "p.yml:5:23: partitionBy is for files and tables; take it away",
+                "p.yml:6:37: delta tables are written to directories; name one that all tasks see",
+                "p.yml:6:68: tables are only appended to, never in mode complete; write `append`",
+                "p.yml:6:78: mode is not known in format delta; known are path",
+                "p.yml:7:5: sink delta needs path; as `path: lake/orders`",
             ],
             id="tables",
         ),

@@ -33,11 +33,16 @@ from skyrocket.pipeline.topic_sink.input_columns import InputError, input_column
 from skyrocket.pipeline.topic_sink.settings import sink_settings
 from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS
 from skyrocket.pipeline.topic_source.settings import read_settings
+from skyrocket.pipeline.topic_source.stream import needs_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _OPTION: Final = re.compile(r'option "([\w.]+)"')
+# Those whose statistics in a Parquet file are exact: by these pyiceberg finds the partition of a file.
+_PARTITION_TYPE: Final = re.compile(
+    r"(string|(var)?char\b.*|byte|short|integer|long|date|timestamp(_ntz)?|boolean|decimal.*)$"
+)
 MALFORMED_SINK: Final = "malformed-"
 """Before the source's name: the sink of what could not be decoded."""
 
@@ -189,14 +194,13 @@ def _options(build: _Build, name: str, source: Source) -> dict[str, str]:
         return dict(source.options)
     pipeline = build.pipeline
     usual = {"namesrvAddr": build.namesrv}
-    if source.is_stream:
-        if "://" not in pipeline.checkpoint_directory:
-            # One start for all sinks, kept before the first batch: each of them sees the same messages.
-            usual["initialOffsetsLocation"] = f"{pipeline.checkpoint_directory}/rocketmq-source/{name}.json"
-        usual |= pipeline.limits
-    given = usual | dict(source.options)
-    if source.is_stream:
-        given["consumerGroup"] = source.options.get("consumerGroup", pipeline.name) + build.group_ending
+    if not source.is_stream:
+        return usual | dict(source.options)
+    given = usual | dict(pipeline.limits) | dict(source.options)
+    given["consumerGroup"] = source.options.get("consumerGroup", pipeline.name) + build.group_ending
+    if needs_file(pipeline.checkpoint_directory, read_settings(given, streaming=True)):
+        # One start for all sinks, kept before the first batch: each of them sees the same messages.
+        given["initialOffsetsLocation"] = f"{pipeline.checkpoint_directory}/rocketmq-source/{name}.json"
     return given
 
 
@@ -238,11 +242,18 @@ def _output(build: _Build, sink: Sink) -> Output | None:
             return None
         rows = as_messages(rows, sink.message)
         _check_columns(build, sink, rows)
-    for column in sink.partition_by:
-        if column not in rows.columns:
-            build.blame((*part, "partitionBy"), f"{name} has no column {column}", f"it has {', '.join(rows.columns)}")
+    _check_partitions(build, sink, name, rows)
     _check_output_mode(build, sink, rows)
     return Output(sink, rows)
+
+
+def _check_partitions(build: _Build, sink: Sink, name: str, rows: "DataFrame") -> None:
+    part = ("sinks", sink.name, "partitionBy")
+    for column in sink.partition_by:
+        if column not in rows.columns:
+            build.blame(part, f"{name} has no column {column}", f"it has {', '.join(rows.columns)}")
+        elif sink.format == "iceberg" and not _PARTITION_TYPE.match(kind := rows.schema[column].dataType.typeName()):
+            build.blame(part, f"{column} is a {kind}, which parts no Iceberg table", f"add a column made of {column}")
 
 
 def _check_expressions(build: _Build, sink: Sink, rows: "DataFrame") -> None:

@@ -103,7 +103,7 @@ class Sink:
     source: str | None = field(default=None, metadata={"key": "from"})
     options: Mapping[str, str] = field(default_factory=dict)
     message: Mapping[str, str] = field(default_factory=dict)  # of topics: MESSAGE_COLUMNS ▸ SQL expression
-    partition_by: Sequence[str] = ()  # of files and Delta tables
+    partition_by: Sequence[str] = ()  # of files and tables
     output_mode: str = field(default="append", metadata={"choices": OUTPUT_MODES})
 
 

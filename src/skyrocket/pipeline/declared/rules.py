@@ -174,8 +174,8 @@ def _sink_faults(sink: Sink, pipeline: Pipeline) -> Iterator[Fault]:
     kind = "files" if sink.format in FILE_FORMATS else "tables" if sink.format in TABLE_FORMATS else None
     if kind is not None and sink.output_mode != "append":
         yield (*part, "outputMode"), f"{kind} are only appended to, never in mode {sink.output_mode}", "write `append`"
-    if sink.partition_by and sink.format not in (*FILE_FORMATS, "delta"):
-        yield (*part, "partitionBy"), "partitionBy is for files and Delta tables", "take it away"
+    if sink.partition_by and sink.format not in (*FILE_FORMATS, *TABLE_FORMATS):
+        yield (*part, "partitionBy"), "partitionBy is for files and tables", "take it away"
     if sink.format in TABLE_FORMATS:
         yield from _table_faults(part, sink)
     for column in sink.message.keys() - set(MESSAGE_COLUMNS):

@@ -26,6 +26,10 @@ class TableSink(Protocol):
     def directory(self) -> str:
         """Where files of the table lie."""
 
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether files hold the columns that they are parted by."""
+
     def holds(self, batch: BatchId) -> bool:
         """Whether the batch, or a later one of its query, was committed."""
 
@@ -57,13 +61,13 @@ def _sink(kind: str, options: Mapping[str, str], partition_by: Sequence[str]) ->
         return DeltaSink(options, partition_by)
     from skyrocket.pipeline.table_sink.iceberg import IcebergSink
 
-    return IcebergSink(options)
+    return IcebergSink(options, partition_by)
 
 
 def _append(sink: TableSink, rows: "DataFrame", partition_by: Sequence[str], batch: BatchId | None) -> None:
     if batch is not None and sink.holds(batch):
         return
-    files = written_files(rows, sink.directory, partition_by)
+    files = written_files(rows, sink.directory, partition_by, keeps_columns=sink.keeps_columns)
     if not files:
         return
     try:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class DeltaSink:
+    keeps_columns = False
+
     def __init__(self, options: Mapping[str, str], partition_by: Sequence[str]) -> None:
         self.directory = options["path"].removeprefix("file://")
         self._partition_by = list(partition_by)
