@@ -36,6 +36,17 @@ PAGES: Final = (
     "/cluster",
     "/messages",
     "/clients",
+    "/topics/Topic-0007/tail",
+    "/dead-letters",
+    "/dead-letters/group-007",
+    "/delayed",
+    "/transactions",
+    "/traces",
+    "/pipelines",
+    "/metrics",
+    "/alerts",
+    "/access",
+    "/audit",
 )
 ENDPOINTS: Final = ("/api/overview", "/api/topics", "/api/topics?sort=-in", "/api/groups?sort=-lag", "/api/cluster")
 _PAINTED: Final = """

@@ -31,7 +31,7 @@ def dead(rocketmq: LocalCluster) -> Iterator[str]:
     rocketmq.create_topic("Orders", queues=1)
     with rocketmq.producer() as producer:
         for number in range(4):
-            producer.send(Message("Orders", b"%d" % number))
+            producer.send(Message("Orders", b"%d" % number, keys="key"))
     address = rocketmq.broker_addresses[DEAD]
     rocketmq.kill_broker(DEAD)
     with rocketmq.admin() as admin:
@@ -96,8 +96,8 @@ def test_a_dead_broker_that_is_asked_alone_is_a_failure(rocketmq: LocalCluster, 
     assert dead in done.errors
 
 
-@pytest.mark.parametrize("noun", ["transactions", "timers"])
-def test_what_waits_at_the_others_is_listed(rocketmq: LocalCluster, dead: str, noun: str) -> None:
-    done = skyrocket(rocketmq, noun, "list")
+@pytest.mark.parametrize("noun", ["transactions list", "timers list", "timers list --count", "msg find Orders key"])
+def test_what_the_others_have_is_listed(rocketmq: LocalCluster, dead: str, noun: str) -> None:
+    done = skyrocket(rocketmq, *noun.split())
     assert done.code == 3, (done.output, done.errors)
     assert dead in done.errors

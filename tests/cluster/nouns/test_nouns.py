@@ -216,3 +216,9 @@ def test_a_group_is_forbidden_to_read_and_moved_in_one_queue(rocketmq: LocalClus
             admin.group_configs("Nobody")
         with pytest.raises(BrokerRefused, match="No Any Consumer online"):
             admin.client_offsets("Billing", "Orders")
+
+
+def test_traces_that_nobody_has_told_are_not_there(rocketmq: LocalCluster) -> None:
+    done = skyrocket(rocketmq, "trace", "show", "A" * 32)
+    assert done.code == 4
+    assert "no client has told of anything yet" in " ".join(done.errors.split())

@@ -308,7 +308,7 @@ def test_a_failed_send_ends_it_unless_it_shall_keep_going(names: str, tmp_path: 
     ended = skyrocket(names, "produce", topic, "--json", "--in-flight", "1", "--file", str(path))
     assert ended.code == 2
     assert f"{path}, line 2: property KEYS is reserved" in ended.errors
-    assert "1 messages had been sent" in ended.errors
+    assert "1 message had been sent" in ended.errors
     kept = skyrocket(names, "produce", topic, "--json", "--keep-going", "--file", str(path))
     assert kept.code == 1
     assert "2 messages were sent, 1 failed" in kept.errors

@@ -117,7 +117,7 @@ def _subject(account: str | None, namespace: str | None) -> tuple[str, str]:
     from skyrocket.client.admin.quota_admin import subject_of
 
     if (account is None) == (namespace is None):
-        raise ConfigError("name either --account or --of-namespace")
+        raise ConfigError("name either --account or --of-namespace (--namespace is for names of topics and groups)")
     return subject_of(account, namespace)
 
 

@@ -36,7 +36,16 @@ def show(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many records.")] = 64,
 ) -> None:
     """Sends, calls of handlers, retries and ends of transactions, in time's order."""
-    events = operator.ask(lambda admin: admin.trace(message_id, topic=topic, most=limit))
+    from skyrocket.client import NoRoute, NotFound
+
+    try:
+        events = operator.ask(lambda admin: admin.trace(message_id, topic=topic, most=limit))
+    except NoRoute as error:
+        raise NotFound(
+            f"no broker has traces (topic {topic}): no client has told of anything yet. Clients do with trace=True "
+            "(Java: enableMsgTrace); brokers make the topic with traceTopicEnable=true, or by the first trace with "
+            "autoCreateTopicEnable=true"
+        ) from error
     operator.show(EVENTS, [event_row(each) for each in events], empty=f"no client has told about {message_id}")
     if not events:
         raise typer.Exit(EXIT_NOT_FOUND)

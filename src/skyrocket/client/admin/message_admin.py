@@ -1,6 +1,5 @@
 """Stored messages: found by id or key, with their traces."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, TypeVar
 
@@ -153,8 +152,9 @@ class MessageAdmin(AdminCalls):
             end_timestamp=end_ms,
             index_type="U" if unique else "K",
         )
-        answers = await asyncio.gather(*(self._query_one(address, request) for address in await self._masters_of(full)))
-        found = [message for answer in answers for message in answer if message.stored_topic == full]
+        places = await self._places_of(full)
+        answers = await self._each(places, lambda place: self._query_one(place.address, request))
+        found = [message for answer in answers.values() for message in answer if message.stored_topic == full]
         return sorted(found, key=lambda message: message.store_timestamp)
 
     async def _query_one(self, address: str, request: QueryMessage) -> list[ReceivedMessage]:
