@@ -48,7 +48,9 @@ def _faults(*names: str) -> tuple[str, ...]:
 
 
 _BENCHMARKS = ("tests/integration/test_bench_runs.py", "tests/integration/test_bench_replication_runs.py")
-_OUTSIDE = tuple(f"tests/pipeline/test_{name}.py" for name in ("topic_sink_kills", "topic_sink_s3", "orchestration"))
+_OUTSIDE = tuple(
+    f"tests/pipeline/test_{name}.py" for name in ("topic_sink_kills", "topic_sink_s3", "hdfs", "orchestration")
+)
 _CLIENT = ("three_servers", "kill", "mixed_groups", "terminal")
 
 # The parts of the fault suite are cut so that each ends within 20 minutes on two quiet cores.
@@ -176,7 +178,7 @@ SUITES = (
     ),
     Suite(
         "pipelines-outside",
-        "the sink exactly once through twenty kills of driver, task and broker; on a server of S3; Dagster, Airflow",
+        "the sink exactly once through twenty kills of driver, task and broker; on S3 and HDFS; Dagster, Airflow",
         _OUTSIDE,
         (),
     ),

@@ -20,18 +20,24 @@ _POM = """\
   </dependencies>
 </project>
 """
-_DEPENDENCY = "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_DEPENDENCY = (
+    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{exclusions}</dependency>"
+)
+_ALONE = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"  # of what it needs
+)
 
 
-def classpath(name: str, *artifacts: str) -> str:
-    """Of artifacts given as group:artifact:version; raises Missing."""
+def classpath(name: str, *artifacts: str, alone: bool = False) -> str:
+    """Of artifacts given as group:artifact:version, with what they need or alone; raises Missing."""
     if shutil.which("java") is None or shutil.which("mvn") is None:
         raise Missing("java or mvn is not on the PATH")
     home = cache_directory() / name
     listing = home / "classpath.txt"
     if not listing.exists():
         home.mkdir(parents=True, exist_ok=True)
-        dependencies = "\n".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
+        exclusions = _ALONE if alone else ""
+        dependencies = "\n".join(_DEPENDENCY.format(*each.split(":"), exclusions=exclusions) for each in artifacts)
         (home / "pom.xml").write_text(_POM.format(name=name, dependencies=dependencies))
         goal = ["dependency:build-classpath", "-DincludeScope=runtime", f"-Dmdep.outputFile={listing}"]
         try:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from skyrocket.client.consumer.queue_ranges import QueueRange, first_at_or_after
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.options import OptionError
-from skyrocket.pipeline.topic_source.initial_offsets import local_path, remembered
+from skyrocket.pipeline.topic_source.initial_offsets import remembered
 from skyrocket.pipeline.topic_source.loss import DataLost, beyond_the_end, clamped, decide, losses_of
 from skyrocket.pipeline.topic_source.offsets import BadOffsets, Bounds, Offsets, as_text, flat, nested
 from skyrocket.pipeline.topic_source.positions import EARLIEST, LATEST, resolved
@@ -326,8 +326,8 @@ def test_of_two_who_begin_at_once_one_wins_and_both_agree(tmp_path: Path) -> Non
 
 
 def test_a_location_that_cannot_be_used_is_told(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="file system that the driver mounts"):
-        local_path("s3a://bucket/x")
+    with pytest.raises(OptionError, match=r"nowhere://bucket/x cannot be used: .*; give a checkpoint"):
+        remembered("nowhere://bucket/x", lambda: {A0: 1})
     broken = tmp_path / "start.json"
     broken.write_text("{")
     with pytest.raises(OptionError, match="cannot be read"):

@@ -33,6 +33,7 @@ from skyrocket.pipeline.topic_sink.input_columns import InputError, input_column
 from skyrocket.pipeline.topic_sink.settings import sink_settings
 from skyrocket.pipeline.topic_source.cluster import CLUSTER_OPTIONS
 from skyrocket.pipeline.topic_source.settings import read_settings
+from skyrocket.pipeline.topic_source.stream import needs_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -193,14 +194,13 @@ def _options(build: _Build, name: str, source: Source) -> dict[str, str]:
         return dict(source.options)
     pipeline = build.pipeline
     usual = {"namesrvAddr": build.namesrv}
-    if source.is_stream:
-        if "://" not in pipeline.checkpoint_directory:
-            # One start for all sinks, kept before the first batch: each of them sees the same messages.
-            usual["initialOffsetsLocation"] = f"{pipeline.checkpoint_directory}/rocketmq-source/{name}.json"
-        usual |= pipeline.limits
-    given = usual | dict(source.options)
-    if source.is_stream:
-        given["consumerGroup"] = source.options.get("consumerGroup", pipeline.name) + build.group_ending
+    if not source.is_stream:
+        return usual | dict(source.options)
+    given = usual | dict(pipeline.limits) | dict(source.options)
+    given["consumerGroup"] = source.options.get("consumerGroup", pipeline.name) + build.group_ending
+    if needs_file(pipeline.checkpoint_directory, read_settings(given, streaming=True)):
+        # One start for all sinks, kept before the first batch: each of them sees the same messages.
+        given["initialOffsetsLocation"] = f"{pipeline.checkpoint_directory}/rocketmq-source/{name}.json"
     return given
 
 

@@ -10,7 +10,6 @@ fence on. Every task writes its own: no two write the same file, and any file sy
 """
 
 import json
-import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pyarrow import fs
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline.durable_files import flush_directory, flush_file
+from skyrocket.pipeline.file_systems import file_system
 
 FOLDER: Final = "rocketmq-sink"
 _COMMITTED: Final = ".committed"
@@ -60,11 +60,7 @@ class BatchRecords:
 
     def __init__(self, location: str, query: str) -> None:
         try:
-            # A plain path is a file of this machine; "s3://", "hdfs://" and "file:" say themselves what they are.
-            scheme = urllib.parse.urlsplit(location).scheme
-            # Hadoop's names for S3: a stream's checkpoint is read by Spark and by us.
-            uri = f"s3{location[len(scheme) :]}" if scheme in ("s3a", "s3n") else location
-            self._fs, root = fs.FileSystem.from_uri(uri) if scheme else (fs.LocalFileSystem(), location)
+            self._fs, root = file_system(location)
             self._folder = f"{root.rstrip('/')}/{FOLDER}/{query}"
             self._fs.create_dir(self._folder)
         except Exception as error:
@@ -148,7 +144,7 @@ class BatchRecords:
         self._flush(name)
 
     def _flush(self, name: str) -> None:
-        """An object store has what it has confirmed; files of this machine must come to the disk."""
+        """An object store and HDFS have what they have confirmed; files of this machine must come to the disk."""
         if isinstance(self._fs, fs.LocalFileSystem):
             path = Path(self._folder) / name
             flush_file(path)

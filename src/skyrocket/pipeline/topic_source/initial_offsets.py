@@ -3,7 +3,7 @@
 Spark asks a source twice where it begins, and writes only the end of the first batch down: `latest`, asked again after
 a crash, would be another place, and what lies between is lost without a word. So the first answer is written before it
 is given, and is the answer ever after. Two writers at once agree: the file is linked into place, and whoever comes
-second reads it.
+second reads it (but for object stores, which cannot tell two writers apart: there the last one counts).
 """
 
 import json
@@ -12,43 +12,58 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from skyrocket.pipeline.durable_files import create_file
+from skyrocket.pipeline.file_systems import create_remote_file, is_remote, read_remote_file
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_source.offsets import BadOffsets, Offsets, as_text, flat
 
 
 def local_path(location: str) -> Path:
-    """The path of a location on a POSIX file system; raises OptionError for others."""
+    """The path of a location on this machine: as it is, or as a URI."""
     parsed = urlparse(location)
-    if parsed.scheme in ("", "file") and parsed.netloc in ("", "localhost"):
-        return Path(unquote(parsed.path) if parsed.scheme else location)
-    raise OptionError(
-        f'option "initialOffsetsLocation" is "{location}": the file must lie on a file system that the driver mounts; '
-        "give such a path, or say startingOffsets as earliest or JSON, which needs no file"
-    )
+    return Path(unquote(parsed.path) if parsed.scheme else location)
 
 
 def remembered(location: str, resolve: Callable[[], Offsets]) -> Offsets:
     """The offsets of the file; the first time they are resolved and written. Raises OptionError."""
-    path = local_path(location)
-    known = _read(path)
+    known = _read(location)
     if known is not None:
         return known
-    found = resolve()
-    try:
-        create_file(path, f"{as_text(found)}\n".encode())
-    except OSError as error:
-        raise OptionError(f'option "initialOffsetsLocation": {path} cannot be written: {error.strerror}') from error
-    written = _read(path)
+    _write(location, f"{as_text(resolve())}\n".encode())
+    written = _read(location)
     assert written is not None
     return written
 
 
-def _read(path: Path) -> Offsets | None:
+def _write(location: str, data: bytes) -> None:
     try:
-        return flat(json.loads(path.read_text()))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, BadOffsets) as error:
+        if is_remote(location):
+            create_remote_file(location, data)
+        else:
+            create_file(local_path(location), data)
+    except Exception as error:  # every file system has errors of its own
+        raise _refused(location, error) from error
+
+
+def _read(location: str) -> Offsets | None:
+    try:
+        if is_remote(location):
+            text = read_remote_file(location)
+        else:
+            path = local_path(location)
+            text = path.read_bytes() if path.exists() else None
+    except Exception as error:
+        raise _refused(location, error) from error
+    try:
+        return None if text is None else flat(json.loads(text))
+    except (ValueError, BadOffsets) as error:
         raise OptionError(
-            f"{path} says where the stream began and cannot be read: {error}; with a new checkpoint it may be removed"
+            f"{location} says where the stream began and cannot be read: {error}; "
+            "with a new checkpoint it may be removed"
         ) from error
+
+
+def _refused(location: str, error: Exception) -> OptionError:
+    return OptionError(
+        f'option "initialOffsetsLocation": {location} cannot be used: {" ".join(str(error).split())}; '
+        "give a checkpoint that the driver can write, or say startingOffsets as earliest or JSON, which needs no file"
+    )

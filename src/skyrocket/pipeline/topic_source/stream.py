@@ -4,8 +4,9 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
+from skyrocket.pipeline.file_systems import is_remote
 from skyrocket.pipeline.topic_source.initial_offsets import local_path
-from skyrocket.pipeline.topic_source.settings import FORMAT, read_settings
+from skyrocket.pipeline.topic_source.settings import FORMAT, TopicSettings, read_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,11 +26,16 @@ def read_stream(
     group's offsets mean the same place after a crash.
     """
     given = {name: _text(value) for name, value in options.items() if value is not None}
-    if not any(name.lower() == "initialoffsetslocation" for name in given):
+    settings = read_settings(given, streaming=True)  # here, where the caller's own line is in the traceback
+    if not settings.initial_offsets and needs_file(checkpoint, settings):
         given["initialOffsetsLocation"] = initial_offsets_location(checkpoint, given)
-    read_settings(given, streaming=True)  # here, where the caller's own line is in the traceback
     reader = spark.readStream.format(FORMAT).options(**given)
     return (reader if schema is None else reader.schema(schema)).load()
+
+
+def needs_file(checkpoint: str, settings: TopicSettings) -> bool:
+    """Whether the beginning must be written down; on another machine only where there is more than one answer."""
+    return not (settings.start.is_fixed and is_remote(checkpoint))
 
 
 def initial_offsets_location(checkpoint: str, options: dict[str, str]) -> str:
@@ -39,7 +45,8 @@ def initial_offsets_location(checkpoint: str, options: dict[str, str]) -> str:
     # Only where there is one: files of streams without it keep their names.
     identity = json.dumps([*known, lower["namespace"]] if lower.get("namespace") else known)
     name = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    return str(local_path(checkpoint) / _FOLDER / f"{name}.json")
+    root = checkpoint.rstrip("/") if is_remote(checkpoint) else str(local_path(checkpoint))
+    return f"{root}/{_FOLDER}/{name}.json"
 
 
 def _text(value: object) -> str:
