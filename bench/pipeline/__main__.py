@@ -2,6 +2,8 @@
 
     python -m bench.pipeline [--messages 2000000] [--body 256] [--times 3] [--only decoder,source,rebuild,…]
 
+    python -m bench.pipeline --peers                            format("rocketmq") beside Spark's own format("kafka")
+
 What needs a server has programs of its own, bench.pipeline.stream_source and bench.pipeline.sink. The floor is measured
 in the same run: trust ratios, not rates. The decoder is one thread and counted in processor time,
 what runs in Spark by the clock, with two tasks.
@@ -20,6 +22,7 @@ from bench.pipeline.measure import Rate, show
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_PEER_MESSAGES = 400_000
 SparkPart = Callable[["SparkSession", Path, LogShape, int, int], list[Rate]]
 
 # A part gets the session, a store with a log of one shape, that shape, the bytes of its records, and how often to try.
@@ -34,6 +37,11 @@ SPARK_PARTS: dict[str, SparkPart] = {
 def main() -> None:
     """Measure and print."""
     arguments = _arguments()
+    if arguments.peers:
+        from bench.pipeline import peers
+
+        peers.main(min(arguments.messages, _PEER_MESSAGES), arguments.body, arguments.times)
+        return
     shape = LogShape(arguments.messages, arguments.body)
     only = set(arguments.only.split(",")) if arguments.only else {"decoder", *SPARK_PARTS}
     with tempfile.TemporaryDirectory(prefix="bench-pipeline-") as directory:
@@ -65,6 +73,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=2_000_000, help="they must fit into one log file of 1 GiB")
     parser.add_argument("--body", type=int, default=256, help="bytes of a body")
     parser.add_argument("--times", type=int, default=3, help="the best of so many counts")
+    parser.add_argument("--peers", action="store_true", help="our source beside Spark's own for Kafka, at most 400,000")
     parser.add_argument("--only", default="", help="parts, with commas: decoder, " + ", ".join(SPARK_PARTS))
     return parser.parse_args()
 

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tests.interop.apache import run_bounded
@@ -100,13 +101,26 @@ class KafkaClient(Client):
             await consumer.stop()
 
 
+@dataclass(frozen=True)
+class RunningKafka:
+    """One broker."""
+
+    port: int
+    pid: int
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+
 @contextlib.contextmanager
-def _start() -> Iterator[Running]:
+def running_kafka(more: Mapping[str, object] | None = None) -> Iterator[RunningKafka]:
+    """A broker on a free port, with its settings and these; raises Missing."""
     jars = classpath(f"kafka-{_VERSION}", f"org.apache.kafka:kafka_2.13:{_VERSION}", "org.slf4j:slf4j-nop:1.7.36")
     port, controller = free_ports(2)
     with folder(WORK, "kafka-") as home:
         conf = home / "server.properties"
-        settings = {
+        settings: dict[str, object] = {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
@@ -118,6 +132,7 @@ def _start() -> Iterator[Running]:
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
+            **(more or {}),
         }
         conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         java = ["java", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", f"-Duser.home={home}", "-cp", jars]
@@ -127,7 +142,13 @@ def _start() -> Iterator[Running]:
             raise Missing(f"Kafka's store cannot be formatted: {(done.stdout + done.stderr)[-300:]}")
         with process([*java, "kafka.Kafka", str(conf)], home, "kafka") as running:
             await_ready(running, home / "kafka.log", lambda: listens(port))
-            yield Running(lambda: KafkaClient(port), [running.pid])
+            yield RunningKafka(port, running.pid)
+
+
+@contextlib.contextmanager
+def _start() -> Iterator[Running]:
+    with running_kafka() as kafka:
+        yield Running(lambda: KafkaClient(kafka.port), [kafka.pid])
 
 
 KAFKA = System("kafka", f"Kafka {_VERSION}, aiokafka", "in the page cache of one broker, flushed by the system", _start)

@@ -47,7 +47,7 @@ def file_system(location: str) -> tuple[fs.FileSystem, str]:
     return _by_uri(f"s3{location[len(scheme) :]}" if scheme in ("s3a", "s3n") else location)
 
 
-def create_file(location: str, data: bytes) -> None:
+def create_remote_file(location: str, data: bytes) -> None:
     """Write a file that is whole or absent. On HDFS the first of two wins; an object store cannot tell them apart."""
     files, path = file_system(location)
     folder, _, name = path.rpartition("/")
@@ -62,7 +62,7 @@ def create_file(location: str, data: bytes) -> None:
         files.move(aside, path)
 
 
-def read_file(location: str) -> bytes | None:
+def read_remote_file(location: str) -> bytes | None:
     """None: it is not there."""
     files, path = file_system(location)
     if files.get_file_info(path).type == fs.FileType.NotFound:

@@ -101,7 +101,12 @@ def test_what_is_no_offsets_is_refused(text: str) -> None:
         ({"endingOffsets": '{"T": {"a": {"0": -2}}}'}, "nothing would be read"),
         ({"endingOffsets": "earliest"}, "it is latest or JSON"),
         ({"startingTimestamp": "yesterday"}, "not a whole number"),
-        ({"tags": "a", "sqlFilter": "x > 1"}, "exclude each other"),
+        ({"tags": "a", "sqlFilter": "x > 1"}, r'"tags" .* and option "sqlFilter" exclude each other; keep one of them'),
+        ({"tags": "||"}, r'"tags" .* is "\|\|", which names no tag; write TagA \|\| TagB'),
+        (
+            {"sqlFilter": "x >"},
+            r'"sqlFilter" .* is "x >", which is not an SQL92 condition: .*; write one over properties',
+        ),
         ({"maxOffsetsPerTrigger": "5"}, "spark.readStream only"),
         ({"accessKey": "me"}, "secretKey"),
         ({"includeProperties": "true", "properties": "raw"}, "one of them"),

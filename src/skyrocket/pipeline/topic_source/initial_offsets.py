@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from skyrocket.pipeline import file_systems
 from skyrocket.pipeline.durable_files import create_file
+from skyrocket.pipeline.file_systems import create_remote_file, is_remote, read_remote_file
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_source.offsets import BadOffsets, Offsets, as_text, flat
 
@@ -36,8 +36,8 @@ def remembered(location: str, resolve: Callable[[], Offsets]) -> Offsets:
 
 def _write(location: str, data: bytes) -> None:
     try:
-        if file_systems.is_remote(location):
-            file_systems.create_file(location, data)
+        if is_remote(location):
+            create_remote_file(location, data)
         else:
             create_file(local_path(location), data)
     except Exception as error:  # every file system has errors of its own
@@ -46,8 +46,8 @@ def _write(location: str, data: bytes) -> None:
 
 def _read(location: str) -> Offsets | None:
     try:
-        if file_systems.is_remote(location):
-            text = file_systems.read_file(location)
+        if is_remote(location):
+            text = read_remote_file(location)
         else:
             path = local_path(location)
             text = path.read_bytes() if path.exists() else None

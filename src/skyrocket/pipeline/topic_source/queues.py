@@ -20,6 +20,7 @@ from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.topic_source.connection import SourceClient, connected
 from skyrocket.pipeline.topic_source.loss import DataLost, Loss
 from skyrocket.pipeline.topic_source.offsets import Bounds, Offsets
+from skyrocket.pipeline.topic_source.refusals import named
 from skyrocket.pipeline.topic_source.settings import ANONYMOUS_GROUP, TopicSettings
 from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from skyrocket.protocol.bodies.statistics import TopicStats
@@ -117,13 +118,13 @@ class Queues:
         )
 
     async def _check_filter(self, connection: SourceClient, topic: str) -> None:
-        """Whether brokers evaluate conditions at all; raises BrokerRefused. One that is away is asked the next time."""
+        """Whether brokers evaluate conditions at all; raises OptionError. One that is away is asked the next time."""
         wanted, group = self._settings.wanted, self._settings.group or ANONYMOUS_GROUP
         asked = SubscriptionData(topic=topic, expression=wanted.expression, expression_type=wanted.expression_type)
         try:
             await check_filters(connection.instance, group, [asked])
-        except BrokerRefused:
-            raise
+        except BrokerRefused as refusal:
+            raise named(refusal, wanted) from refusal
         except SkyrocketError:
             return
         self._checked = True

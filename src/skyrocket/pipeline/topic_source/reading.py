@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from skyrocket.client.consumer.queue_ranges import Piece, QueueRange, RangeRules, RangeUnreadable
+from skyrocket.client.core.errors import BrokerRefused
 from skyrocket.columns import decode_parts
 from skyrocket.columns.schema import COLUMNS
 from skyrocket.errors import CorruptRecord, DataError
@@ -24,6 +25,7 @@ from skyrocket.format.sys_flag import INNER_BATCH
 from skyrocket.pipeline.topic_source.cluster import Cluster
 from skyrocket.pipeline.topic_source.connection import connected, run, submit
 from skyrocket.pipeline.topic_source.loss import Loss, decide
+from skyrocket.pipeline.topic_source.refusals import named
 from skyrocket.pipeline.topic_source.settings import ANONYMOUS_GROUP, TopicSettings, Wanted
 
 
@@ -62,7 +64,10 @@ class _Fetcher:
 
     async def _fetch(self) -> list[Piece] | None:
         async with self._one_at_a_time:
-            return await anext(self._groups, None)
+            try:
+                return await anext(self._groups, None)
+            except BrokerRefused as refusal:
+                raise named(refusal, self._settings.wanted) from refusal
 
     def __iter__(self) -> Iterator[list[Piece]]:
         while (group := self._next.result()) is not None:

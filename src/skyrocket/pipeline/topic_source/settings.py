@@ -31,6 +31,8 @@ _STREAM_ONLY: Final = tuple(
     """initialOffsetsLocation maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay maxBytesPerTrigger
     pollTimeoutMs""".split()
 )
+_CONDITION_STEP: Final = "write one over properties and TAGS, as price > 10 AND region = 'eu'"
+_TAGS_STEP: Final = "write TagA || TagB, or leave the option away to read all"
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 ANONYMOUS_GROUP: Final = "TOOLS_CONSUMER"  # every broker has it, so that reading makes no group
 _UNSPOKEN: Final = (RETRY_PREFIX, DLQ_PREFIX)  # a pattern means these only when it says so
@@ -174,20 +176,24 @@ def _subscribed(options: Options, cluster: Cluster) -> Subscribed:
 
 def _wanted(options: Options) -> Wanted:
     if options.has("tags") and options.has("sqlFilter"):
-        raise options.error("tags", 'and "sqlFilter" exclude each other: a condition can compare TAGS as well')
+        step = "keep one of them, or compare TAGS in the condition: TAGS = 'paid' AND price > 10"
+        raise options.error("tags", f'and option "sqlFilter" exclude each other; {step}')
     keys = options.words("keys")
     if options.has("sqlFilter"):
         condition = options.text("sqlFilter", "")
         try:
             compile_filter(condition)  # brokers take a condition that they do not understand for none
         except SqlError as error:
-            raise options.error("sqlFilter", f'is "{condition}", which is not an SQL92 condition: {error}') from None
+            problem = (
+                f'is "{condition}", which is not an SQL92 condition: {str(error).splitlines()[0]}; {_CONDITION_STEP}'
+            )
+            raise options.error("sqlFilter", problem) from None
         return Wanted(condition, "SQL92", (), keys)
     text = options.text("tags", "*").replace(",", "||")
     try:
         subscription = subscription_of("", text, 0)
     except SkyrocketError as error:
-        raise options.error("tags", f"is wrong: {error}") from None
+        raise options.error("tags", f'is "{options.text("tags", "")}", which names no tag; {_TAGS_STEP}') from error
     return Wanted("||".join(subscription.tags) or "*", "TAG", tuple(subscription.tags), keys)
 
 
