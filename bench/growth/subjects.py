@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from bench.growth.points import Point
 from bench.load.measure import Figures, Timing, measure
 from bench.load.own_server import OwnServer, own_server
+from bench.load.request_frames import SendFrame
 from bench.load.scenario import PULL, SEND, Scenario
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.core.settings import ClientSettings
@@ -28,6 +30,7 @@ def topics(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]
         with own_server(work=work) as server:
             scenario = Scenario(SEND, server.broker, "Growth", topics=count, queues=1)
             asyncio.run(_make_topics(server, scenario.topic_names))
+            asyncio.run(_send_one_each(server, scenario))
             yield _point("topics", count, _SENDS, measure(scenario, timing, 1, [server.pid]))
 
 
@@ -36,6 +39,22 @@ async def _make_topics(server: OwnServer, names: Sequence[str]) -> None:
     async with Admin(client=ClientSettings(f"{host}:{port}")) as admin:
         for first in range(0, len(names), _TOPICS_AT_ONCE):
             await admin.put_topics([TopicConfig(name, 1, 1) for name in names[first : first + _TOPICS_AT_ONCE]])
+
+
+async def _send_one_each(server: OwnServer, scenario: Scenario) -> None:
+    """Have all queues in use before anything is measured: the first message of a queue costs more."""
+    reader, writer = await asyncio.open_connection(*server.broker)
+    for first in range(0, scenario.topics, _TOPICS_AT_ONCE):
+        names = scenario.topic_names[first : first + _TOPICS_AT_ONCE]
+        for number, name in enumerate(names):
+            frame = SendFrame(name, 0, 1, scenario.body_size, 1, "")
+            writer.write(frame.patched(first + number, time.time_ns() // 1_000_000, number))
+        for _ in names:
+            answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            if b'"code":0,' not in answer:
+                raise RuntimeError(f"a first message was refused: {answer!r}")
+    writer.close()
+    await writer.wait_closed()
 
 
 def connections(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
