@@ -21,13 +21,14 @@ _FILL_BATCH = 64
 _FILL_RATE = 100_000.0  # messages per second, before it is known
 _FILL_SECONDS = 0.1
 _TOPICS_AT_ONCE = 1000
+_STOP_SECONDS = 180.0  # each of 10,000 queues has a file that is forced to disk
 _SENDS, _PULLS = "sends", "pulls"
 
 
 def topics(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
     """Sends of 64 connections to all topics in turn, each with one queue."""
     for count in counts:
-        with own_server(work=work) as server:
+        with own_server(work=work, stop_timeout_s=_STOP_SECONDS) as server:
             scenario = Scenario(SEND, server.broker, "Growth", topics=count, queues=1)
             asyncio.run(_make_topics(server, scenario.topic_names))
             asyncio.run(_send_one_each(server, scenario))
@@ -64,7 +65,7 @@ def connections(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[P
         if count > room:
             print(f"{count:,} connections: left out, the limit of file descriptors allows {room:,}")
             continue
-        with own_server(work=work) as server:
+        with own_server(work=work, stop_timeout_s=_STOP_SECONDS) as server:
             scenario = Scenario(SEND, server.broker, "Growth", connections=count)
             yield _point("connections", count, _SENDS, measure(scenario, timing, 1, [server.pid]))
 
@@ -78,7 +79,7 @@ def connections_possible() -> int:
 
 def backlog(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
     """One server that gets fuller: sends behind the messages that lie there, and pulls from the oldest on."""
-    with own_server(work=work) as server:
+    with own_server(work=work, stop_timeout_s=_STOP_SECONDS) as server:
         sends = Scenario(SEND, server.broker, "Growth")
         fill = replace(sends, connections=8, window=2, batch=_FILL_BATCH)
         there, rate = 0, _FILL_RATE
