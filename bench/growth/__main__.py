@@ -34,7 +34,7 @@ class Scale:
     backlog: tuple[int, ...]  # the largest takes some 270 bytes a message on the disk
 
 
-FULL = Scale(3, Timing(2.0, 3.0), (10, 1_000, 10_000), (10, 1_000, 5_000), (100_000, 1_000_000, 10_000_000))
+FULL = Scale(3, Timing(2.0, 3.0), (10, 1_000, 10_000), (10, 1_000, 5_000), (100_000, 1_000_000, 3_000_000, 10_000_000))
 QUICK = Scale(1, Timing(0.2, 0.5), (10, 100), (10, 100), (1_000, 20_000))
 
 
@@ -44,7 +44,7 @@ def main() -> None:
     parts: dict[str, tuple[Subject, tuple[int, ...]]] = {
         "topics": (subjects.topics, scale.topics),
         "connections": (subjects.connections, scale.connections),
-        "backlog": (subjects.backlog, scale.backlog),
+        "backlog": (subjects.backlog, tuple(count for count in scale.backlog if count <= options.messages)),
     }
     points: list[Point] = []
     rounds = options.rounds or scale.rounds
@@ -74,6 +74,7 @@ def _options() -> argparse.Namespace:
     parts = ("topics", "connections", "backlog")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, measures little")
     parser.add_argument("--rounds", type=int, help=f"medians of so many (default: {FULL.rounds})")
+    parser.add_argument("--messages", type=int, default=FULL.backlog[-1], help="no larger backlog (default: all)")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts, metavar="PART", help=", ".join(parts))
     parser.add_argument("--results", type=Path, default=_ROOT / "bench" / "results", help="where results are written")
     parser.add_argument("--work", type=Path, default=_ROOT / "var" / "bench", help="where stores are made; needs 4 GB")

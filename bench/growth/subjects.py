@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from bench.growth.points import Point
 from bench.load.measure import Figures, Timing, measure
 from bench.load.own_server import OwnServer, own_server
+from bench.load.request_frames import SendFrame
 from bench.load.scenario import PULL, SEND, Scenario
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.core.settings import ClientSettings
@@ -19,15 +21,17 @@ _FILL_BATCH = 64
 _FILL_RATE = 100_000.0  # messages per second, before it is known
 _FILL_SECONDS = 0.1
 _TOPICS_AT_ONCE = 1000
+_STOP_SECONDS = 180.0  # each of 10,000 queues has a file that is forced to disk
 _SENDS, _PULLS = "sends", "pulls"
 
 
 def topics(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
     """Sends of 64 connections to all topics in turn, each with one queue."""
     for count in counts:
-        with own_server(work=work) as server:
+        with own_server(work=work, stop_timeout_s=_STOP_SECONDS) as server:
             scenario = Scenario(SEND, server.broker, "Growth", topics=count, queues=1)
             asyncio.run(_make_topics(server, scenario.topic_names))
+            asyncio.run(_send_one_each(server, scenario))
             yield _point("topics", count, _SENDS, measure(scenario, timing, 1, [server.pid]))
 
 
@@ -38,6 +42,22 @@ async def _make_topics(server: OwnServer, names: Sequence[str]) -> None:
             await admin.put_topics([TopicConfig(name, 1, 1) for name in names[first : first + _TOPICS_AT_ONCE]])
 
 
+async def _send_one_each(server: OwnServer, scenario: Scenario) -> None:
+    """Have all queues in use before anything is measured: the first message of a queue costs more."""
+    reader, writer = await asyncio.open_connection(*server.broker)
+    for first in range(0, scenario.topics, _TOPICS_AT_ONCE):
+        names = scenario.topic_names[first : first + _TOPICS_AT_ONCE]
+        for number, name in enumerate(names):
+            frame = SendFrame(name, 0, 1, scenario.body_size, 1, "")
+            writer.write(frame.patched(first + number, time.time_ns() // 1_000_000, number))
+        for _ in names:
+            answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            if b'"code":0,' not in answer:
+                raise RuntimeError(f"a first message was refused: {answer!r}")
+    writer.close()
+    await writer.wait_closed()
+
+
 def connections(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
     """Each has one send under way."""
     room = connections_possible()
@@ -45,7 +65,7 @@ def connections(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[P
         if count > room:
             print(f"{count:,} connections: left out, the limit of file descriptors allows {room:,}")
             continue
-        with own_server(work=work) as server:
+        with own_server(work=work, stop_timeout_s=_STOP_SECONDS) as server:
             scenario = Scenario(SEND, server.broker, "Growth", connections=count)
             yield _point("connections", count, _SENDS, measure(scenario, timing, 1, [server.pid]))
 
@@ -59,7 +79,7 @@ def connections_possible() -> int:
 
 def backlog(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point]:
     """One server that gets fuller: sends behind the messages that lie there, and pulls from the oldest on."""
-    with own_server(work=work) as server:
+    with own_server(work=work, stop_timeout_s=_STOP_SECONDS) as server:
         sends = Scenario(SEND, server.broker, "Growth")
         fill = replace(sends, connections=8, window=2, batch=_FILL_BATCH)
         there, rate = 0, _FILL_RATE

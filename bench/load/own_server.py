@@ -34,7 +34,9 @@ class OwnServer:
 
 
 @contextlib.contextmanager
-def own_server(settings: Sequence[str] = (), work: Path = WORK) -> Iterator[OwnServer]:
+def own_server(
+    settings: Sequence[str] = (), work: Path = WORK, stop_timeout_s: float = STOP_TIMEOUT_S
+) -> Iterator[OwnServer]:
     """Start, wait until it is ready, stop as an operator would; `settings` are --set options."""
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=work, prefix="skyrocket-") as folder, open(f"{folder}/stderr", "w+") as errors:
@@ -54,7 +56,7 @@ def own_server(settings: Sequence[str] = (), work: Path = WORK) -> Iterator[OwnS
                 time.monotonic() - began,
             )
             process.send_signal(signal.SIGTERM)
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(stop_timeout_s)
         finally:
             process.kill()
             process.communicate()
