@@ -20,6 +20,7 @@ KEPT_FOR_FILES = 1024  # descriptors that a server does not give to connections
 _FILL_BATCH = 64
 _FILL_RATE = 100_000.0  # messages per second, before it is known
 _FILL_SECONDS = 0.1
+_PATIENCE_SECONDS = 5.0
 _TOPICS_AT_ONCE = 1000
 _STOP_SECONDS = 180.0  # each of 10,000 queues has a file that is forced to disk
 _SENDS, _PULLS = "sends", "pulls"
@@ -82,23 +83,22 @@ def backlog(counts: Sequence[int], timing: Timing, work: Path) -> Iterator[Point
     with own_server(work=work, stop_timeout_s=_STOP_SECONDS) as server:
         sends = Scenario(SEND, server.broker, "Growth")
         fill = replace(sends, connections=8, window=2, batch=_FILL_BATCH)
-        there, rate = 0, _FILL_RATE
+        there, rate, least = 0, _FILL_RATE, _FILL_SECONDS
         for count in counts:
             while there < count:  # what comes in warm-ups is not counted: there are a few more
-                seconds = min(max((count - there) / rate, _FILL_SECONDS), timing.measured)
+                seconds = min(max((count - there) / rate, least), max(timing.measured, least))
                 filled = measure(fill, Timing(0.0, seconds), 1, [server.pid])
-                there, rate = there + _stored(filled), filled.rate
+                if filled.messages:
+                    there, rate, least = there + filled.messages, filled.rate, _FILL_SECONDS
+                elif filled.errors or least > _PATIENCE_SECONDS:
+                    raise RuntimeError(f"nothing is taken by the server: {filled.errors}")
+                else:
+                    least *= 2  # a busy machine: so short a time was over before anything was answered
             after = measure(sends, timing, 1, [server.pid])
             there += after.messages
             yield _point("messages in the store", count, _SENDS, after)
             pulls = Scenario(PULL, server.broker, "Growth", connections=8)
             yield _point("messages in the store", count, _PULLS, measure(pulls, timing, 1, [server.pid]))
-
-
-def _stored(figures: Figures) -> int:
-    if not figures.messages:
-        raise RuntimeError(f"nothing is taken by the server: {figures.errors}")
-    return figures.messages
 
 
 def _point(of: str, count: int, doing: str, figures: Figures) -> Point:
