@@ -121,8 +121,12 @@ class FailoverSet:
         asyncio.run(create())
 
     def kill_master(self) -> Member:
-        """Returns the killed one when the controller has another master."""
-        before = self.info()
+        """Returns the killed one when the controller has another master.
+
+        On a busy machine a master may be replaced without being killed, and the new one is alone in sync at first: when
+        that one is killed nobody may take its place.
+        """
+        before = self.await_whole()
         victim = self.at(before.master_address)
         victim.kill()
         self.await_info(
