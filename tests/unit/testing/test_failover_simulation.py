@@ -13,8 +13,10 @@ from skyrocket.controller.live_brokers import Report
 from skyrocket.controller.replica_set import ReplicaSet
 from skyrocket.testing.simulation import replica
 from skyrocket.testing.simulation.failover_run import FailoverSimulation
+from skyrocket.testing.simulation.parted_network import Machine, PartedNetwork
 from skyrocket.testing.simulation.replica import SimulatedReplica
 from skyrocket.testing.simulation.run import PromiseBroken
+from skyrocket.testing.simulation.world import World
 
 SHORT, LONG = range(200), range(200, 20_000)
 
@@ -48,6 +50,22 @@ class TestTwentyThousandRuns:
 
 class TestTheOtherHalf(TestTwentyThousandRuns):
     seeds = LONG[1::2]
+
+
+def test_who_stands_still_goes_on_when_all_faults_end() -> None:
+    """Seed 4666 was broken by a controller that stood still for eight seconds more."""
+    world = World(1)
+    network, machine = PartedNetwork(world), Machine("one", world)
+    network.machines = [machine]
+    machine.start()
+    done: list[float] = []
+    network.stand_still(machine, 12.0)
+    machine.later(1.0, lambda: done.append(world.now))
+    world.run(5.0)
+    assert not done
+    network.mend()
+    world.run(6.0)
+    assert len(done) == 1
 
 
 def test_a_seed_replays_its_run() -> None:

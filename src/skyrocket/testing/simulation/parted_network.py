@@ -23,6 +23,7 @@ class Machine:
         self.life = 0  # how often it died
         self.still_until = 0.0
         self.ahead_seconds = 0.0
+        self._held: list[Callable[[], None]] = []  # what it would have done while it stood still
 
     @property
     def now(self) -> float:
@@ -41,11 +42,18 @@ class Machine:
             if not self.is_up or self.life != life:
                 return
             if self.stands_still:
-                self.world.after(self.still_until - self.world.now + self.world.random.uniform(0, 0.05), act)
+                self._held.append(act)
             else:
                 action()
 
         self.world.after(seconds, act)
+
+    def wake(self) -> None:
+        """It stands still no longer, unless it was told to for longer: what was held up is done soon."""
+        if not self.stands_still:
+            held, self._held = self._held, []
+            for act in held:
+                self.world.after(self.world.random.uniform(0, 0.05), act)
 
     def start(self) -> None:
         """Begin to live, again if need be."""
@@ -85,6 +93,7 @@ class PartedNetwork(Network):
         """A pause of the process."""
         machine.still_until = max(machine.still_until, self.world.now + seconds)
         self.world.note(f"{machine.name} stands still for {seconds:.1f} s")
+        self.world.after(seconds + 0.001, machine.wake)
         self.world.after(seconds + 0.001, self.deliver_again)
 
     def deliver_again(self) -> None:
@@ -97,6 +106,7 @@ class PartedNetwork(Network):
         self._cuts.clear()
         for machine in self.machines:
             machine.still_until = 0.0
+            machine.wake()
         self.deliver_again()
 
     def pairs(self) -> list[tuple[Machine, Machine]]:
