@@ -27,6 +27,7 @@ from tests.integration.client.servers import OURS, SERVER_PARAMETERS, apache_or_
 from tests.interop.rocketmq_broker import running_broker
 from tests.interop.standalone import SQL_FILTERS, running_standalone
 from tests.loops import run_bounded
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module", params=SERVER_PARAMETERS)
@@ -325,5 +326,7 @@ def test_credentials_come_from_options_or_the_environment(tmp_path: Path) -> Non
         sent = skyrocket(names, "produce", "Orders", "x", **account)
         assert sent.code == 0, sent.errors
         options = ["--access-key", ADMIN_ACCOUNT.access_key, "--secret-key", secret]
-        assert well(names, "consume", "Orders", "-o", "body", *options) == "x\n"
+        read = ("consume", "Orders", "-o", "body", *options)
+        wait_until(lambda: skyrocket(names, *read).code == 0, "name servers have heard of the new topic")
+        assert well(names, *read) == "x\n"
         assert skyrocket(names, "consume", "Orders").code == 1
