@@ -123,8 +123,7 @@ class FailoverSet:
     def kill_master(self) -> Member:
         """Returns the killed one when the controller has another master.
 
-        On a busy machine a master may be replaced without being killed, and the new one is alone in sync at first: when
-        that one is killed nobody may take its place.
+        It is killed when its set is whole: a master that is alone in sync has nobody who may take its place.
         """
         before = self.await_whole()
         victim = self.at(before.master_address)
