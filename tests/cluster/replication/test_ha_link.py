@@ -134,6 +134,27 @@ async def test_what_is_appended_within_a_moment_goes_together_where_nobody_waits
         writer.close()
 
 
+async def test_what_is_much_already_waits_for_no_more(tmp_path: Path) -> None:
+    rules = TransferRules(
+        from_first_file=True,
+        batch_bytes=1000,
+        catch_up_bytes=1000,
+        gather_seconds=3600.0,
+        heartbeat_seconds=3600.0,
+        silence_seconds=3600.0,
+        look_seconds=3600.0,
+    )
+    async with running_master(tmp_path / "master", rules) as master:
+        reader, writer = await asyncio.open_connection(*master.address)
+        writer.write(REPORT.pack(0))
+        await until(lambda: list(master.server.slaves()))
+        end = master.put(1, size=2000)
+        start, size = TRANSFER.unpack(await reader.readexactly(TRANSFER.size))
+        assert (start, len(await reader.readexactly(size))) == (0, 1000)
+        assert end > 2000
+        writer.close()
+
+
 async def test_a_slave_that_comes_back_goes_on_where_its_log_ends(tmp_path: Path) -> None:
     async with running_master(tmp_path / "master") as master:
         for _ in range(3):

@@ -32,7 +32,7 @@ from skyrocket.remoting.tls import ServerTls
 _logger = logging.getLogger(__name__)
 
 _POOL_LOOK_SECONDS: Final = 0.1
-_GATHER_SECONDS: Final = 0.02  # RocketMQ's asynchronous master looks at its log ten times a second
+_GATHER_SECONDS: Final = 0.05  # RocketMQ's asynchronous master looks at its log ten times a second
 _FINISH_SECONDS: Final = 5.0
 _FINISH_LOOK_SECONDS: Final = 0.01
 

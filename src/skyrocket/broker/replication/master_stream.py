@@ -147,6 +147,11 @@ class MasterStream:
             return (self._head(self.next_offset, 0),)
         return ()
 
+    @property
+    def lacks_much(self) -> bool:
+        """Whether the log is so far ahead of what was sent that waiting for more saves nothing."""
+        return self._log.readable_offset - self.next_offset > self._rules.catch_up_bytes
+
     def next_look(self, now: float) -> float:
         """Seconds after which `send` should be asked again although nothing was appended or reported."""
         quiet = self._last_sent + self._rules.heartbeat_seconds
@@ -160,7 +165,7 @@ class MasterStream:
     def _room(self, now: float) -> int:
         """How many bytes may be sent: a batch, and no more than a second's share is saved up."""
         batch, rate = self._rules.batch_bytes, self._rules.bytes_per_second
-        if self._log.readable_offset - self.next_offset > self._rules.catch_up_bytes:
+        if self.lacks_much:
             batch = max(batch, self._rules.catch_up_bytes)
         if not rate:
             return batch
