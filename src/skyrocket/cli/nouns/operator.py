@@ -13,6 +13,7 @@ from skyrocket.cli.output.text import visible_lines
 from skyrocket.cli.program.cluster import client_failures_shown, cluster_parameters, take_cluster
 from skyrocket.cli.program.exit_codes import EXIT_PARTLY, exit_code_of
 from skyrocket.cli.program.options import verbose_parameter, with_groups, with_parameters
+from skyrocket.cli.program.usage import VerbGroup
 from skyrocket.errors import ConfigError, SkyrocketError
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _option(name: str, default: object, annotation: Any) -> inspect.Parameter:
 
 def verbs(help_text: str) -> typer.Typer:
     """A noun, to which its verbs are added."""
-    return typer.Typer(no_args_is_help=True, help=help_text, rich_markup_mode="rich")
+    return typer.Typer(cls=VerbGroup, no_args_is_help=True, help=help_text, rich_markup_mode="rich")
 
 
 def pairs_of(texts: Sequence[str] | None, option: str) -> dict[str, str]:
