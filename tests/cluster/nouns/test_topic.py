@@ -222,6 +222,7 @@ def test_contexts_say_when_there_are_none_and_when_the_environment_counts_more(
         (["--watch", "0.5", "billing"], ["--watch", "0.5", "billing"]),
         (["--watch", "--output", "json"], ["--watch", "2", "--output", "json"]),
         (["--watch=3"], ["--watch=3"]),
+        ([], []),
     ],
 )
 def test_the_seconds_of_a_watch_may_be_left_out(given: list[str], taken: list[str]) -> None:

@@ -1,5 +1,6 @@
 """`--watch`: the same look again and again, on a terminal in place of the last one."""
 
+import itertools
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ class Watched(TyperCommand):
 def with_seconds(arguments: Sequence[str]) -> list[str]:
     """The arguments with the usual seconds after a --watch that no number follows."""
     found = []
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
         found.append(argument)
         if argument in ("--watch", "-w") and not following.replace(".", "", 1).isdecimal():
             found.append(_USUAL_SECONDS)
