@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-attacks faults-client faults-replication faults-failover faults-sets faults-sets-two faults-sets-one faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-growth bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages console-shots bench-console docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-growth bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages deploy-files console-shots bench-console docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,8 +88,9 @@ interop-pairs: ## masters and slaves of both makers under 200,000 messages, kill
 interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a table (needs Java, Maven)
 pipelines: ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
 pipelines-outside: ## the sink exactly once through twenty kills, on S3, on HDFS, under Dagster (installs them)
+deploy-files: ## what lies in deploy/ through Helm, Kubernetes' and Grafana's schemas, and a real Prometheus (needs Go, prometheus)
 console-pages: ## the pages of the console in Chromium: what people do in them (needs chromium, chromium-driver)
-$(filter-out faults-failover,$(FAULTS)) interop interop-pairs interop-client pipelines pipelines-outside console-pages: $(STAMP)
+$(filter-out faults-failover,$(FAULTS)) interop interop-pairs interop-client pipelines pipelines-outside console-pages deploy-files: $(STAMP)
 	$(SUITES) $@
 
 faults-failover: $(STAMP)

@@ -171,6 +171,18 @@ SUITES = (
         (),
     ),
     Suite(
+        "deploy-files",
+        "deploy/ as others read it: Helm, Kubernetes' and Grafana's schemas, Prometheus with all servers, systemd",
+        (
+            "tests/interop/deploy",  # first: it builds Helm
+            "tests/unit/cli/test_helm_chart.py",
+            "tests/unit/cli/test_systemd_units.py",
+            "tests/cluster/test_dashboards.py",
+            "tests/integration/test_prometheus.py",
+        ),
+        (),
+    ),
+    Suite(
         "pipelines",
         "Spark: kills, clusters, five million messages, Apache RocketMQ",
         ("tests/pipeline",),

@@ -1,13 +1,11 @@
 """Dashboards and alert rules of deploy/: they ask for nothing that the servers do not tell."""
 
 import asyncio
-import json
 import re
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -21,19 +19,12 @@ from tests import ROOT
 from tests.cluster.controller.controller_fixture import running as running_controller
 from tests.cluster.namesrv import name_server_fixture
 from tests.cluster.replication.broker_pair import CONFIG, running_pair
+from tests.dashboards import DASHBOARDS, DEPLOY, RULES, panel_queries, variable_queries
 from tests.http_get import get
 from tests.ports import free_port
 
-DEPLOY = ROOT / "deploy"
-DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((DEPLOY / "grafana").glob("*.json"))}
-RULES: list[dict[str, Any]] = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())["groups"][0]["rules"]
 OWN_OF_PROMETHEUS = {"up"}
 METRIC = re.compile(r"\b((?:rocketmq|skyrocket)_\w+|up)\b(?!\()")
-
-
-def queries(dashboard: dict[str, Any]) -> list[str]:
-    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    return asked + [each["definition"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
 
 
 def names_in(texts: list[str]) -> set[str]:
@@ -86,7 +77,7 @@ def labels_told(page: str) -> dict[str, set[str]]:
 async def test_every_metric_that_is_asked_for_is_told_by_somebody(tmp_path: Path) -> None:
     told_pages = await pages(tmp_path)
     known = set().union(*map(told, told_pages)) | OWN_OF_PROMETHEUS
-    texts = {name: queries(dashboard) for name, dashboard in DASHBOARDS.items()}
+    texts = {name: [*panel_queries(dashboard), *variable_queries(dashboard)] for name, dashboard in DASHBOARDS.items()}
     texts["alerts"] = [rule["expr"] for rule in RULES]
     asked = {name: names_in(each) for name, each in texts.items()}
     assert all(asked.values())
@@ -148,7 +139,7 @@ def test_rules_fire_when_they_should_and_not_before() -> None:
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_prometheus_parses_every_query_of_a_dashboard(name: str, tmp_path: Path) -> None:
     """As rules that record it: promtool has no command for a query alone. Grafana puts values in place of $names."""
-    asked = [query for query in queries(DASHBOARDS[name]) if not query.startswith("label_values(")]
+    asked = panel_queries(DASHBOARDS[name])
     rules = [{"record": f"query:{number}", "expr": without_variables(each)} for number, each in enumerate(asked)]
     file = tmp_path / "queries.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))

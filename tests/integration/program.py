@@ -107,6 +107,18 @@ class Standalone(Program):
         return self.brokers[0]
 
 
+def output_of(*arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
+    """A program that ends by itself, and what it said."""
+    return subprocess.run(
+        [sys.executable, "-m", "skyrocket", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "HOME": str(home), "COLUMNS": "200"},
+    )
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs; one that nobody waited for has ended too."""
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The metrics of `skyrocket standalone`, unless their port is taken."""
+"""The metrics of `skyrocket standalone`, and a port that is taken."""
 
 import contextlib
 import os
@@ -11,21 +11,21 @@ from tests.http_get import get
 from tests.ports import free_port
 
 
-def test_standalone_serves_them_unless_the_port_is_taken(tmp_path: Path) -> None:
+def test_standalone_serves_them_at_the_port_that_was_chosen_or_not_at_all(tmp_path: Path) -> None:
     port = free_port()
     with standalone(tmp_path / "first", port) as first:
         assert get(port, "/ready") == (200, '{"status": "ready"}\n')
-        with standalone(tmp_path / "second", port) as second:
-            second.terminate()
+        with standalone(tmp_path / "second", port, is_ready=False) as second:
             _, said = second.communicate(timeout=60)
-            assert f"warning: no metrics and no health page, port {port} cannot be had" in said
-            assert second.returncode == 0
+        assert second.returncode == 1
+        assert f"cannot serve metrics: port {port} is taken by another program" in said
+        assert "--set metricsPromExporterPort=…, or none with --set metricsExporterType=DISABLE" in said
         assert first.poll() is None
 
 
 @contextlib.contextmanager
-def standalone(folder: Path, metrics_port: int) -> "Iterator[subprocess.Popen[str]]":
-    """The program with nothing set but ports; it is ready when this returns."""
+def standalone(folder: Path, metrics_port: int, *, is_ready: bool = True) -> "Iterator[subprocess.Popen[str]]":
+    """The program with nothing set but ports; it is ready when this returns, if it shall be."""
     folder.mkdir()
     command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", "0"]
     command += ["--broker-ip", "127.0.0.1", "--store", str(folder / "store")]
@@ -36,7 +36,8 @@ def standalone(folder: Path, metrics_port: int) -> "Iterator[subprocess.Popen[st
     ) as process:
         try:
             assert process.stdout is not None
-            assert "is ready" in process.stdout.readline()
+            if is_ready:
+                assert "is ready" in process.stdout.readline()
             yield process
         finally:
             process.kill()

@@ -1,9 +1,6 @@
 """What the programs say at the start, and which address clients are told."""
 
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,18 +9,7 @@ from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.client import RemotingClient
 from tests.faults.broker_load import pull, send_request
-from tests.integration.program import Program, Standalone
-
-
-def output_of(*arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "skyrocket", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "HOME": str(home), "COLUMNS": "200"},
-    )
+from tests.integration.program import Program, Standalone, output_of
 
 
 @pytest.mark.requirement("B009")

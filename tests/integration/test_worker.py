@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from functools import partial
@@ -244,3 +245,14 @@ def test_a_function_or_a_list_of_consumers_is_an_application(folder: Path, rocke
         expected = {"done x"} if target == "shop:make" else {"done x", "mailed x"}
         wait_until(lambda: expected <= set(texts(folder)))
         assert program.stop() == 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_port_that_is_taken_ends_the_worker_and_is_named(
+    folder: Path, rocketmq: LocalCluster, processes: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with worker(folder, rocketmq.name_server_address, "--port", str(port), "--processes", processes) as program:
+            program.await_line(f"port {port} is taken by another program: stop it, or choose another port with --port")
+            assert program.process.wait(60) == 2

@@ -22,12 +22,14 @@ from skyrocket.config.sections import BrokerConfig, MetricsExporter, StoreConfig
 from skyrocket.errors import SkyrocketError
 from skyrocket.observability.http_endpoint import HttpEndpoint
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address
+from skyrocket.remoting.listening import why_no_metrics, why_not_listening
 from skyrocket.remoting.router import NOT_ON_VIP_PORT
 from skyrocket.remoting.services import Services
 from skyrocket.store.disk import Disk
 
 F = TypeVar("F", bound=Feature)
 
+_OPTIONS: Final = {"port_option": "--listen-port", "host_option": "--set bindAddress=…"}
 _UNUSABLE: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 
 
@@ -134,14 +136,16 @@ class Broker:
         host, port = config.bind_address, self.identity.address.port
         try:
             await server.listen(host, port)
-            if config.listen_port:  # with a port of its own choice it has no VIP port
-                await server.listen(host, port - VIP_PORT_DISTANCE, without=NOT_ON_VIP_PORT)
         except OSError as error:
-            taken = f"{port} or {port - VIP_PORT_DISTANCE}" if config.listen_port else str(port)
-            raise CannotStart(
-                f"cannot listen on {host}, port {taken}: {_reason(error)}. "
-                "Stop it, or choose another port with --listen-port"
-            ) from error
+            raise CannotStart(why_not_listening(error, host, port, **_OPTIONS)) from error
+        if not config.listen_port:
+            return  # with a port of its own choice it has no VIP port
+        vip_port = port - VIP_PORT_DISTANCE
+        try:
+            await server.listen(host, vip_port, without=NOT_ON_VIP_PORT)
+        except OSError as error:
+            problem = why_not_listening(error, host, vip_port, **_OPTIONS)
+            raise CannotStart(f"a broker at {port} listens at {vip_port} too (its VIP port); {problem}") from error
 
     async def _listen_for_observers(self) -> None:
         config = self.parts.config
@@ -149,10 +153,7 @@ class Broker:
         try:
             self.metrics_port = await self.http.listen(host, port)
         except OSError as error:
-            raise CannotStart(
-                f"cannot serve metrics on {host}, port {port}: {_reason(error)}. Choose another with "
-                "metricsPromExporterPort, or none with metricsExporterType=DISABLE"
-            ) from error
+            raise CannotStart(why_no_metrics(error, host, port, without="metricsExporterType=DISABLE")) from error
 
     async def stop(self) -> None:
         """End in order; may be called again."""
@@ -167,7 +168,3 @@ class Broker:
     async def failed(self) -> NoReturn:
         """Wait for what cannot be repaired; raises it."""
         await self._services.failed()
-
-
-def _reason(error: OSError) -> str | None:
-    return "it is taken by another program" if error.errno == errno.EADDRINUSE else error.strerror

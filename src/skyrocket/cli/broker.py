@@ -103,7 +103,7 @@ def broker_sections(
     refuse_unkept_promises(pairs)
     for warning in ignored_promises(pairs):
         typer.echo(f"skyrocket {command}: {warning}", err=True)
-    return sections_from(with_tls_file({**(defaults or {}), **pairs}), BROKER_SECTIONS)
+    return sections_from(with_tls_file(pairs), BROKER_SECTIONS, defaults)
 
 
 def _changed_at_run_time(pairs: Mapping[str, str], conf: Path | None) -> dict[str, str]:

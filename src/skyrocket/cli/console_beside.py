@@ -2,9 +2,10 @@
 
 import contextlib
 import json
+import socket
 from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
 
@@ -12,7 +13,10 @@ from skyrocket.cli.console import require_console
 from skyrocket.cli.program.settings import Sections
 from skyrocket.config.sections import BrokerConfig, TlsConfig
 from skyrocket.errors import ConfigError
+from skyrocket.remoting.listening import CannotListen, why_not_listening
 from skyrocket.remoting.tls import client_tls
+
+_PORT_OPTION: Final = "--console-port"
 
 Failures = tuple[Coroutine[Any, Any, NoReturn], ...]
 
@@ -21,7 +25,10 @@ Failures = tuple[Coroutine[Any, Any, NoReturn], ...]
 async def console_beside(
     wanted: tuple[str, int | None] | None, name_servers: str, sections: Sections
 ) -> AsyncIterator[Failures]:
-    """At a host and port, unless None is wanted; what would end it is what is entered."""
+    """At a host and port, unless None is wanted; what would end it is what is entered.
+
+    Who did not choose the port runs without pages when it is taken. Raises CannotListen to the others.
+    """
     if wanted is None:
         yield ()
         return
@@ -30,8 +37,10 @@ async def console_beside(
         from skyrocket.console.server import Console
 
         console = Console(_settings(wanted, name_servers, sections))
-        await console.start()
-    except ConfigError as error:
+        await console.start(_PORT_OPTION)
+    except (ConfigError, CannotListen) as error:
+        if wanted[1] is not None:
+            raise
         typer.echo(f"skyrocket standalone: warning: no console: {error}. Silence this with --no-console", err=True)
         yield ()
         return
@@ -40,6 +49,17 @@ async def console_beside(
         yield (console.failed(),)
     finally:
         await console.stop()
+
+
+def refuse_taken_port(host: str, port: int | None) -> None:
+    """Raises CannotListen when somebody chose this port and it is not to be had: before anything has begun."""
+    if port is None:
+        return
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        problem = why_not_listening(error, host, port, port_option=_PORT_OPTION, host_option="--console-host")
+        raise CannotListen(f"the console has no place: {problem}") from error
 
 
 def _settings(wanted: tuple[str, int | None], name_servers: str, sections: Sections) -> Any:

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from skyrocket.cli.broker import broker_sections, build_broker, warn_of_address
-from skyrocket.cli.console_beside import console_beside
+from skyrocket.cli.console_beside import console_beside, refuse_taken_port
 from skyrocket.cli.controller import build_controller
 from skyrocket.cli.fleet.own_logs import with_own_logs
 from skyrocket.cli.fleet.plan import BrokerPlan, Places, plan_brokers
@@ -35,6 +35,7 @@ from skyrocket.controller.controller import Controller
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.event_loop import run
 from skyrocket.remoting.guard import raise_descriptor_limit
+from skyrocket.remoting.listening import why_no_metrics
 from skyrocket.remoting.tls import client_tls
 
 _DEFAULTS: Final = {"metricsExporterType": "PROM"}
@@ -95,6 +96,8 @@ def standalone(
         names = _name_server_config(config, namesrv_port, namesrv_bind or config.bind_address)
         # Who runs several on free ports does not look for pages.
         pages = (console_host, console_port) if console and (listen_port != 0 or console_port is not None) else None
+        if pages is not None:
+            refuse_taken_port(*pages)
         run(_serve(names, sections, plans, pages))
 
 
@@ -181,9 +184,12 @@ async def _one_broker(sections: Sections, stopping: asyncio.Event) -> AsyncItera
 
 
 def _observed_if_free(sections: Sections) -> Sections:
-    """Metrics and health are a convenience here: a second standalone on the machine starts without them."""
+    """Metrics and health are a convenience here: a second standalone on the machine starts without them.
+
+    Who chose a port gets that one, or is told by the broker why not.
+    """
     config = sections[BrokerConfig]
-    if config.metrics_exporter is not MetricsExporter.PROM:
+    if config.metrics_exporter is not MetricsExporter.PROM or sections.was_said("metricsPromExporterPort"):
         return sections
     host, port = config.metrics_host or config.bind_address, config.metrics_port
     try:
@@ -191,9 +197,8 @@ def _observed_if_free(sections: Sections) -> Sections:
             return sections
     except OSError as error:
         typer.echo(
-            f"skyrocket standalone: warning: no metrics and no health page, port {port} cannot be had "
-            f"({error.strerror}). Choose another with --set metricsPromExporterPort=…, or silence this with "
-            f"--set metricsExporterType=DISABLE",
+            "skyrocket standalone: warning: runs without metrics and health page, "
+            + why_no_metrics(error, host, port, without="metricsExporterType=DISABLE"),
             err=True,
         )
         return sections.changed(BrokerConfig, metrics_exporter=MetricsExporter.DISABLE)

@@ -26,7 +26,8 @@ from skyrocket.console.login.attempts import Attempts
 from skyrocket.console.login.audit import Audit
 from skyrocket.console.login.sessions import Sessions
 from skyrocket.console.web.app import application
-from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.errors import SkyrocketError
+from skyrocket.remoting.listening import CannotListen, why_not_listening
 from skyrocket.remoting.services import Services
 
 _GRACE_SECONDS: Final = 2
@@ -92,9 +93,12 @@ class Console:
         for outbox in self.parts.watcher.outboxes:
             self._services.start(outbox.run, f"console-tells-{outbox.receiver}")
 
-    async def start(self) -> str:
-        """Its address; raises ConfigError when the port or the file cannot be had."""
-        listening = self._listen()
+    async def start(self, port_option: str = "--port") -> str:
+        """Its address; raises CannotListen, and ConfigError when its file cannot be used.
+
+        `port_option` is what the user gives for another port.
+        """
+        listening = self._listen(port_option)
         try:
             await self.open()
         except BaseException:
@@ -121,16 +125,14 @@ class Console:
         self.address = f"{scheme}://{host}:{port}/"
         return self.address
 
-    def _listen(self) -> socket.socket:
+    def _listen(self, port_option: str) -> socket.socket:
         settings = self.settings
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         try:
             listening = socket.create_server((settings.host, settings.port), family=family)
         except OSError as error:
-            raise ConfigError(
-                f"the console cannot listen at {settings.host}:{settings.port} ({error.strerror}): choose another port "
-                "with --port, or 0 for a free one"
-            ) from error
+            problem = why_not_listening(error, settings.host, settings.port, port_option=port_option)
+            raise CannotListen(f"the console has no place: {problem} (0 takes a free one)") from error
         # Head and body are written apart: without this every answer waits for the browser's acknowledgement.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening

@@ -7,7 +7,6 @@ a heartbeat stays away, or its connection ends ─▶ its broker was master? ─
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Iterable
 from typing import Final, NoReturn, Self, cast
@@ -25,7 +24,6 @@ from skyrocket.controller.observation import ControllerObservation
 from skyrocket.controller.peers import own_peer
 from skyrocket.controller.processors import ControllerProcessor, ReplicaSetProcessor
 from skyrocket.controller.settings import live_settings
-from skyrocket.errors import SkyrocketError
 from skyrocket.observability.exposition import CONTENT_TYPE, render
 from skyrocket.observability.health import alive, readiness
 from skyrocket.observability.http_endpoint import HttpEndpoint, Page
@@ -35,6 +33,7 @@ from skyrocket.protocol.requests.controller import ElectMaster
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.client import ClientSettings, RemotingClient
+from skyrocket.remoting.listening import CannotListen, why_no_metrics, why_not_listening
 from skyrocket.remoting.live_settings import SettingsFile
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
@@ -46,10 +45,6 @@ _logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.5
 _ATTEND_SECONDS: Final = 0.25
-
-
-class CannotListen(SkyrocketError):
-    """The address is not to be had."""
 
 
 class Controller:
@@ -109,10 +104,17 @@ class Controller:
         config = self.settings.config
         try:
             listening = await self._server.listen(config.bind_address, self._own.port)
-            if config.metrics_port:
-                await self._http.listen(config.bind_address, config.metrics_port)
         except OSError as error:
-            raise CannotListen(_next_step(config, self._own.port, error)) from error
+            options = {"port_option": "controllerDLegerPeers", "host_option": "--set bindAddress=…"}
+            raise CannotListen(why_not_listening(error, config.bind_address, self._own.port, **options)) from error
+        if config.metrics_port:
+            try:
+                await self._http.listen(config.bind_address, config.metrics_port)
+            except OSError as error:
+                problem = why_no_metrics(
+                    error, config.bind_address, config.metrics_port, without="metricsPromExporterPort=0"
+                )
+                raise CannotListen(problem) from error
         self._own = self._own._replace(port=listening.port)
         await self._engine.join(Member(config.self_id, str(self._own)), self._told)
         self._services.start(self._attend)
@@ -232,12 +234,3 @@ class Controller:
 
     def _ready(self) -> Page:
         return readiness({"controller": self.observation.why_not_ready})
-
-
-def _next_step(config: ControllerConfig, port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {port}, or {config.metrics_port} for metrics, is taken by another program (perhaps a controller "
-            "that runs already): stop it, or choose another port in controllerDLegerPeers"
-        )
-    return f"cannot listen on {config.bind_address}:{port}: {error.strerror}. Choose another with bindAddress"

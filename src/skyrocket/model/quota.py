@@ -29,25 +29,30 @@ STORED_BYTES: Final = "storedBytes"
 
 @dataclass(frozen=True, slots=True)
 class QuotaKind:
-    """One thing that can be limited: its unit in a refusal, and whose it is."""
+    """One thing that can be limited: the word for one of it in a refusal, whose it is, and what follows the word."""
 
     name: str
     unit: str
     subjects: tuple[str, ...]
+    per: str = ""
+
+    def amount(self, limit: int) -> str:
+        """`1 topic`, `2 topics`, `1000 bytes/s`."""
+        return f"{limit} {self.unit}{'' if limit == 1 else 's'}{self.per}"
 
 
 # A connection has no namespace. The topics of an account are those that it has created.
 KINDS: Final[dict[str, QuotaKind]] = {
     kind.name: kind
     for kind in (
-        QuotaKind(SEND_MESSAGES, "messages/s", SUBJECTS),
-        QuotaKind(SEND_BYTES, "bytes/s", SUBJECTS),
-        QuotaKind(READ_MESSAGES, "messages/s", SUBJECTS),
-        QuotaKind(READ_BYTES, "bytes/s", SUBJECTS),
-        QuotaKind(CONNECTIONS, "connections", (ACCOUNT,)),
-        QuotaKind(NEW_CONNECTIONS, "new connections/s", (ACCOUNT,)),
-        QuotaKind(TOPICS, "topics", SUBJECTS),
-        QuotaKind(STORED_BYTES, "bytes stored", SUBJECTS),
+        QuotaKind(SEND_MESSAGES, "message", SUBJECTS, "/s"),
+        QuotaKind(SEND_BYTES, "byte", SUBJECTS, "/s"),
+        QuotaKind(READ_MESSAGES, "message", SUBJECTS, "/s"),
+        QuotaKind(READ_BYTES, "byte", SUBJECTS, "/s"),
+        QuotaKind(CONNECTIONS, "connection", (ACCOUNT,)),
+        QuotaKind(NEW_CONNECTIONS, "new connection", (ACCOUNT,), "/s"),
+        QuotaKind(TOPICS, "topic", SUBJECTS),
+        QuotaKind(STORED_BYTES, "byte", SUBJECTS, " stored"),
     )
 }
 RATES: Final = (SEND_MESSAGES, SEND_BYTES, READ_MESSAGES, READ_BYTES, NEW_CONNECTIONS)

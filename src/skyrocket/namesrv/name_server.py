@@ -7,7 +7,6 @@ Name servers know nothing of each other: each has what brokers told it.
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +15,6 @@ from typing import Final, NoReturn, Self, cast
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import NameServerConfig, TlsConfig
 from skyrocket.controller.controller import Controller
-from skyrocket.errors import SkyrocketError
 from skyrocket.namesrv.access import account_check
 from skyrocket.namesrv.kv_config import KvConfig, KvFile
 from skyrocket.namesrv.min_broker import notify
@@ -28,6 +26,7 @@ from skyrocket.protocol.requests.route import GetRouteInfoByTopic
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.admission import RequestClass
 from skyrocket.remoting.client import ClientSettings, RemotingClient
+from skyrocket.remoting.listening import CannotListen, why_no_metrics, why_not_listening
 from skyrocket.remoting.live_settings import SettingsFile
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.router import Router
@@ -40,10 +39,6 @@ _logger = logging.getLogger(__name__)
 _FIRST_SCAN_SECONDS: Final = 5.0
 _FIRST_KV_LOG_SECONDS: Final = 60.0
 _KV_LOG_SECONDS: Final = 600.0
-
-
-class CannotListen(SkyrocketError):
-    """The address is not to be had."""
 
 
 class NameServer:
@@ -109,7 +104,14 @@ class NameServer:
         try:
             address = await self._server.listen(config.bind_address, config.listen_port)
         except OSError as error:
-            raise CannotListen(_next_step(config, error, port_option)) from error
+            problem = why_not_listening(
+                error,
+                config.bind_address,
+                config.listen_port,
+                port_option=port_option,
+                host_option="--set bindAddress=…",
+            )
+            raise CannotListen(problem) from error
         if self.controller is not None:
             _logger.warning("a controller runs here too address=%s", await self.controller.start())
         if config.metrics_port:
@@ -122,10 +124,10 @@ class NameServer:
         try:
             await self._observation.listen(config.bind_address, config.metrics_port)
         except OSError as error:
-            raise CannotListen(
-                f"cannot serve metrics on {config.bind_address}, port {config.metrics_port}: {error.strerror}. "
-                f"Choose another with metricsPromExporterPort, or none with 0"
-            ) from error
+            problem = why_no_metrics(
+                error, config.bind_address, config.metrics_port, without="metricsPromExporterPort=0"
+            )
+            raise CannotListen(problem) from error
 
     async def stop(self) -> None:
         """End in order; may be called again."""
@@ -180,15 +182,3 @@ class NameServer:
             await asyncio.sleep(pause)
             _logger.info("kv values %s", self.kv.describe())
             pause = _KV_LOG_SECONDS
-
-
-def _next_step(config: NameServerConfig, error: OSError, port_option: str) -> str:
-    place = f"{config.bind_address}:{config.listen_port}"
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {config.listen_port} is taken by another program (perhaps a name server that runs already): "
-            f"stop it, or choose another port with {port_option}"
-        )
-    if error.errno == errno.EACCES:
-        return f"port {config.listen_port} needs root: choose one above 1023 with {port_option}"
-    return f"cannot listen on {place}: {error.strerror}. Choose another with --set bindAddress=…"

@@ -143,7 +143,7 @@ async def test_without_the_setting_no_port_is_taken(tmp_path: Path) -> None:
 async def test_a_port_that_is_taken_is_named_with_the_next_step(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = replace(OBSERVED, metrics_port=taken.getsockname()[1])
-        with pytest.raises(CannotStart, match=r"cannot serve metrics .*taken.*metricsPromExporterPort"):
+        with pytest.raises(CannotStart, match=r"cannot serve metrics: .*taken.*metricsPromExporterPort"):
             async with running_broker(tmp_path, config):
                 pass
 

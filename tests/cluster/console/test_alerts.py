@@ -1,7 +1,10 @@
 """Alerts over the endpoints, and the webhook that is told."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +16,7 @@ from tests.waiting import until
 
 
 @pytest.mark.requirement("B018")
-async def test_a_rule_fires_is_told_to_the_webhook_and_is_not_told_while_it_is_muted() -> None:
+async def test_a_rule_fires_is_told_to_the_webhook_and_can_be_removed() -> None:
     told: list[dict[str, object]] = []
 
     async def hook(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,13 +47,61 @@ async def test_a_rule_fires_is_told_to_the_webhook_and_is_not_told_while_it_is_m
         parts.watcher.tell(parts.watcher.look(found))
         await until(lambda: told)
         answer = await visitor.get("/api/alerts")
-        await visitor.post("/api/alerts/rules/any/mute", {"minutes": 60})
         ended = parts.watcher.look({"lag": {"billing": 0.0}})
         await visitor.change("DELETE", "/api/alerts/rules/any")
         after = await visitor.get("/api/alerts")
     assert [(each["name"], each["rule"]) for each in answer["firing"]] == [("billing", "any")]
     assert told[0]["alerts"][0]["is_firing"] is True  # type: ignore[index]
     assert "choose one of" in wrong["error"]
-    assert ended == []
+    assert [news.is_firing for news in ended] == [False]
     assert [each["is_firing"] for each in after["news"]] == [False, True]
     assert "any" not in {rule["id"] for rule in after["rules"]}
+
+
+async def test_one_alert_is_muted_for_a_while_written_down_and_still_muted_after_a_restart(tmp_path: Path) -> None:
+    mute = "/api/alerts/rules/group-lag/mute"
+    async with AsyncLocalCluster() as cluster:
+        async with console_of(cluster, database=tmp_path / "c.db") as visitor:
+            refused = await visitor.post(mute, {"minutes": 60}, status=401)
+            await visitor.log_in()
+            done = await visitor.post(mute, {"minutes": 60, "name": "billing"})
+            await visitor.post(mute, {"minutes": 1})
+            again = await visitor.post(mute, {"minutes": 0})
+            nonsense = [
+                await visitor.post(mute, {"minutes": minutes, "name": name}, status=400)
+                for minutes, name in ((-1, "*"), (10**9, "*"), (5, ""))
+            ]
+            await visitor.change("PUT", "/api/alerts/rules/group-lag", {"kind": "lag", "threshold": 7})
+            written = (await visitor.get("/api/audit"))["rows"]
+        async with console_of(cluster, database=tmp_path / "c.db") as visitor:
+            found = await visitor.get("/api/alerts")
+            muted = visitor.console.parts.watcher.muted_until_ms
+            assert muted("group-lag", "billing") > 0
+            assert muted("group-lag", "mails") == muted("group-late", "billing") == 0
+            await visitor.log_in()
+            await visitor.change("DELETE", "/api/alerts/rules/group-lag")
+            assert (await visitor.get("/api/alerts"))["mutes"] == []
+    assert "log in" in refused["error"]
+    assert done["done"] == "billing of rule group-lag is muted for 60 minutes"
+    assert again["done"] == "rule group-lag is told again"
+    assert all("minutes is" in each["error"] or "name is empty" in each["error"] for each in nonsense)
+    assert [(each["rule"], each["name"], each["by"]) for each in found["mutes"]] == [
+        ("group-lag", "billing", "operator")
+    ]
+    first = next(each for each in written if "billing" in each["details"])
+    assert (first["account"], first["target"], first["outcome"]) == ("operator", mute, "done")
+
+
+async def test_mutes_of_earlier_releases_are_kept(tmp_path: Path) -> None:
+    """They were a field of the rule."""
+    rule = {"id": "any", "kind": "lag", "threshold": 1, "subject": "*", "minutes": 5, "severity": "warning"}
+    async with AsyncLocalCluster() as cluster:
+        async with console_of(cluster, database=tmp_path / "c.db"):
+            pass
+        with contextlib.closing(sqlite3.connect(tmp_path / "c.db")) as file, file:
+            text = json.dumps([{**rule, "muted_until_ms": 1 << 50}, {**rule, "id": "told", "muted_until_ms": 0}])
+            file.execute("INSERT OR REPLACE INTO kept VALUES ('alert rules', ?)", (text,))
+        async with console_of(cluster, database=tmp_path / "c.db") as visitor:
+            found = await visitor.get("/api/alerts")
+    assert [each["id"] for each in found["rules"]] == ["any", "told"]
+    assert [(each["rule"], each["name"]) for each in found["mutes"]] == [("any", "*")]

@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from skyrocket.cli.controller import build_controller
 from skyrocket.cli.namesrv import embedded_controller, name_server
 from skyrocket.config.sections import ControllerConfig, NameServerConfig, TlsConfig
-from skyrocket.controller.controller import CannotListen
 from skyrocket.controller.engine_choice import engine_of
 from skyrocket.errors import ConfigError
 from skyrocket.protocol.errors import (
@@ -31,6 +30,7 @@ from skyrocket.protocol.requests.controller import (
 )
 from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.client import RemotingClient
+from skyrocket.remoting.listening import CannotListen
 from skyrocket.store.disk import Disk
 from skyrocket.testing.clock import FakeClock
 from tests.cluster.command_line import Done, at

@@ -101,3 +101,10 @@ def test_what_the_others_have_is_listed(rocketmq: LocalCluster, dead: str, noun:
     done = skyrocket(rocketmq, *noun.split())
     assert done.code == 3, (done.output, done.errors)
     assert dead in done.errors
+
+
+@pytest.mark.parametrize("noun", ["msg find Orders nobody", f"msg get Orders {'A' * 32}", "group describe Nobody"])
+def test_what_is_not_found_may_be_at_the_dead_one(rocketmq: LocalCluster, dead: str, noun: str) -> None:
+    done = skyrocket(rocketmq, *noun.split())
+    assert done.code == 3, (done.output, done.errors)
+    assert dead in done.errors

@@ -1,5 +1,6 @@
 """`skyrocket topic`, and what all nouns share: forms of output, exit codes, --dry-run, --yes, contexts."""
 
+import asyncio
 import csv
 import io
 import json
@@ -7,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.cli.nouns.watching import with_seconds
 from skyrocket.client import Message
 from skyrocket.testing import LocalCluster
 from tests.cluster.command_line import at, rows, skyrocket, well
+from tests.cluster.namesrv import name_server_fixture
 from tests.ports import free_port
 
 TWO = pytest.mark.rocketmq(brokers=2)
@@ -49,7 +52,7 @@ def test_a_topic_is_created_listed_described_changed_and_deleted(rocketmq: Local
     assert "topic Orders is deleted" in well(rocketmq, "topic", "delete", "Orders", "--yes")
     gone = skyrocket(rocketmq, "topic", "describe", "Orders")
     assert gone.code == 4
-    assert "no route for topic Orders" in gone.errors
+    assert "there is no topic Orders" in gone.errors
 
 
 def test_topics_that_brokers_name_after_themselves_are_the_systems(rocketmq: LocalCluster) -> None:
@@ -167,3 +170,60 @@ def test_a_name_that_could_command_a_terminal_is_shown_as_text(rocketmq: LocalCl
     assert done.code in (2, 4)
     assert "\x1b" not in done.errors
     assert "\x9b" not in done.errors
+
+
+@pytest.mark.parametrize("noun", ["topic", "group"])
+def test_a_dry_run_does_not_promise_a_name_that_cannot_be(rocketmq: LocalCluster, noun: str) -> None:
+    done = skyrocket(rocketmq, noun, "create", "<script>", "--dry-run")
+    assert (done.code, done.output) == (2, "")
+    assert "only letters, digits and % | _ - are allowed" in done.errors
+
+
+def test_what_is_to_be_deleted_and_is_not_there_is_not_to_be_created(rocketmq: LocalCluster) -> None:
+    done = skyrocket(rocketmq, "topic", "delete", "Nope", "--yes")
+    assert done.code == 4
+    assert done.errors == "skyrocket topic delete: there is no topic Nope: `skyrocket topic list` has all\n"
+
+
+def test_a_verb_that_is_not_there_is_answered_with_those_that_are(rocketmq: LocalCluster) -> None:
+    words = " ".join(skyrocket(rocketmq, "topic", "show", "Orders").errors.replace("│", " ").split())
+    assert "No such command 'show': there are list, describe, status, route, groups, create" in words
+    words = " ".join(skyrocket(rocketmq, "broker", "lst").errors.replace("│", " ").split())
+    assert "No such command 'lst'. Did you mean 'list'?" in words
+
+
+async def test_who_asks_before_a_broker_is_there_is_told_to_wait_a_moment(tmp_path: Path) -> None:
+    """As right after `skyrocket standalone`: its name server answers first."""
+    async with name_server_fixture.running(tmp_path) as (_, names):
+        done = await asyncio.to_thread(at, str(names), "topic", "list")
+    assert done.code == 1
+    assert f"no broker with a master is registered at {names}: start one" in done.errors
+    assert "one that was started just now takes a moment" in done.errors
+
+
+def test_contexts_say_when_there_are_none_and_when_the_environment_counts_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    nothing = at("h:1", "context", "list")
+    assert (nothing.code, nothing.output) == (0, "")
+    assert "`skyrocket context set NAME -n HOST:9876` makes one" in nothing.errors
+    assert at("h:1", "context", "set", "prod", "-n", "h:9876").code == 0
+    assert "NAMESRV_ADDR is set and counts more" in at("h:1", "context", "use", "prod").errors
+    assert at("", "context", "use", "prod").errors == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (["--watch"], ["--watch", "2"]),
+        (["billing", "-w"], ["billing", "-w", "2"]),
+        (["--watch", "billing"], ["--watch", "2", "billing"]),
+        (["--watch", "0.5", "billing"], ["--watch", "0.5", "billing"]),
+        (["--watch", "--output", "json"], ["--watch", "2", "--output", "json"]),
+        (["--watch=3"], ["--watch=3"]),
+        ([], []),
+    ],
+)
+def test_the_seconds_of_a_watch_may_be_left_out(given: list[str], taken: list[str]) -> None:
+    assert with_seconds(given) == taken

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from skyrocket.client import Message
+from skyrocket.console.alerts.rules import Rule
 from tests.integration.console.browser import Browser, browser_at, require_chromium
 from tests.integration.console.shop import INJECTION, Shop, shop
 
@@ -196,6 +197,33 @@ async def test_change_a_setting_of_a_broker() -> None:
             assert browser.complaints() == []
 
         await asyncio.to_thread(work)
+
+
+@pytest.mark.slow
+async def test_mute_one_alert_and_a_whole_rule() -> None:
+    async with looking(orders=3) as (one, browser):
+        watcher = one.console.parts.watcher
+        await watcher.keep([Rule("late", "lag", 1, minutes=0)])
+        watcher.look({"lag": {"billing": 5.0}})
+
+        def work() -> None:
+            browser.open("/alerts")
+            browser.button("Mute", "#firing")
+            browser.sees("Mute late: billing", "dialog[open]")
+            browser.button("Mute", "dialog[open]")
+            browser.sees("billing of rule late is muted for 60 minutes", "#notices")
+            browser.sees("muted until", "#firing")
+            browser.sees("billing", "#rules")
+            browser.sees("muted until", "#rules")
+            browser.click("#notices button")
+            browser.button("Change", "#rules")  # of the mute, which stands before the buttons of the rule
+            browser.type("minutes", "not any more")
+            browser.button("Mute", "dialog[open]")
+            browser.sees("billing of rule late is told again", "#notices")
+            assert browser.complaints() == []
+
+        await asyncio.to_thread(work)
+        assert watcher.mutes == ()
 
 
 @pytest.mark.slow

@@ -1,11 +1,16 @@
 """`skyrocket console` and the console of `standalone` as programs."""
 
+import contextlib
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pytest
 
-from tests.integration.program import Program, Standalone
+from skyrocket.console.core.settings import DEFAULT_PORT
+from tests.integration.program import Program, Standalone, output_of
+from tests.ports import free_port
 
 
 def test_a_standalone_prints_its_console_and_another_console_looks_at_the_same_cluster(tmp_path: Path) -> None:
@@ -27,12 +32,37 @@ def test_a_standalone_prints_its_console_and_another_console_looks_at_the_same_c
     assert (tmp_path / "store" / "config" / "console.db").stat().st_mode & 0o077 == 0
 
 
-def test_a_standalone_whose_console_has_no_port_says_so_and_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "arguments", "option"),
+    [
+        ("standalone", ("--namesrv-port", "0", "--listen-port", "0", "--console-port"), "--console-port"),
+        ("console", ("--data", "c.db", "--port"), "--port"),
+    ],
+)
+def test_a_chosen_port_that_is_taken_is_named_and_nothing_is_begun(
+    tmp_path: Path, command: str, arguments: tuple[str, ...], option: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        with Standalone(tmp_path, arguments=("--console-port", port)) as servers:
-            servers.await_line(rf"warning: no console: the console cannot listen at 127.0.0.1:{port}.*--no-console")
-            assert servers.stop() == 0
+        done = output_of(command, *arguments, port, home=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"port {port} is taken by another program: stop it, or choose another port with {option}" in done.stderr
+
+
+def test_a_standalone_whose_usual_port_for_pages_is_taken_says_so_and_runs(tmp_path: Path) -> None:
+    """Nobody chose 8082: a second standalone of the machine is as welcome as the first."""
+    with usual_port_taken(), Standalone(tmp_path, arguments=("--listen-port", str(free_port()))) as servers:
+        servers.await_line(rf"warning: no console: .*port {DEFAULT_PORT} is taken.*--console-port.*--no-console")
+        assert servers.stop() == 0
+
+
+@contextlib.contextmanager
+def usual_port_taken() -> Iterator[None]:
+    """By this test, or by somebody on this machine."""
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            held.enter_context(socket.create_server(("127.0.0.1", DEFAULT_PORT)))
+        yield
 
 
 def test_a_console_without_a_cluster_starts_and_its_pages_name_the_cause(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,19 +22,20 @@ from skyrocket.config.sources import read_conf, unknown_settings
 from skyrocket.controller.peers import own_peer, parse_peers
 from skyrocket.remoting.addresses import VIP_PORT_DISTANCE, Address
 from tests import ROOT
+from tests.helm import helm_here
 
 CHART = ROOT / "deploy" / "helm" / "skyrocket"
 FAILOVER = CHART / "examples" / "failover.yaml"
-HELM = shutil.which("helm")
 FORMS = {"default": (), "failover": ("-f", str(FAILOVER))}
 SECTIONS = {"broker": BROKER_SECTIONS, "namesrv": NAME_SERVER_SECTIONS, "controller": CONTROLLER_SECTIONS}
 Objects = list[dict[str, Any]]
 
 
 def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    if HELM is None:
-        pytest.skip("helm is not installed: the chart was not rendered")
-    return subprocess.run([HELM, *arguments], capture_output=True, text=True, timeout=60)
+    program = helm_here()
+    if program is None:
+        pytest.skip("helm is not installed, and `make deploy-files` has not built it: the chart was not rendered")
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
 
 
 def render(*arguments: str) -> Objects:
@@ -143,16 +143,17 @@ def test_helm_finds_nothing_wrong(form: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        (("--set", "broker.replica=3"), "replica is not allowed"),
-        (("--set", "broker.role=MASTER"), "broker.role"),
+        # Releases of Helm have different words for the schema's no.
+        (("--set", "broker.replica=3"), r"replica\b.* not allowed"),
+        (("--set", "broker.role=MASTER"), r"broker[./]role"),
         (("--set", "controller.enabled=true"), "controller.replicas above 1 needs controller.store"),
-        (("--set", "broker.sets={console}"), "broker.sets"),
+        (("--set", "broker.sets={console}"), r"broker[./]sets"),
     ],
 )
 def test_values_that_cannot_work_are_refused(wrong: tuple[str, ...], complaint: str) -> None:
     done = helm("template", "sky", str(CHART), "--kube-version", "1.29.0", *wrong)
     assert done.returncode != 0
-    assert complaint in done.stderr
+    assert re.search(complaint, done.stderr), done.stderr
 
 
 def test_the_failover_form_has_its_sets_controllers_and_budgets() -> None:

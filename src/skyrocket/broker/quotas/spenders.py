@@ -92,9 +92,8 @@ class Spender:
         """Count it; the words of the refusal."""
         self.exceeded[kind] += 1
         retry = f", retry in {max(round(wait * 1000), 1)} ms" if wait else ""
-        return (
-            f"[QUOTA] {shown(self.subject, self.name)}: {self.limits[kind]} {KINDS[kind].unit} ({kind}) exceeded{retry}"
-        )
+        limit = KINDS[kind].amount(self.limits[kind])
+        return f"[QUOTA] {shown(self.subject, self.name)}: {limit} ({kind}) exceeded{retry}"
 
     def usage(self, kind: str) -> float:
         """How much of a limit is used; of topics others keep count."""

@@ -25,6 +25,7 @@ from skyrocket.protocol.command import Body
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.protocol.requests.admin_broker import CompareLogTail
 from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.listening import why_not_listening
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve
 from skyrocket.remoting.tls import ServerTls
@@ -109,10 +110,10 @@ class Master:
         try:
             await self.server.listen(self._bind_address, port, self._tls)
         except OSError as error:
-            problem = f"cannot listen for slaves on {self._bind_address}, port {port}: {error.strerror}"
+            problem = why_not_listening(error, self._bind_address, port, port_option="haListenPort")
             if self._must_listen:
-                raise HaPortTaken(f"{problem}. Choose another with haListenPort") from error
-            _logger.warning("%s. No slave can copy from this broker; choose another with haListenPort", problem)
+                raise HaPortTaken(f"cannot listen for slaves: {problem}") from error
+            _logger.warning("no slave can copy from this broker: %s", problem)
         else:
             self.is_listening = True
 

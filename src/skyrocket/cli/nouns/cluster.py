@@ -6,7 +6,7 @@ import typer
 
 from skyrocket.cli.nouns.broker_rows import LISTED, broker_row, whole
 from skyrocket.cli.nouns.operator import ClusterNameOption, Operator, operator_command, verbs
-from skyrocket.cli.nouns.watching import WatchOption, repeat
+from skyrocket.cli.nouns.watching import Watched, WatchOption, repeat
 from skyrocket.cli.output.rows import Column
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ TOTALS: Final = (
 )
 
 
-@cluster.command("list")
+@cluster.command("list", cls=Watched)
 @operator_command("cluster list")
 def list_clusters(
     operator: Operator,

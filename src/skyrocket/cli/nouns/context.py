@@ -1,5 +1,6 @@
 """`skyrocket context`: named clusters in a file."""
 
+import os
 from dataclasses import fields, replace
 from typing import Annotated, Final
 
@@ -43,6 +44,9 @@ def list_contexts(output: OutputOption = Output.TABLE) -> None:
         }
         for name, each in sorted(contexts.by_name.items())
     ]
+    if not rows and output.is_for_people:
+        typer.echo("no contexts: `skyrocket context set NAME -n HOST:9876` makes one", err=True)
+        return
     write(rendered(LISTED, rows, output))
 
 
@@ -111,6 +115,8 @@ def use(name: NameArgument) -> None:
         contexts.named(name)
         write_contexts(Contexts(contexts.by_name, name))
     typer.echo(f"context {name} is current")
+    if os.environ.get("NAMESRV_ADDR"):
+        typer.echo("NAMESRV_ADDR is set and counts more: unset it, or give --context", err=True)
 
 
 @context.command()

@@ -7,7 +7,7 @@ import typer
 
 from skyrocket.cli.nouns.group_lag import GROUP_LAGS, QUEUE_LAGS, group_lag_rows, queue_lag_rows
 from skyrocket.cli.nouns.operator import BrokerOption, ClusterNameOption, Operator, operator_command, pairs_of, verbs
-from skyrocket.cli.nouns.watching import WatchOption, repeat
+from skyrocket.cli.nouns.watching import Watched, WatchOption, repeat
 from skyrocket.cli.output.changes import Change, differences, fields_of
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
@@ -221,7 +221,7 @@ def client(
         operator.say("\n" + (info.jstack or "no stacks"))
 
 
-@group.command()
+@group.command(cls=Watched)
 @operator_command("group lag")
 def lag(
     operator: Operator,
@@ -260,8 +260,10 @@ def create(
     broker: BrokerOption = None,
 ) -> None:
     """Create a group on all masters, or those of a cluster or a broker; one that is there is left alone."""
+    from skyrocket.client.core.names import check_group
     from skyrocket.model.subscription_group import SubscriptionGroup
 
+    check_group(name)  # before the plan is shown
     wanted = SubscriptionGroup(name, **group_fields(field, retries, orderly or None))
 
     async def missing(admin: "Admin") -> "list[BrokerPlace]":

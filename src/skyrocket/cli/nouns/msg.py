@@ -107,7 +107,7 @@ def find(
     found = operator.ask(look)
     operator.show(FOUND, map(found_row, found), empty=f"no message of {topic} has the key {key}")
     if not found:
-        raise typer.Exit(4)
+        operator.nothing_found()
 
 
 def _window(since: str | None, until: str | None) -> tuple[int, int]:

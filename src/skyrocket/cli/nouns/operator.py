@@ -11,8 +11,9 @@ from skyrocket.cli.output.changes import Change, changes_text
 from skyrocket.cli.output.rows import Column, Output, Row, rendered, rendered_object
 from skyrocket.cli.output.text import visible_lines
 from skyrocket.cli.program.cluster import client_failures_shown, cluster_parameters, take_cluster
-from skyrocket.cli.program.exit_codes import EXIT_PARTLY, exit_code_of
+from skyrocket.cli.program.exit_codes import EXIT_NOT_FOUND, EXIT_PARTLY, exit_code_of
 from skyrocket.cli.program.options import verbose_parameter, with_groups, with_parameters
+from skyrocket.cli.program.usage import VerbGroup
 from skyrocket.errors import ConfigError, SkyrocketError
 
 if TYPE_CHECKING:
@@ -116,6 +117,11 @@ class Operator:
             self.name_failures()
             raise typer.Exit(EXIT_PARTLY)
 
+    def nothing_found(self) -> NoReturn:
+        """Leave with 4; with 3 when some brokers failed, for it may be there."""
+        self.end()
+        raise typer.Exit(EXIT_NOT_FOUND)
+
     def name_failures(self) -> None:
         """Each broker that failed, on a line of its own."""
         for where, error in self.failures.items():
@@ -169,9 +175,10 @@ def leave(name: str, error: SkyrocketError, operator: Operator) -> NoReturn:
     code = exit_code_of(error)
     if code is None:
         raise error
-    operator.name_failures()  # what was not found may be there
+    operator.name_failures()
     typer.echo(visible_lines(f"skyrocket {name}: {error}{advice(error, operator.settings)}"), err=True)
-    raise typer.Exit(code) from error
+    # What was not found may be at a broker that failed.
+    raise typer.Exit(EXIT_PARTLY if code == EXIT_NOT_FOUND and operator.failures else code) from error
 
 
 def advice(error: SkyrocketError, settings: "ClientSettings") -> str:
@@ -192,7 +199,7 @@ def _option(name: str, default: object, annotation: Any) -> inspect.Parameter:
 
 def verbs(help_text: str) -> typer.Typer:
     """A noun, to which its verbs are added."""
-    return typer.Typer(no_args_is_help=True, help=help_text, rich_markup_mode="rich")
+    return typer.Typer(cls=VerbGroup, no_args_is_help=True, help=help_text, rich_markup_mode="rich")
 
 
 def pairs_of(texts: Sequence[str] | None, option: str) -> dict[str, str]:

@@ -7,11 +7,12 @@ from typing import Any
 import typer
 
 from skyrocket.cli.program.options import with_parameters
+from skyrocket.cli.program.usage import VerbGroup
 
 
 def server_noun(run_server: Callable[..., None]) -> typer.Typer:
     """A noun with the options of its server; without a verb the server runs."""
-    noun = typer.Typer(rich_markup_mode="rich", subcommand_metavar="[VERB [ARGS]...]")
+    noun = typer.Typer(cls=VerbGroup, rich_markup_mode="rich", subcommand_metavar="[VERB [ARGS]...]")
     parameters = list(inspect.signature(run_server).parameters.values())
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 

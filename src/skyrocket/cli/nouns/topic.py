@@ -129,7 +129,7 @@ def describe(operator: Operator, name: TopicArgument) -> None:
     from skyrocket.client.admin.places import topics_named_after
 
     async def look(admin: "Admin") -> dict[str, Any]:
-        configs = await admin.topic_configs(name)
+        configs = await _there(admin, name)
         offsets = await admin.topic_offsets(name)
         groups = await admin.groups_of_topic(name)
         lags = {group: await admin.consumer_lag(group, name) for group in groups}
@@ -251,8 +251,10 @@ def create(
 ) -> None:
     """Create a topic on all masters, or those of a cluster or a broker; one that is there is left alone."""
     from skyrocket.client.admin.topic_admin import TopicChange
+    from skyrocket.client.core.names import check_creatable
     from skyrocket.model.topic_config import TopicConfig
 
+    check_creatable(name)  # before the plan is shown: a dry run would promise what cannot be done
     wanted = TopicConfig(
         name,
         read_queues or queues or _DEFAULT_QUEUES,
@@ -336,7 +338,7 @@ def delete(
     """Delete a topic with its messages, at brokers and name servers; says first what is lost."""
 
     async def look(admin: "Admin") -> tuple[list[Change], str]:
-        configs = await admin.topic_configs(name)
+        configs = await _there(admin, name)
         offsets = await admin.topic_offsets(name)
         messages = sum(each.max_offset - each.min_offset for each in offsets.values())
         losses = [part async for part in _losses(admin, name)]
@@ -355,6 +357,16 @@ def delete(
         question=question,
         done=f"topic {name} is deleted",
     )
+
+
+async def _there(admin: "Admin", name: str) -> "Mapping[BrokerPlace, TopicConfig]":
+    """A topic wherever it is; raises NotFound, without advice to create what shall be deleted."""
+    from skyrocket.client import NoRoute, NotFound
+
+    try:
+        return await admin.topic_configs(name)
+    except NoRoute as error:
+        raise NotFound(f"there is no topic {name}: `skyrocket topic list` has all") from error
 
 
 async def _losses(admin: "Admin", name: str) -> AsyncIterator[str]:

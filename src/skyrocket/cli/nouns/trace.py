@@ -7,7 +7,6 @@ import typer
 from skyrocket.cli.nouns.moments import moment
 from skyrocket.cli.nouns.operator import Operator, operator_command, verbs
 from skyrocket.cli.output.rows import Column, Row
-from skyrocket.cli.program.exit_codes import EXIT_NOT_FOUND
 
 if TYPE_CHECKING:
     from skyrocket.format.trace import TraceEvent
@@ -48,7 +47,7 @@ def show(
         ) from error
     operator.show(EVENTS, [event_row(each) for each in events], empty=f"no client has told about {message_id}")
     if not events:
-        raise typer.Exit(EXIT_NOT_FOUND)
+        operator.nothing_found()
 
 
 def event_row(event: "TraceEvent") -> Row:

@@ -19,6 +19,7 @@ from skyrocket.cli.pipeline.replay import replay
 from skyrocket.cli.pipeline.run import check, run
 from skyrocket.cli.pipeline.trace import trace
 from skyrocket.cli.program.lifetime import EXIT_PROBLEMS
+from skyrocket.cli.program.usage import WRONG_USAGE
 
 # A command each: its name is the function's, its line of help the first of the docstring.
 JOBS: Final[tuple[Callable[..., Any], ...]] = (
@@ -35,8 +36,6 @@ JOBS: Final[tuple[Callable[..., Any], ...]] = (
     check,
 )
 
-_WRONG_USAGE: Final[type[Any]] = typer.BadParameter.__bases__[0]  # typer does not export it by its name
-
 
 class _Group(TyperGroup):
     """2 says that a job has findings: wrong usage must leave with another code."""
@@ -44,7 +43,7 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except _WRONG_USAGE as error:
+        except WRONG_USAGE as error:
             error.exit_code = EXIT_PROBLEMS
             raise
 

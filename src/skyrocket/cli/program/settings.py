@@ -18,15 +18,20 @@ Section = TypeVar("Section")
 class Sections:
     """The sections of one program; `sections[StoreConfig]` is the one of that type."""
 
-    def __init__(self, given: Mapping[type, Any]) -> None:
+    def __init__(self, given: Mapping[type, Any], said: Collection[str] = ()) -> None:
         self._given = dict(given)
+        self._said = frozenset(said)
 
     def __getitem__(self, kind: type[Section]) -> Section:
         return cast(Section, self._given[kind])
 
     def changed(self, kind: type, **values: Any) -> "Sections":
         """A copy with other values in one section."""
-        return Sections({**self._given, kind: replace(self._given[kind], **values)})
+        return Sections({**self._given, kind: replace(self._given[kind], **values)}, self._said)
+
+    def was_said(self, key: str) -> bool:
+        """Whether somebody chose the value of this key, be it the default; programs choose values of their own."""
+        return key in self._said
 
     def text(self) -> str:
         """Every setting as a line of a .conf file."""
@@ -61,6 +66,12 @@ def read_pairs(
     return pairs
 
 
-def sections_from(pairs: Mapping[str, str], kinds: Sequence[type]) -> Sections:
-    """Each section with what belongs to it; raises ConfigError for a value that it does not take."""
-    return Sections({kind: section_from(kind, pairs, allow_unknown=True) for kind in kinds})
+def sections_from(
+    pairs: Mapping[str, str], kinds: Sequence[type], defaults: Mapping[str, str] | None = None
+) -> Sections:
+    """Each section with what belongs to it; raises ConfigError for a value that it does not take.
+
+    `defaults` are the program's, below all that was said.
+    """
+    all_pairs = {**(defaults or {}), **pairs}
+    return Sections({kind: section_from(kind, all_pairs, allow_unknown=True) for kind in kinds}, pairs)

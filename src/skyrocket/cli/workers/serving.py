@@ -20,6 +20,7 @@ from skyrocket.errors import ConfigError
 from skyrocket.observability.exposition import CONTENT_TYPE
 from skyrocket.observability.health import alive, readiness
 from skyrocket.observability.http_endpoint import HttpEndpoint, Page
+from skyrocket.remoting.listening import why_not_listening
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ async def _pages(
     try:
         port = await endpoint.listen(plan.host, wanted)
     except OSError as error:
-        raise ConfigError(f"--port {wanted} cannot be used ({error}): choose another one") from None
+        problem = why_not_listening(error, plan.host, wanted, port_option="--port", host_option="--host")
+        raise ConfigError(problem) from None  # wrong usage ends the worker; what else fails is started again
     try:
         yield port
     finally:

@@ -215,7 +215,7 @@ class GroupAdmin(TopicAdmin):
             if not any(full_group in table for table in (await self.group_table()).values()):
                 raise NotFound(
                     f"no broker knows consumer group {unwrap(self._namespace, full_group)}: check its name and the "
-                    "namespace (Admin.groups lists all), or give a topic= if its members only read with assign()"
+                    "namespace (`skyrocket group list`, Admin.groups), or name a topic if its members only assign()"
                 ) from error
             return await self._places(None)
 

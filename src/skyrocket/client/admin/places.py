@@ -54,6 +54,7 @@ def places_in(
         named = f" under the name {broker}" if broker else ""
         kind = "broker" if with_slaves else "broker with a master"
         raise (NotFound if broker else ClientError)(
-            f"no {kind} is registered at {name_servers}{named}: start one, or check the names"
+            f"no {kind} is registered at {name_servers}{named}: start one, or check the names; "
+            "one that was started just now takes a moment"
         )
     return found

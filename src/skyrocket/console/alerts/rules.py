@@ -35,7 +35,6 @@ class Rule:
     subject: str = "*"
     minutes: int = 5
     severity: Literal["critical", "warning"] = "warning"
-    muted_until_ms: int = 0
 
     def is_about(self, name: str) -> bool:
         """Whether it watches this one."""
@@ -69,6 +68,7 @@ class Watch:
     since_ms: int = 0  # of the phase
     value: float = 0.0
     well_since_ms: int | None = None  # while it fires: since when the value is well below
+    is_told: bool = False  # whether its beginning was told: who has heard of it hears of its end
 
     def look(self, rule: Rule, value: float, now_ms: int) -> Phase | None:
         """The phase that has just begun, None if it goes on."""

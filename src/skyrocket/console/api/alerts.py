@@ -1,8 +1,9 @@
-"""Alerts: what fires, what was lately, and the rules."""
+"""Alerts: what fires, what was lately, the rules, and what is muted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
+from skyrocket.console.alerts.mutes import WHOLE_RULE, Mute, with_mute
 from skyrocket.console.alerts.news import News
 from skyrocket.console.alerts.rules import KINDS, Kind, Rule
 from skyrocket.console.alerts.watcher import Firing
@@ -14,6 +15,8 @@ family = Family("Alerts")
 
 _MOST_RULES: Final = 200
 _LONGEST_MINUTES: Final = 7 * 24 * 60
+_MOST_MUTES: Final = 500
+_LONGEST_MUTE_MINUTES: Final = 366 * 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +26,15 @@ class Alerts:
     firing: list[Firing]
     news: list[News]
     rules: list[Rule]
+    mutes: list[Mute]
 
 
 @family.get("/api/alerts")
 async def alerts(call: Call) -> Alerts:
-    """What fires now, what began and ended lately, and the rules."""
+    """What fires now, what began and ended lately, the rules, and what is muted."""
     watcher = call.parts.watcher
-    return Alerts(watcher.firing(), list(watcher.news), list(watcher.rules))
+    mutes = [each for each in watcher.mutes if each.until_ms > call.now_ms]
+    return Alerts(watcher.firing(), list(watcher.news), list(watcher.rules), mutes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ async def put_rule(call: Call, wanted: RuleWanted) -> Done:
     if not 0 <= wanted.minutes <= _LONGEST_MINUTES:
         raise BadInput(f"minutes is {wanted.minutes}: 0 to {_LONGEST_MINUTES}")
     watcher, name = call.parts.watcher, call.path["rule"]
+    call.before = next((each for each in watcher.rules if each.id == name), None)
     rule = Rule(name, kind, wanted.threshold, wanted.subject, wanted.minutes, wanted.severity)
     others = [each for each in watcher.rules if each.id != name]
     if len(others) >= _MOST_RULES:
@@ -62,22 +68,33 @@ async def put_rule(call: Call, wanted: RuleWanted) -> Done:
 
 @dataclass(frozen=True, slots=True)
 class MuteWanted:
-    """For how long nothing is told of it; 0 ends it."""
+    """For how long nothing is told; 0 ends it. `name` is a pattern: one group or broker, or all of the rule."""
 
     minutes: int
+    name: str = WHOLE_RULE
 
 
 @family.post("/api/alerts/rules/{rule}/mute")
 async def mute(call: Call, wanted: MuteWanted) -> Done:
-    """Tell nothing of a rule for a while; it is still shown."""
-    until_ms = call.now_ms + wanted.minutes * 60_000 if wanted.minutes > 0 else 0
-    rule = _rule(call)
-    rules = [replace(each, muted_until_ms=until_ms) if each is rule else each for each in call.parts.watcher.rules]
-    await call.parts.watcher.keep(rules)
+    """Tell nothing of a rule, or of one name of it, for a while; it is still shown."""
+    watcher, rule = call.parts.watcher, _rule(call)
+    if not 0 <= wanted.minutes <= _LONGEST_MUTE_MINUTES:
+        raise BadInput(f"minutes is {wanted.minutes}: 0 to {_LONGEST_MUTE_MINUTES}")
+    if not wanted.name:
+        raise BadInput("name is empty: give a group or broker, a pattern as shop-*, or * for the whole rule")
+    call.before = [each for each in watcher.mutes if each.rule == rule.id]
+    until_ms = call.now_ms + wanted.minutes * 60_000
+    mutes = with_mute(
+        watcher.mutes,
+        Mute(rule.id, wanted.name, until_ms, call.session.account if call.session is not None else ""),
+        call.now_ms,
+    )
+    if len(mutes) > _MOST_MUTES:
+        raise BadInput(f"{_MOST_MUTES} mutes are there already: end some, or mute a whole rule")
+    await watcher.keep_mutes(mutes)
+    what = f"rule {rule.id}" if wanted.name == WHOLE_RULE else f"{wanted.name} of rule {rule.id}"
     return Done(
-        f"rule {rule.id} is muted for {counted(wanted.minutes, 'minute')}"
-        if until_ms
-        else f"rule {rule.id} is told again"
+        f"{what} is muted for {counted(wanted.minutes, 'minute')}" if wanted.minutes else f"{what} is told again"
     )
 
 

@@ -468,7 +468,6 @@ export const chinese = {
   "min": "分",
   "msg/s": "条/秒",
   "muted until {when}": "静音至 {when}",
-  "muted": "已静音",
   "namespace": "命名空间",
   "newest {when}": "最新 {when}",
   "no": "否",

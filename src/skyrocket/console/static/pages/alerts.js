@@ -13,9 +13,9 @@ const KINDS = { lag: "Lag", late_seconds: "Time lag in seconds", no_client: "Mes
 export function show(root, context) {
   const locked = { disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") };
   const trouble = h("div");
-  const firing = h("div", { class: "card flush" });
+  const firing = h("div", { class: "card flush", id: "firing" });
   const checks = h("div", { class: "card" });
-  const rules = h("div", { class: "card flush" });
+  const rules = h("div", { class: "card flush", id: "rules" });
   const news = h("div", { class: "card flush" });
   root.append(head(t("Alerts"), { actions: [h("button", { class: "primary", id: "new-rule", onclick: () => edit(null), ...locked }, t("New rule"))] }), trouble, h("div", { class: "stack" }, firing, checks, rules, news));
   context.onLeave(follow("/api/health", (answer) => fill(checks, h("h2", null, t("What the checks find now")), answer.findings.length ? answer.findings.map(findingRow) : empty(t("All well"), t("No check has found anything."))), (text) => fill(trouble, callout(text, "bad"))));
@@ -26,7 +26,8 @@ export function show(root, context) {
       { name: t("Name"), kind: "name", of: (row) => row.name },
       { name: t("Value"), kind: "number", of: (row) => `${count(row.value)} / ${row.threshold}` },
       { name: t("Since"), kind: "soft", of: (row) => ago(row.since_ms) },
-      { name: "", of: (row) => row.is_muted && badge(t("muted")) },
+      { name: "", of: (row) => mutedBadge(row.muted_until_ms) },
+      { name: "", kind: "actions", of: (row) => h("button", { class: "small", onclick: () => mute(row.rule, row.name), ...locked }, t("Mute")) },
     ], answer.firing, { nothing: empty(t("No alert fires")) }));
     fill(rules, h("h2", null, t("Rules")), table([
       { name: t("Rule"), kind: "name", of: (row) => row.id },
@@ -34,8 +35,9 @@ export function show(root, context) {
       { name: t("Threshold"), kind: "number", of: (row) => row.threshold },
       { name: t("Names"), kind: "mono", of: (row) => row.subject },
       { name: t("For minutes"), kind: "number", of: (row) => row.minutes },
-      { name: "", of: (row) => (row.muted_until_ms > Date.now() ? badge(t("muted until {when}", { when: moment(row.muted_until_ms) }), "warn") : badge(t(row.severity), row.severity === "critical" ? "bad" : "warn")) },
-      { name: "", kind: "actions", of: (row) => [h("button", { class: "small", onclick: () => mute(row), ...locked }, t("Mute")), " ", h("button", { class: "small", onclick: () => edit(row), ...locked }, t("Change")), " ", h("button", { class: "small danger", onclick: () => drop(row), ...locked }, t("Delete"))] },
+      { name: "", of: (row) => badge(t(row.severity), row.severity === "critical" ? "bad" : "warn") },
+      { name: "", of: (row) => answer.mutes.filter((each) => each.rule === row.id).map((each) => h("div", null, each.name === "*" ? null : h("span", { class: "mono" }, `${each.name} `), mutedBadge(each.until_ms), " ", h("button", { class: "small", onclick: () => mute(row.id, each.name), ...locked }, t("Change")))) },
+      { name: "", kind: "actions", of: (row) => [h("button", { class: "small", onclick: () => mute(row.id, "*"), ...locked }, t("Mute")), " ", h("button", { class: "small", onclick: () => edit(row), ...locked }, t("Change")), " ", h("button", { class: "small danger", onclick: () => drop(row), ...locked }, t("Delete"))] },
     ], answer.rules));
     fill(news, h("h2", null, t("Lately")), table([
       { name: t("Time"), kind: "soft", of: (row) => moment(row.at_ms) },
@@ -66,12 +68,15 @@ function edit(rule) {
   });
 }
 
-function mute(rule) {
+const mutedBadge = (until) => until > 0 && badge(t("muted until {when}", { when: moment(until) }), "warn");
+
+// One name of a rule, or all of it with "*".
+function mute(rule, name) {
   dialog({
-    title: t("Mute {name}", { name: rule.id }),
+    title: t("Mute {name}", { name: name === "*" ? rule : `${rule}: ${name}` }),
     action: t("Mute"),
     body: field({ name: "minutes", label: t("For"), options: [[60, t("1 hour")], [1440, t("24 hours")], [10080, t("7 days")], [0, t("not any more")]] }),
-    act: async (values) => again(await post(`${path("alerts", "rules", rule.id)}/mute`, { minutes: Number(values.minutes) })),
+    act: async (values) => again(await post(`${path("alerts", "rules", rule)}/mute`, { minutes: Number(values.minutes), name })),
   });
 }
 
