@@ -179,7 +179,7 @@ SUITES = (
     ),
     Suite(
         "pipelines-outside",
-        "the sink exactly once through twenty kills of driver, task and broker; on S3 and HDFS; Dagster, Airflow, Celery",
+        "the sink exactly once through twenty kills of driver, task, broker; on S3 and HDFS; Dagster, Airflow, Celery",
         (*_OUTSIDE, _CELERY),
         (),
     ),
