@@ -12,6 +12,7 @@ from typing import Any
 from local_server import name_server
 
 log = logging.getLogger("example")
+log.setLevel(logging.INFO)  # Celery's worker sets the level of the root
 
 try:
     from celery import Celery

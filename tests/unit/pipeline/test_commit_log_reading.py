@@ -356,3 +356,5 @@ def test_a_path_that_is_no_store_is_refused_with_the_next_step(tmp_path: Path) -
         find_log_files(str(tmp_path))
     with pytest.raises(NotAStore, match="mount it or copy"):
         find_log_files("s3://bucket/store")
+    with pytest.raises(NotAStore, match=r"file://otherhost/.* is not a path of a mounted file system"):
+        find_log_files(f"file://otherhost{tmp_path / 'store'}")

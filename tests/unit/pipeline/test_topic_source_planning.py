@@ -341,6 +341,16 @@ def test_a_location_that_cannot_be_used_is_told(tmp_path: Path) -> None:
         remembered(str(broken / "below" / "x.json"), lambda: {A0: 1})
 
 
+def test_a_file_of_another_machine_is_not_taken_for_one_of_this_one(tmp_path: Path) -> None:
+    elsewhere = f"file://otherhost{tmp_path}/start.json"
+    with pytest.raises(OptionError, match=f"names the machine otherhost.*write file://{tmp_path}/start.json"):
+        remembered(elsewhere, lambda: pytest.fail("asked"))
+    with pytest.raises(OptionError, match="names the machine otherhost"):
+        initial_offsets_location(f"file://otherhost{tmp_path}", {"subscribe": "A"})
+    assert list(tmp_path.iterdir()) == []
+    assert remembered(f"file://localhost{tmp_path}/start.json", lambda: {A0: 1}) == {A0: 1}
+
+
 def test_two_sources_of_one_query_have_files_of_their_own(tmp_path: Path) -> None:
     one = initial_offsets_location(str(tmp_path), {"subscribe": "A", "namesrvAddr": "x:1"})
     assert one != initial_offsets_location(str(tmp_path), {"subscribe": "B", "namesrvAddr": "x:1"})

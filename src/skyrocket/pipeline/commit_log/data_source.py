@@ -18,6 +18,7 @@ from skyrocket.pipeline.commit_log.reading import SplitReader
 from skyrocket.pipeline.commit_log.settings import FORMAT, CommitLogSettings, read_settings
 from skyrocket.pipeline.commit_log.splits import Split, gaps, plan, within_times
 from skyrocket.pipeline.schema import wanted_schema
+from skyrocket.pipeline.task_process import spare_loaded_objects
 
 
 class SplitPartition(InputPartition):
@@ -46,8 +47,14 @@ class CommitLogReader(DataSourceReader):
         assert isinstance(partition, SplitPartition)
         if partition.split is None:
             return iter(())
-        reader = SplitReader(partition.split, self.settings, self.wanted)
-        return reader.damaged_regions() if self.settings.damage_view else reader.messages()
+        return self._rows(partition.split)
+
+    def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
+        reader = SplitReader(split, self.settings, self.wanted)
+        try:
+            yield from reader.damaged_regions() if self.settings.damage_view else reader.messages()
+        finally:
+            spare_loaded_objects()
 
 
 class CommitLogDataSource(DataSource):

@@ -71,7 +71,7 @@ def mapped(path: Path | str) -> Iterator[Buffer]:
 def local_path(place: str) -> Path:
     """A path as tasks open it: plain, or with the scheme `file`."""
     parts = urlsplit(place)
-    if parts.scheme == "file":
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return Path(unquote(parts.path))
     if "://" in place:
         raise NotAStore(

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from skyrocket.clock import SystemClock
 from skyrocket.errors import SkyrocketError
+from skyrocket.pipeline.task_process import spare_loaded_objects
 from skyrocket.pipeline.topic_sink.batch_records import BatchRecords
 from skyrocket.pipeline.topic_sink.connection import SinkClient, connection
 from skyrocket.pipeline.topic_sink.identity import Scope
@@ -106,7 +107,10 @@ def _write(
 ) -> TaskReport:
     context = _context()
     attempt = Attempt(context.partitionId(), context.attemptNumber())
-    return task_for(connection(settings), settings, columns, origin, attempt, records).run(batches)
+    try:
+        return task_for(connection(settings), settings, columns, origin, attempt, records).run(batches)
+    finally:
+        spare_loaded_objects()
 
 
 def task_for(

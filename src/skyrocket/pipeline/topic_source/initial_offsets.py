@@ -18,13 +18,20 @@ from skyrocket.pipeline.topic_source.offsets import BadOffsets, Offsets, as_text
 
 
 def local_path(location: str) -> Path:
-    """The path of a location on this machine: as it is, or as a URI."""
+    """The path of a location on this machine: as it is, or as a URI; raises OptionError for one of another machine."""
     parsed = urlparse(location)
+    if parsed.scheme and parsed.netloc not in ("", "localhost"):
+        raise OptionError(
+            f"{location} names the machine {parsed.netloc}, and a file: location is read on this one: write "
+            f"file://{parsed.path} for a path of this machine, or a location that all machines reach (hdfs://, s3a://)"
+        )
     return Path(unquote(parsed.path) if parsed.scheme else location)
 
 
 def remembered(location: str, resolve: Callable[[], Offsets]) -> Offsets:
     """The offsets of the file; the first time they are resolved and written. Raises OptionError."""
+    if not is_remote(location):
+        local_path(location)  # refused before anything is asked
     known = _read(location)
     if known is not None:
         return known

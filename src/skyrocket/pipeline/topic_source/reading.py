@@ -22,6 +22,7 @@ from skyrocket.errors import CorruptRecord, DataError
 from skyrocket.format.column_walk import ColumnWalk, Damage
 from skyrocket.format.record_columns import Parts, examine
 from skyrocket.format.sys_flag import INNER_BATCH
+from skyrocket.pipeline.task_process import spare_loaded_objects
 from skyrocket.pipeline.topic_source.cluster import Cluster
 from skyrocket.pipeline.topic_source.connection import connected, run, submit
 from skyrocket.pipeline.topic_source.loss import Loss, decide
@@ -46,6 +47,7 @@ def read_ranges(settings: TopicSettings, schema: pa.Schema, ranges: Sequence[Que
             yield from (batch for batch in decoded(group, settings, schema) if batch.num_rows)
     finally:
         fetcher.close()
+        spare_loaded_objects()
 
 
 class _Fetcher:
