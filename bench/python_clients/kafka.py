@@ -15,7 +15,7 @@ from bench.peers.other_system import Missing
 from bench.peers.processes import await_ready, folder, free_ports, listens, process
 from bench.python_clients.system import QUEUES, Client, Running, System
 
-_VERSION = "3.9.1"
+VERSION = "3.9.1"
 _FORMAT_TIMEOUT_S = 60
 _CLUSTER_ID = "c2t5cm9ja2V0LWJlbmNoLQ"
 _POLL_MS = 1000
@@ -116,7 +116,7 @@ class RunningKafka:
 @contextlib.contextmanager
 def running_kafka(more: Mapping[str, object] | None = None) -> Iterator[RunningKafka]:
     """A broker on a free port, with its settings and these; raises Missing."""
-    jars = classpath(f"kafka-{_VERSION}", f"org.apache.kafka:kafka_2.13:{_VERSION}", "org.slf4j:slf4j-nop:1.7.36")
+    jars = classpath(f"kafka-{VERSION}", f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-nop:1.7.36")
     port, controller = free_ports(2)
     with folder(WORK, "kafka-") as home:
         conf = home / "server.properties"
@@ -151,4 +151,4 @@ def _start() -> Iterator[Running]:
         yield Running(lambda: KafkaClient(kafka.port), [kafka.pid])
 
 
-KAFKA = System("kafka", f"Kafka {_VERSION}, aiokafka", "in the page cache of one broker, flushed by the system", _start)
+KAFKA = System("kafka", f"Kafka {VERSION}, aiokafka", "in the page cache of one broker, flushed by the system", _start)

@@ -23,6 +23,7 @@ from skyrocket.client import (
 
 _VERSION = "5.4.0"
 _FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+_COLUMNS = ("queueId", "queueOffset", "storeTimestamp", "tags", "body")
 _TOPICS = ("Speed", "Stock", "Live")
 
 
@@ -87,6 +88,15 @@ class RocketClient(Client):
                 messages = await consumer.poll()
                 assert all(message.body for message in messages)
                 count -= len(messages)
+
+    async def consume_as_columns(self, count: int, reader: str) -> None:
+        settings = LitePullSettings(consume_from=_FIRST)
+        async with LitePullConsumer(reader, self._names, settings) as consumer:
+            await consumer.subscribe("Stock")
+            while count > 0:
+                rows = await consumer.poll_arrow(columns=_COLUMNS)
+                assert rows.column("body").null_count == 0
+                count -= rows.num_rows
 
     async def follow(self, seen: Callable[[bytes], None]) -> None:
         consumer = PushConsumer("Follower", self._names, PushConsumerSettings(consume_from=_FIRST))
