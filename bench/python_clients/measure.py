@@ -5,7 +5,7 @@ import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 
@@ -41,6 +41,7 @@ class _Phase:
 
 def measured(system: System, amounts: Amounts) -> Row:
     """Start it, use it, end it; raises Missing, or what the client raises."""
+    amounts = replace(amounts, batched=int(amounts.batched * system.share), stock=int(amounts.stock * system.share))
     load_before, began = os.getloadavg()[0], time.monotonic()
     with system.start() as running:
         return run(_measure(system, running, amounts, began, load_before))

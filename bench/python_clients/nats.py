@@ -98,4 +98,6 @@ def _start() -> Iterator[Running]:
             yield Running(lambda: NatsClient(port), [running.pid])
 
 
-NATS = System("nats", "NATS JetStream, nats-py", "in the page cache of one server, flushed within 2 minutes", _start)
+NATS = System(
+    "nats", "NATS JetStream, nats-py", "in the page cache of one server, flushed within 2 minutes", _start, share=0.5
+)

@@ -97,11 +97,16 @@ def _start(kind: str) -> Iterator[Running]:
 
 
 CLASSIC = System(
-    "rabbitmq", "RabbitMQ classic queue, aio-pika", "on the disk of one server (fsync)", partial(_start, "classic")
+    "rabbitmq",
+    "RabbitMQ classic queue, aio-pika",
+    "on the disk of one server (fsync)",
+    partial(_start, "classic"),
+    share=0.05,
 )
 QUORUM = System(
     "rabbitmq-quorum",
     "RabbitMQ quorum queue of one, aio-pika",
     "on the disk of one server (fsync)",
     partial(_start, "quorum"),
+    share=0.05,
 )

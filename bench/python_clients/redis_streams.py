@@ -95,4 +95,6 @@ def _start() -> Iterator[Running]:
             yield Running(lambda: RedisClient(port), [running.pid])
 
 
-REDIS = System("redis", "Redis Streams, redis-py", "in memory of one server, its log flushed within 1 s", _start)
+REDIS = System(
+    "redis", "Redis Streams, redis-py", "in memory of one server, its log flushed within 1 s", _start, share=0.1
+)

@@ -69,6 +69,7 @@ class System:
     name: str
     promise: str  # what an acknowledgement of a send means
     start: Callable[[], AbstractContextManager[Running]]
+    share: float = 1.0  # of the numbers of messages: slow systems are measured with fewer, in about the same time
 
 
 @dataclass

@@ -72,10 +72,10 @@ def test_every_phase_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         yield Running(lambda: client, [os.getpid()])
 
     amounts = Amounts(seconds=0.1, rounds=2, batched=10, stock=20, latency_rate=200, latency_seconds=0.05)
-    row = measured(System("list", "a list", "nothing", start), amounts)
+    row = measured(System("list", "a list", "nothing", start, share=0.5), amounts)
     assert client.attempts == 2
     assert client.most_in_flight == IN_FLIGHT
-    assert client.consumed == [(f"reader{number}", 20) for number in range(1, 5)]
+    assert client.consumed == [(f"reader{number}", 10) for number in range(1, 5)]
     assert min(row.awaited_rate, row.batched_rate, row.one_by_one_rate, row.bulk_rate) > 0
     assert row.columns_rate is None
     assert row.idle_mb > 1
