@@ -142,7 +142,7 @@ def _settle(confirmed: "asyncio.Future[None]", error: Any) -> None:
 @contextlib.contextmanager
 def _start() -> Iterator[Running]:
     with running_kafka() as kafka:
-        yield Running(lambda: ConfluentClient(kafka.address), [kafka.pid])
+        yield Running(lambda: ConfluentClient(kafka.address), [kafka.pid], kafka.began)
 
 
 CONFLUENT = System(

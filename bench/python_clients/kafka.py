@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +108,7 @@ class RunningKafka:
 
     port: int
     pid: int
+    began: float
 
     @property
     def address(self) -> str:
@@ -140,15 +142,16 @@ def running_kafka(more: Mapping[str, object] | None = None) -> Iterator[RunningK
         done = run_bounded(formatting, _FORMAT_TIMEOUT_S)
         if done.exit_code != 0:
             raise Missing(f"Kafka's store cannot be formatted: {(done.stdout + done.stderr)[-300:]}")
+        began = time.monotonic()
         with process([*java, "kafka.Kafka", str(conf)], home, "kafka") as running:
             await_ready(running, home / "kafka.log", lambda: listens(port))
-            yield RunningKafka(port, running.pid)
+            yield RunningKafka(port, running.pid, began)
 
 
 @contextlib.contextmanager
 def _start() -> Iterator[Running]:
     with running_kafka() as kafka:
-        yield Running(lambda: KafkaClient(kafka.port), [kafka.pid])
+        yield Running(lambda: KafkaClient(kafka.port), [kafka.pid], kafka.began)
 
 
 KAFKA = System("kafka", f"Kafka {VERSION}, aiokafka", "in the page cache of one broker, flushed by the system", _start)

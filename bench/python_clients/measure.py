@@ -42,19 +42,19 @@ class _Phase:
 def measured(system: System, amounts: Amounts) -> Row:
     """Start it, use it, end it; raises Missing, or what the client raises."""
     amounts = replace(amounts, batched=int(amounts.batched * system.share), stock=int(amounts.stock * system.share))
-    load_before, began = os.getloadavg()[0], time.monotonic()
+    load_before = os.getloadavg()[0]
     with system.start() as running:
-        return run(_measure(system, running, amounts, began, load_before))
+        return run(_measure(system, running, amounts, load_before))
 
 
-async def _measure(system: System, running: Running, amounts: Amounts, began: float, load_before: float) -> Row:
+async def _measure(system: System, running: Running, amounts: Amounts, load_before: float) -> Row:
     client = running.client()
     row = Row(system.name, system.promise, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", load_before)
     body, readers = b"x" * BODY_BYTES, count(1)
     await _open(client)
     try:
         await _first_message(client)
-        row.first_message_s = time.monotonic() - began
+        row.first_message_s = time.monotonic() - running.began
         await asyncio.sleep(_SETTLE_S)
         row.idle_mb = server_usage.memory(running.pids).anonymous / 1e6
         awaited = await _best(running, amounts.rounds, lambda: _awaited(client, body, amounts.seconds))

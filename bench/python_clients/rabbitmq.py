@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -93,7 +94,8 @@ class RabbitClient(Client):
 @contextlib.contextmanager
 def _start(kind: str) -> Iterator[Running]:
     with rabbit_server() as server:
-        yield Running(lambda: RabbitClient(server.port, kind), server.pids)
+        began = time.monotonic() - server.seconds_to_ready
+        yield Running(lambda: RabbitClient(server.port, kind), server.pids, began)
 
 
 CLASSIC = System(

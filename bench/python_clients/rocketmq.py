@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 
 from tests.interop.apache import Unavailable, obtain
 
 from bench.peers.other_system import Missing
-from bench.peers.rocketmq_servers import apache_server, our_server
+from bench.peers.rocketmq_servers import Server, apache_server, our_server
 from bench.python_clients.system import QUEUES, Client, Running, System
 from skyrocket.client import (
     Admin,
@@ -112,7 +113,7 @@ class RocketClient(Client):
 @contextlib.contextmanager
 def _skyrocket() -> Iterator[Running]:
     with our_server() as server:
-        yield Running(lambda: RocketClient(server.name_server), server.pids)
+        yield _running(server)
 
 
 @contextlib.contextmanager
@@ -122,7 +123,12 @@ def _apache() -> Iterator[Running]:
     except Unavailable as reason:
         raise Missing(str(reason)) from reason
     with apache_server(apache) as server:
-        yield Running(lambda: RocketClient(server.name_server), server.pids)
+        yield _running(server)
+
+
+def _running(server: Server) -> Running:
+    began = time.monotonic() - server.seconds_to_ready
+    return Running(lambda: RocketClient(server.name_server), server.pids, began)
 
 
 _PROMISE = "in the page cache of one broker, flushed within 0.5 s"

@@ -59,6 +59,7 @@ class Running:
 
     client: Callable[[], Client]
     pids: list[int]  # whose CPU and memory count
+    began: float  # when its process was started, without what is prepared before (`time.monotonic`)
 
 
 @dataclass(frozen=True)
