@@ -120,10 +120,11 @@ bench-guard: $(STAMP) ## is it as fast as it was? five minutes; fails where a co
 bench-growth: $(STAMP) ## 10,000 topics, 5,000 connections, 10 million messages: rate and memory, as lines (5 minutes)
 	$(BIN)/python -m bench.growth $(ARGS)
 
-bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis on this machine (13 minutes; needs Java, Maven)
+bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis by their load tools, then bench-python (25 minutes; needs Java, Maven)
+	$(INSTALL) --quiet -e ".[bench]"
 	$(BIN)/python -m bench.peers $(ARGS)
 
-bench-python: $(STAMP) ## beside Apache RocketMQ, Kafka, NATS, Redis, RabbitMQ by their Python clients (needs Java, Maven)
+bench-python: $(STAMP) ## the last part of bench-peers alone: Apache RocketMQ, Kafka, NATS, Redis, RabbitMQ by their Python clients (10 minutes)
 	$(INSTALL) --quiet -e ".[bench]"
 	$(BIN)/python -m bench.python_clients $(ARGS)
 

@@ -2,13 +2,15 @@
 
 For both RocketMQs one Java program on the official client 5.4.0: threads of synchronous sends, a push consumer that
 takes all of them, batches of 16. `pairs` are both with a slave beside the master, under raw sends as in
-bench.replication. The other systems have their own load tools. Needs Java and Maven; what cannot be had is left out
-with the reason. A full run takes some thirteen minutes: keep the machine quiet.
+bench.replication. The other systems have their own load tools. `python` is bench.python_clients: all of them and Kafka
+as a Python program sees them, which is the only table in which one kind of load is put on all systems. Needs Java and
+Maven; what cannot be had is left out with the reason. A full run takes some 25 minutes: keep the machine quiet.
 
 examples:
   python -m bench.peers                          everything
   python -m bench.peers --only apache skyrocket  the two RocketMQs
   python -m bench.peers --only pairs             both with an asynchronous and a synchronous slave
+  python -m bench.peers --only python            every system by its Python client
   python -m bench.peers --quick                  seconds instead of minutes: shows that it works, measures nothing
   python -m bench.peers --last --write-docs      the newest results, unmeasured, into docs/internals/performance.md
 """
@@ -33,6 +35,7 @@ from bench.peers.pairs import measure_pair
 from bench.peers.processes import NotReady
 from bench.peers.rocketmq_client import ClientFailed, Load, measure
 from bench.peers.rocketmq_servers import Server, apache_server, our_server
+from bench.python_clients import comparison as python_clients
 from bench.replication.servers import NotFollowed
 
 _ROOT = Path(__file__).parent.parent.parent
@@ -45,11 +48,20 @@ _OTHERS: dict[str, tuple[str, Callable[[float, float], OtherResult]]] = {
     "nats": ("NATS JetStream", nats.measure),
     "redis": ("Redis Streams", redis_streams.measure),
 }
-_SYSTEMS = ("apache", "skyrocket", "pairs", *_OTHERS)
+_PYTHON = "python"
+_SYSTEMS = ("apache", "skyrocket", "pairs", *_OTHERS, _PYTHON)
 
 
 def main() -> None:
     options = _options()
+    by_tools = [system for system in options.only if system != _PYTHON]
+    if by_tools:
+        _by_their_tools(options)
+    if _PYTHON in options.only:
+        _by_python_clients(options)
+
+
+def _by_their_tools(options: argparse.Namespace) -> None:
     if options.last:
         run = report.Run.load(_newest(options.results))
     else:
@@ -65,6 +77,16 @@ def main() -> None:
         print(report.markdown(run))
     else:
         report.print_tables(Console(width=None if Console().is_terminal else 190), run)
+
+
+def _by_python_clients(options: argparse.Namespace) -> None:
+    keys = list(python_clients.SYSTEMS)
+    if options.last:
+        python_clients.show(*python_clients.kept(keys))
+    else:
+        python_clients.show(*python_clients.measure(keys, quick=options.quick))
+    if options.write_docs:
+        python_clients.write_docs()
 
 
 def _measure(options: argparse.Namespace) -> report.Run:

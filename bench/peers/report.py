@@ -121,12 +121,17 @@ def markdown(run: Run) -> str:
 
 
 def write_docs(path: Path, run: Run) -> None:
-    """Put the tables between their two marks; the rest of the page stays."""
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no {BEGIN} … {END}")
-    path.write_text(f"{before}{BEGIN}\n{markdown(run)}\n{END}{after}")
+    """Put the tables between their two marks."""
+    put_between(path, BEGIN, markdown(run), END)
+
+
+def put_between(path: Path, begin: str, text: str, end: str) -> None:
+    """Replace what stands between two marks of a page; the rest stays. Raises ValueError without them."""
+    before, found_begin, rest = path.read_text().partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"{path} has no {begin} … {end}")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def _cells(line: Compared) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from bench.peers.other_system import Missing
 from bench.peers.processes import await_ready, folder, free_ports, listens, process
 from bench.python_clients.system import QUEUES, Client, Running, System
 
-_VERSION = "3.9.1"
+VERSION = "3.9.1"
 _FORMAT_TIMEOUT_S = 60
 _CLUSTER_ID = "c2t5cm9ja2V0LWJlbmNoLQ"
 _POLL_MS = 1000
@@ -107,6 +108,7 @@ class RunningKafka:
 
     port: int
     pid: int
+    began: float
 
     @property
     def address(self) -> str:
@@ -116,7 +118,7 @@ class RunningKafka:
 @contextlib.contextmanager
 def running_kafka(more: Mapping[str, object] | None = None) -> Iterator[RunningKafka]:
     """A broker on a free port, with its settings and these; raises Missing."""
-    jars = classpath(f"kafka-{_VERSION}", f"org.apache.kafka:kafka_2.13:{_VERSION}", "org.slf4j:slf4j-nop:1.7.36")
+    jars = classpath(f"kafka-{VERSION}", f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-nop:1.7.36")
     port, controller = free_ports(2)
     with folder(WORK, "kafka-") as home:
         conf = home / "server.properties"
@@ -140,15 +142,16 @@ def running_kafka(more: Mapping[str, object] | None = None) -> Iterator[RunningK
         done = run_bounded(formatting, _FORMAT_TIMEOUT_S)
         if done.exit_code != 0:
             raise Missing(f"Kafka's store cannot be formatted: {(done.stdout + done.stderr)[-300:]}")
+        began = time.monotonic()
         with process([*java, "kafka.Kafka", str(conf)], home, "kafka") as running:
             await_ready(running, home / "kafka.log", lambda: listens(port))
-            yield RunningKafka(port, running.pid)
+            yield RunningKafka(port, running.pid, began)
 
 
 @contextlib.contextmanager
 def _start() -> Iterator[Running]:
     with running_kafka() as kafka:
-        yield Running(lambda: KafkaClient(kafka.port), [kafka.pid])
+        yield Running(lambda: KafkaClient(kafka.port), [kafka.pid], kafka.began)
 
 
-KAFKA = System("kafka", f"Kafka {_VERSION}, aiokafka", "in the page cache of one broker, flushed by the system", _start)
+KAFKA = System("kafka", f"Kafka {VERSION}, aiokafka", "in the page cache of one broker, flushed by the system", _start)

@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import count
 
 from bench.load import server_usage
-from bench.python_clients.system import BODY_BYTES, Client, Row, Running, System
+from bench.python_clients.system import BODY_BYTES, Client, NotOffered, Row, Running, System
 from skyrocket.remoting.event_loop import run
 
 IN_FLIGHT = 64
@@ -39,19 +41,20 @@ class _Phase:
 
 def measured(system: System, amounts: Amounts) -> Row:
     """Start it, use it, end it; raises Missing, or what the client raises."""
-    began = time.monotonic()
+    amounts = replace(amounts, batched=int(amounts.batched * system.share), stock=int(amounts.stock * system.share))
+    load_before = os.getloadavg()[0]
     with system.start() as running:
-        return run(_measure(system, running, amounts, began))
+        return run(_measure(system, running, amounts, load_before))
 
 
-async def _measure(system: System, running: Running, amounts: Amounts, began: float) -> Row:
+async def _measure(system: System, running: Running, amounts: Amounts, load_before: float) -> Row:
     client = running.client()
-    row = Row(system.name, system.promise)
+    row = Row(system.name, system.promise, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", load_before)
     body, readers = b"x" * BODY_BYTES, count(1)
     await _open(client)
     try:
         await _first_message(client)
-        row.first_message_s = time.monotonic() - began
+        row.first_message_s = time.monotonic() - running.began
         await asyncio.sleep(_SETTLE_S)
         row.idle_mb = server_usage.memory(running.pids).anonymous / 1e6
         awaited = await _best(running, amounts.rounds, lambda: _awaited(client, body, amounts.seconds))
@@ -75,6 +78,9 @@ async def _measure(system: System, running: Running, amounts: Amounts, began: fl
         row.one_by_one_rate, row.one_by_one_client_cpu_us = single.rate, single.client_cpu_us
         bulk = await _best(running, amounts.rounds, lambda: consume(client.consume_in_bulk))
         row.bulk_rate, row.bulk_client_cpu_us = bulk.rate, bulk.client_cpu_us
+        with contextlib.suppress(NotOffered):
+            columns = await _best(running, amounts.rounds, lambda: consume(client.consume_as_columns))
+            row.columns_rate = columns.rate
         row.loaded_mb = max(row.loaded_mb, server_usage.memory(running.pids).anonymous / 1e6)
         latencies = await _latencies(client, amounts)
         row.latency_p50_ms = latencies[len(latencies) // 2] * 1000
@@ -174,6 +180,12 @@ async def _latencies(client: Client, amounts: Amounts) -> list[float]:
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    """Cancelled as often as it takes: redis-py loses a cancellation that meets an answer."""
+    deadline = time.monotonic() + _GRACE_S
+    while not task.done() and time.monotonic() < deadline:
+        task.cancel()
+        await asyncio.wait((task,), timeout=0.2)
+    if not task.done():
+        raise RuntimeError("the reader does not end")
+    if not task.cancelled():
+        task.result()

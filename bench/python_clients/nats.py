@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -93,9 +94,12 @@ def _start() -> Iterator[Running]:
     (port,) = free_ports(1)
     with folder(WORK, "nats-") as home:
         command = [nats.program("usr/sbin/nats-server"), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(home)]
+        began = time.monotonic()
         with process(command, home, "nats", nats.environment) as running:
             await_ready(running, home / "nats.log", lambda: listens(port))
-            yield Running(lambda: NatsClient(port), [running.pid])
+            yield Running(lambda: NatsClient(port), [running.pid], began)
 
 
-NATS = System("nats", "NATS JetStream, nats-py", "in the page cache of one server, flushed within 2 minutes", _start)
+NATS = System(
+    "nats", "NATS JetStream, nats-py", "in the page cache of one server, flushed within 2 minutes", _start, share=0.5
+)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -93,15 +94,21 @@ class RabbitClient(Client):
 @contextlib.contextmanager
 def _start(kind: str) -> Iterator[Running]:
     with rabbit_server() as server:
-        yield Running(lambda: RabbitClient(server.port, kind), server.pids)
+        began = time.monotonic() - server.seconds_to_ready
+        yield Running(lambda: RabbitClient(server.port, kind), server.pids, began)
 
 
 CLASSIC = System(
-    "rabbitmq", "RabbitMQ classic queue, aio-pika", "on the disk of one server (fsync)", partial(_start, "classic")
+    "rabbitmq",
+    "RabbitMQ classic queue, aio-pika",
+    "on the disk of one server (fsync)",
+    partial(_start, "classic"),
+    share=0.05,
 )
 QUORUM = System(
     "rabbitmq-quorum",
     "RabbitMQ quorum queue of one, aio-pika",
     "on the disk of one server (fsync)",
     partial(_start, "quorum"),
+    share=0.05,
 )

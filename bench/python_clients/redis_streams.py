@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -90,9 +91,12 @@ def _start() -> Iterator[Running]:
     with folder(WORK, "redis-") as home:
         command = [redis.program("usr/bin/redis-server"), "--port", str(port), "--bind", "127.0.0.1"]
         command += ["--dir", str(home), "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""]
+        began = time.monotonic()
         with process(command, home, "redis", redis.environment) as running:
             await_ready(running, home / "redis.log", lambda: listens(port))
-            yield Running(lambda: RedisClient(port), [running.pid])
+            yield Running(lambda: RedisClient(port), [running.pid], began)
 
 
-REDIS = System("redis", "Redis Streams, redis-py", "in memory of one server, its log flushed within 1 s", _start)
+REDIS = System(
+    "redis", "Redis Streams, redis-py", "in memory of one server, its log flushed within 1 s", _start, share=0.1
+)

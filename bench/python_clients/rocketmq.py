@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 
 from tests.interop.apache import Unavailable, obtain
 
 from bench.peers.other_system import Missing
-from bench.peers.rocketmq_servers import apache_server, our_server
+from bench.peers.rocketmq_servers import Server, apache_server, our_server
 from bench.python_clients.system import QUEUES, Client, Running, System
 from skyrocket.client import (
     Admin,
@@ -23,6 +24,7 @@ from skyrocket.client import (
 
 _VERSION = "5.4.0"
 _FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+_COLUMNS = ("queueId", "queueOffset", "storeTimestamp", "tags", "body")
 _TOPICS = ("Speed", "Stock", "Live")
 
 
@@ -88,6 +90,15 @@ class RocketClient(Client):
                 assert all(message.body for message in messages)
                 count -= len(messages)
 
+    async def consume_as_columns(self, count: int, reader: str) -> None:
+        settings = LitePullSettings(consume_from=_FIRST)
+        async with LitePullConsumer(reader, self._names, settings) as consumer:
+            await consumer.subscribe("Stock")
+            while count > 0:
+                rows = await consumer.poll_arrow(columns=_COLUMNS)
+                assert rows.column("body").null_count == 0
+                count -= rows.num_rows
+
     async def follow(self, seen: Callable[[bytes], None]) -> None:
         consumer = PushConsumer("Follower", self._names, PushConsumerSettings(consume_from=_FIRST))
 
@@ -102,7 +113,7 @@ class RocketClient(Client):
 @contextlib.contextmanager
 def _skyrocket() -> Iterator[Running]:
     with our_server() as server:
-        yield Running(lambda: RocketClient(server.name_server), server.pids)
+        yield _running(server)
 
 
 @contextlib.contextmanager
@@ -112,7 +123,12 @@ def _apache() -> Iterator[Running]:
     except Unavailable as reason:
         raise Missing(str(reason)) from reason
     with apache_server(apache) as server:
-        yield Running(lambda: RocketClient(server.name_server), server.pids)
+        yield _running(server)
+
+
+def _running(server: Server) -> Running:
+    began = time.monotonic() - server.seconds_to_ready
+    return Running(lambda: RocketClient(server.name_server), server.pids, began)
 
 
 _PROMISE = "in the page cache of one broker, flushed within 0.5 s"

@@ -9,6 +9,10 @@ BODY_BYTES = 128
 QUEUES = 8  # partitions, queues, subjects: where a system has such a thing
 
 
+class NotOffered(Exception):
+    """The client has no such way."""
+
+
 class Client(ABC):
     """A program that sends and consumes. Each way is the one that the client's documentation recommends for it."""
 
@@ -40,6 +44,10 @@ class Client(ABC):
     async def consume_in_bulk(self, count: int, reader: str) -> None:
         """The same in the largest portions that the client recommends."""
 
+    async def consume_as_columns(self, count: int, reader: str) -> None:
+        """The same as Arrow columns; raises NotOffered where the client has no such thing."""
+        raise NotOffered
+
     @abstractmethod
     async def follow(self, seen: Callable[[bytes], None]) -> None:
         """Call `seen` with what `send` brings from now on, until cancelled."""
@@ -51,6 +59,7 @@ class Running:
 
     client: Callable[[], Client]
     pids: list[int]  # whose CPU and memory count
+    began: float  # when its process was started, without what is prepared before (`time.monotonic`)
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,7 @@ class System:
     name: str
     promise: str  # what an acknowledgement of a send means
     start: Callable[[], AbstractContextManager[Running]]
+    share: float = 1.0  # of the numbers of messages: slow systems are measured with fewer, in about the same time
 
 
 @dataclass
@@ -69,6 +79,8 @@ class Row:
 
     name: str
     promise: str
+    measured_at: str = ""  # UTC
+    load_before: float = 0.0
     first_message_s: float = 0.0  # from the start of the server to the first message received
     awaited_rate: float = 0.0  # 64 sends in flight
     awaited_server_cpu_us: float = 0.0
@@ -79,6 +91,7 @@ class Row:
     one_by_one_client_cpu_us: float = 0.0
     bulk_rate: float = 0.0
     bulk_client_cpu_us: float = 0.0
+    columns_rate: float | None = None
     latency_p50_ms: float = 0.0  # end to end, at a fixed rate
     latency_p99_ms: float = 0.0
     idle_mb: float = 0.0

@@ -29,6 +29,7 @@ import org.apache.rocketmq.remoting.RPCHook;
 public class AclClient {
     private static final long PATIENCE_MS = 15_000;
     private static final long REFUSED_MS = 4_000;
+    private static final int HEARTBEAT_MS = 1_000;
 
     public static void main(String[] args) throws Exception {
         PrintStream out = new PrintStream(System.out, false, "UTF-8");
@@ -91,6 +92,10 @@ public class AclClient {
         List<String> bodies = Collections.synchronizedList(new ArrayList<>());
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, hook, new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(nameServer);
+        // A second after its start the client rebalances, which renews its subscription's version, and its heartbeat of the
+        // first second is sent. Where both meet, the new version waits for the next heartbeat (30 s by default), and until
+        // then brokers refuse pulls: "the subscription is not latest".
+        consumer.setHeartbeatBrokerInterval(HEARTBEAT_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {

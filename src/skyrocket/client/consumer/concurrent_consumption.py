@@ -1,7 +1,7 @@
 """Concurrent consumption: workers that call handlers, and what follows from the outcome.
 
-pullers ─▶ pieces of up to `batch_size` messages ─▶ workers ─▶ handler ─▶ finished: commit the lowest unfinished
-                                                                       └▶ failed: send back, then finished
+pullers ─▶ workers, up to `batch_size` messages at a time ─▶ handler ─▶ finished: commit the lowest unfinished
+                                                                     └▶ failed: send back, then finished
 """
 
 import asyncio
@@ -70,6 +70,7 @@ class ConcurrentConsumption:
         self.statistics = statistics
         self.failures = FailureLog(group)
         self._hooks = hooks
+        # What is to be consumed, each list backwards: its next message is its last.
         self._pending: deque[tuple[ProcessQueue, list[ReceivedMessage]]] = deque()
         self._idle: deque[_Worker] = deque()
         self._workers = [_Worker() for _ in range(settings.max_concurrency)]
@@ -91,26 +92,32 @@ class ConcurrentConsumption:
 
     def submit(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         """Let workers call handlers with these."""
-        size = self._batch_size
-        if size == 1:
-            self._pending.extend((process_queue, [message]) for message in messages)
-        else:
-            pieces = (messages[at : at + size] for at in range(0, len(messages), size))
-            self._pending.extend((process_queue, piece) for piece in pieces)
-        for _ in range(min(len(self._idle), len(self._pending))):
-            self._idle.popleft().wake()
+        self._pending.append((process_queue, messages[::-1]))
+        if self._idle:
+            self._idle.popleft().wake()  # one: who wakes calls the next, and handlers that never wait need no other
 
     async def _work(self, worker: _Worker) -> None:
-        pending = self._pending
-        calls = 0
+        pending, size = self._pending, self._batch_size
+        calls, was_idle = 0, False
         current_group.set(self.group)
         while not self._is_stopping:
             if not pending:
                 worker.wake_up = asyncio.get_running_loop().create_future()
                 self._idle.append(worker)
                 await worker.wake_up
+                was_idle = True
                 continue
-            process_queue, piece = pending.popleft()
+            process_queue, left = pending[0]
+            if size == 1:
+                piece = [left.pop()]
+            else:
+                piece = left[: -size - 1 : -1]
+                del left[-size:]
+            if not left:
+                pending.popleft()
+            if was_idle and pending and self._idle:
+                self._idle.popleft().wake()
+            was_idle = False
             if process_queue.is_dropped:
                 continue
             worker.process_queue, worker.piece, worker.started = process_queue, piece, self._monotonic()
@@ -128,7 +135,14 @@ class ConcurrentConsumption:
     # ── one call ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _consume(self, process_queue: ProcessQueue, piece: list[ReceivedMessage], began: float) -> None:
-        outcome = await self.call(piece)
+        handler = None if self._hooks else self._handler_of(piece[0].topic)
+        if handler is None:
+            outcome = await self.call(piece)
+        else:  # the usual case by the shortest way: this is done for every message
+            now_ms = self._clock.now_ms()
+            for message in piece:
+                message.consumption_begins(now_ms)
+            outcome = await handler.call(piece)
         ended = self._monotonic()
         succeeded = len(piece) if outcome is None else max(0, min(outcome.first_failed, len(piece)))
         self.statistics.consumed(process_queue.queue.topic, ended - began, succeeded, len(piece) - succeeded)

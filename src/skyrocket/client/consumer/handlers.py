@@ -140,7 +140,10 @@ class Handler:
                 return None if outcome is None else self._fate(outcome, messages[0])
             for number, message in enumerate(messages):
                 current_message.set(message)
-                outcome = judged(await self._run(message), commits=self._commits)
+                result = await self._run(message)
+                if result is None:
+                    continue
+                outcome = judged(result, commits=self._commits)
                 if outcome is not None:
                     outcome.first_failed, outcome.count = number, 1
                     return self._fate(_behind(outcome, number + 1), message)

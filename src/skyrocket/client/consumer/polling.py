@@ -126,7 +126,7 @@ class Polling(GroupMember):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while await self._arrived(deadline):
-            wanted = self._most_in_hand(max_messages)
+            wanted = self._enough_in_hand(max_messages)
             if self._fetched.count < wanted and linger > 0:
                 await self._fetched.wait(linger, wanted)
                 if self._state is not State.RUNNING:
@@ -152,11 +152,11 @@ class Polling(GroupMember):
             raise WrongUse(f"columns need pyarrow and numpy ({error}): pip install 'skyrocket[arrow]'") from error
         return ColumnPolls(columns, (lambda topic: unwrap(self._namespace, topic)) if self._namespace else None)
 
-    def _most_in_hand(self, wanted: int) -> int:
-        """Beyond this pullers rest, and waiting for more would be in vain."""
-        return min(
-            wanted, self.settings.pull_threshold_for_queue * len(self._held), self.settings.pull_threshold_for_all
-        )
+    def _enough_in_hand(self, wanted: int) -> int:
+        """Half of what pullers fetch before they rest: who waited for more would let the broker rest, too."""
+        settings = self.settings
+        most = min(settings.pull_threshold_for_queue * len(self._held), settings.pull_threshold_for_all)
+        return min(wanted, max(most // 2, 1))
 
     def _taken_columns(self, polls: "ColumnPolls", most: int) -> "pa.RecordBatch":
         was_full = self._is_full()

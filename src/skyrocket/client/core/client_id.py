@@ -13,6 +13,7 @@ from typing import Final
 from skyrocket.client.core.settings import DEFAULT_INSTANCE, ClientSettings
 from skyrocket.format.message_id import UniqueKeyGenerator
 
+_HEX: Final = tuple(f"{number:02X}" for number in range(256))  # a third of the time of a format for each key
 _SOMEWHERE: Final = ("192.0.2.1", 9)  # reserved for documentation: nothing is sent to it
 
 
@@ -56,7 +57,7 @@ class UniqueKeys:
             self._prefix = self._generator.next(now_ms)[:-4]
             self._now_ms = now_ms
         self._counter = counter = (self._counter + 1) & 0xFFFF
-        return f"{self._prefix}{counter:04X}"
+        return f"{self._prefix}{_HEX[counter >> 8]}{_HEX[counter & 0xFF]}"
 
 
 UNIQUE_KEYS: Final = UniqueKeys()

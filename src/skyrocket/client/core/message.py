@@ -361,6 +361,7 @@ class ReceivedMessage:
 
 
 _new = object.__new__
+_HOST_BITS_AT = SYS_FLAG_AT + 3  # its last byte
 
 
 def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | None = None) -> list[ReceivedMessage]:
@@ -371,11 +372,11 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
     data = bytes(data)
     found: list[ReceivedMessage] = []
     at, end = 0, len(data)
+    topic, topic_bytes = "", b""  # the last one: mostly all are alike
     while at < end:
         if end - at < SMALLEST_RECORD:
             raise DataError(f"{end - at} bytes are left at byte {at} of a pull answer: too few for a record")
-        sys_flag = int.from_bytes(data[at + SYS_FLAG_AT : at + SYS_FLAG_AT + 4], "big")
-        head = HEADS[sys_flag >> HOST_BITS_SHIFT & HOST_BITS_MASK]
+        head = HEADS[data[at + _HOST_BITS_AT] >> HOST_BITS_SHIFT & HOST_BITS_MASK]
         (
             size,
             magic,
@@ -406,20 +407,19 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
             raise DataError(f"magic {magic & 0xFFFFFFFF:08X} at byte {at} of a pull answer is of no known record")
         message = _new(ReceivedMessage)
         topic_end = topic_from + topic_size
-        message.topic = message.stored_topic = data[topic_from:topic_end].decode("utf-8", "replace")
+        if (name := data[topic_from:topic_end]) != topic_bytes:
+            topic_bytes, topic = name, name.decode("utf-8", "replace")
+        message.topic = message.stored_topic = topic
         message.broker_name = broker_name
         message.queue_id = stored_queue if queue_id is None else queue_id
         message.queue_offset, message.physical_offset = queue_offset, physical_offset
-        message.size = size
+        message.size, message.body_crc = size, crc
         message.flag, message.sys_flag = flag, sys_flag
         message.born_timestamp, message.store_timestamp = born, stored
-        message.reconsume_times = times
-        message.prepared_transaction_offset = prepared
-        message.body_crc = crc
+        message.reconsume_times, message.prepared_transaction_offset = times, prepared
         message.min_offset = message.max_offset = message.consume_start_ms = -1
         message._body = data[body_at:topic_at]
-        message._property_bytes = data[topic_end + PROPERTIES_LENGTH.size : at + size]
-        message._properties = None
+        message._property_bytes, message._properties = data[topic_end + PROPERTIES_LENGTH.size : at + size], None
         message._born_host, message._store_host = born_host, store_host
         if sys_flag & flags.INNER_BATCH and sys_flag & flags.NEED_UNWRAP:
             found += _members(message)

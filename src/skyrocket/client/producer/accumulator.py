@@ -5,7 +5,8 @@ more than its encoding.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from itertools import count
 from typing import Any
 
 from skyrocket.client.core.message import Message
@@ -80,6 +81,25 @@ def member_receipt(whole: SendReceipt, keys: list[str], ids: list[str], number: 
         whole.attempts,
         whole.replicas,
     )
+
+
+def member_receipts(whole: SendReceipt, keys: Sequence[str]) -> list[SendReceipt]:
+    """The receipts of all messages of a batch."""
+    status, queue, first, transaction, region = (
+        whole.status,
+        whole.queue,
+        whole.queue_offset,
+        whole.transaction_id,
+        whole.region,
+    )
+    trace_on, attempts, replicas = whole.trace_on, whole.attempts, whole.replicas
+    ids = whole.offset_message_id.split(",")
+    if len(ids) < len(keys):  # brokers may leave them out
+        ids += [whole.offset_message_id] * (len(keys) - len(ids))
+    return [
+        SendReceipt(status, key, own_id, queue, offset, transaction, region, trace_on, None, attempts, replicas)
+        for offset, key, own_id in zip(count(first), keys, ids, strict=False)
+    ]
 
 
 class Accumulator:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.message import Message, property_text
 from skyrocket.client.core.send_receipt import SendReceipt
-from skyrocket.client.producer.accumulator import member_receipt
+from skyrocket.client.producer.accumulator import member_receipts
 from skyrocket.client.producer.batches import ELEMENT_BYTES, batch, element_of
 from skyrocket.client.sending.message_encoding import EncodedMessage
 from skyrocket.client.sending.retrying_sender import RetryingSender
@@ -54,7 +54,14 @@ class _Waiting:
     __slots__ = ("began", "done", "index", "info", "message", "properties", "unique_key")
 
     def __init__(
-        self, message: Message, info: TopicPublishInfo, index: int, properties: str, unique_key: str, began: float
+        self,
+        message: Message,
+        info: TopicPublishInfo,
+        index: int,
+        properties: str,
+        unique_key: str,
+        began: float,
+        done: "asyncio.Future[_Outcome]",
     ) -> None:
         self.info = info  # and the number of its queue there, when it leaves alone
         self.index = index
@@ -62,11 +69,11 @@ class _Waiting:
         self.properties = properties
         self.unique_key = unique_key
         self.began = began
-        self.done: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
+        self.done = done
 
 
 class _Lane:
-    __slots__ = ("broker_name", "info", "is_due", "places", "topic", "turn", "under_way", "waiting")
+    __slots__ = ("broker_name", "info", "is_due", "places", "size", "topic", "turn", "under_way", "waiting")
 
     def __init__(self, topic: str, broker_name: str) -> None:
         self.topic = topic
@@ -75,6 +82,7 @@ class _Lane:
         self.places: list[int] = []
         self.turn = 0
         self.waiting: deque[_Waiting] = deque()
+        self.size = 0  # bytes that they would take in a batch; properties beyond ASCII take a few more
         self.under_way = 0
         self.is_due = False  # the end of this turn will look at it
 
@@ -110,14 +118,19 @@ class Gathering:
             return await sender.send(
                 EncodedMessage(message, topic, message.body, properties, unique_key), self._timeout
             )
-        index = info.next()
-        lane = self._lane(topic, info.queues[index].broker_name, message.wait_store_ok)
-        waiting = _Waiting(message, info, index, properties, unique_key, clock.monotonic())
+        index, loop = info.next(), asyncio.get_running_loop()
+        key = (topic, info.queues[index].broker_name, message.wait_store_ok)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(topic, key[1])
+        done: asyncio.Future[_Outcome] = loop.create_future()
+        waiting = _Waiting(message, info, index, properties, unique_key, clock.monotonic(), done)
         lane.waiting.append(waiting)
+        lane.size += len(message.body) + len(properties) + ELEMENT_BYTES
         if not lane.is_due and lane.under_way < MOST_UNDER_WAY:
             lane.is_due = True
-            asyncio.get_running_loop().call_soon(self._leave, lane)
-        outcome = await waiting.done
+            loop.call_soon(self._leave, lane)
+        outcome = await done
         if outcome.__class__ is SendReceipt:
             return outcome
         seconds = clock.monotonic() - waiting.began
@@ -125,13 +138,6 @@ class Gathering:
         if isinstance(outcome, _Failed):
             return await sender.go_on(out, self._timeout, outcome.queue, seconds, outcome.error)
         return await sender.send(out, max(self._timeout - seconds, 0.0))
-
-    def _lane(self, topic: str, broker_name: str, waits_for_store: bool) -> _Lane:
-        key = (topic, broker_name, waits_for_store)
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = _Lane(topic, broker_name)
-        return lane
 
     # ── at the end of a turn ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -147,17 +153,24 @@ class Gathering:
 
     def _next_members(self, lane: _Lane) -> list[_Waiting]:
         """The oldest, as many as a request takes; all of about the same age, as one time-out counts for them all."""
-        members: list[_Waiting] = []
-        size, waiting = 0, lane.waiting
+        waiting = lane.waiting
+        if lane.size <= self._max_bytes and waiting[-1].began - waiting[0].began <= self._timeout / 2:
+            members = [each for each in waiting if not each.done.done()]  # else its sender was cancelled
+            waiting.clear()
+            lane.size = 0
+            return members
+        members, size = [], 0
         while waiting:
             each = waiting[0]
-            if not each.done.done():  # else its sender was cancelled
-                size += len(each.message.body) + len(each.properties) + ELEMENT_BYTES
+            own = len(each.message.body) + len(each.properties) + ELEMENT_BYTES
+            if not each.done.done():
                 is_younger = bool(members) and each.began - members[0].began > self._timeout / 2
-                if members and (size > self._max_bytes or is_younger):
+                if members and (size + own > self._max_bytes or is_younger):
                     break
                 members.append(each)
+                size += own
             waiting.popleft()
+            lane.size -= own
         return members
 
     def _ask(self, lane: _Lane, members: list[_Waiting]) -> None:
@@ -201,11 +214,8 @@ class Gathering:
         outcomes: Sequence[_Outcome]
         try:
             whole = self._sender.receipt(answer.result(), members[0].unique_key, queue, 1)
-            if len(members) == 1:
-                outcomes = [whole]
-            else:
-                keys, ids = [each.unique_key for each in members], whole.offset_message_id.split(",")
-                outcomes = [member_receipt(whole, keys, ids, number) for number in range(len(members))]
+            keys = [each.unique_key for each in members]
+            outcomes = member_receipts(whole, keys) if len(members) > 1 else [whole]
         except (RequestError, RemotingError) as error:
             # What is refused for good may be the fault of one of them: the broker judges each alone.
             is_judged_anew = len(members) > 1 and isinstance(error, RequestError) and self._sender.is_final(error)
@@ -222,8 +232,9 @@ class Gathering:
 
 def _settle(members: Sequence[_Waiting], outcomes: Sequence[_Outcome]) -> None:
     for each, outcome in zip(members, outcomes, strict=True):
-        if not each.done.done():  # else its sender was cancelled
-            each.done.set_result(outcome)
+        done = each.done
+        if not done.done():  # else its sender was cancelled
+            done.set_result(outcome)
 
 
 def _fail(members: Sequence[_Waiting], error: Exception) -> None:

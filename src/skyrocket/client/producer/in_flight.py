@@ -20,10 +20,11 @@ class InFlight:
 
     def try_enter(self, size: int) -> bool:
         """Go in if there is room; a single one that is larger than the bound goes in alone."""
-        if self._waiting or not self._has_room(size):
+        count, total = self.count, self.size + size
+        if self._waiting or (count and (count >= self._max_count or total > self._max_bytes)):
             return False
-        self.count += 1
-        self.size += size
+        self.count = count + 1
+        self.size = total
         return True
 
     def enter_anyway(self, size: int) -> None:

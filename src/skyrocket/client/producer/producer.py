@@ -92,7 +92,23 @@ class Producer(ProducerGroupMember):
                 sending, lambda: self._send_one(sending.messages[0], timeout, queue, selector, argument, retries)
             )
             return receipt
+        if self.settings.auto_batch and timeout is None and queue is None and selector is None:
+            pending = self._added(message)
+            if pending is not None:
+                return await pending
         return await self._send_one(message, timeout, queue, selector, argument, retries)
+
+    def _added(self, message: Message) -> PendingSend | None:
+        """The usual case of automatic batches by the shortest way: into the one that is being filled, without a wait.
+
+        None where anything is to be done first, or it must not be part of a batch: the long way does that.
+        """
+        topic = self._known_topics.get(message.topic)
+        if topic is None or self._preparing or self._state is not State.RUNNING or self.settings.idempotent:
+            return None
+        if self._accumulator.is_full or not _may_wait(message):
+            return None
+        return self._accumulator.add(message, topic)
 
     async def _through(self, sending: Sending, innermost: Proceed) -> Any:
         return await through([each.send for each in self._around], sending, innermost)()
@@ -125,9 +141,15 @@ class Producer(ProducerGroupMember):
                     await self._accumulator.room()
                 return await self._accumulator.add(message, topic)
         if is_free and retries is None and self._sender.is_plain and is_plain(message, self._rules):
-            if gathers:
-                return await self._send_gathered(message, topic, timeout)
-            return await self._send_plainly(message, topic, timeout)
+            if not gathers:
+                return await self._send_plainly(message, topic, timeout)
+            size = len(message.body)
+            if not self._flight.try_enter(size):
+                await self._flight.enter(size, timeout)
+            try:
+                return await self._gathering.send(message, topic)  # together with others of the same moment
+            finally:
+                self._flight.leave(size)
         out = encoded(message, topic, self._rules, self._instance.clock.now_ms())
         size = len(out.body)
         if not self._flight.try_enter(size):
@@ -136,16 +158,6 @@ class Producer(ProducerGroupMember):
             if queue is not None or selector is not None or message.sharding_key is not None:
                 queue = await self._chosen(message, topic, queue, selector, argument)
             return await self._sender.send(out, timeout, queue, retries=retries)
-        finally:
-            self._flight.leave(size)
-
-    async def _send_gathered(self, message: Message, topic: str, timeout: float) -> SendReceipt:
-        """Together with others that are sent at the same time."""
-        size = len(message.body)
-        if not self._flight.try_enter(size):
-            await self._flight.enter(size, timeout)
-        try:
-            return await self._gathering.send(message, topic)
         finally:
             self._flight.leave(size)
 

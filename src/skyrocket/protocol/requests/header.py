@@ -20,6 +20,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
 from skyrocket.fastjson.bean import camel_case
@@ -339,9 +340,12 @@ def _writer(table: tuple[WireField, ...], ext_capacity: int) -> Callable[[Any], 
         lines += [f" if len(fields) > {fill_limit(ext_capacity)}: return reordered(fields)"]
     lines += [" return fields"]
 
+    @lru_cache(maxsize=64)  # a client writes the same few again and again
+    def order_of(present: tuple[str, ...]) -> list[str]:
+        return java_map_order([name for name in by_name if name in present], ext_capacity)
+
     def reordered(fields: dict[str, str]) -> dict[str, str]:
-        put_in_order = [name for name in by_name if name in fields]
-        return {name: fields[name] for name in java_map_order(put_in_order, ext_capacity)}
+        return {name: fields[name] for name in order_of(tuple(fields))}
 
     scope: dict[str, Any] = {"reordered": reordered}
     exec("\n".join(lines), scope)
