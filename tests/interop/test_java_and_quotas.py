@@ -52,7 +52,7 @@ def test_a_java_producer_hears_of_its_quota_and_goes_on_when_it_allows_it_again(
             set_quota(server, "remove", "--account", "*")
 
             set_quota(server, "set", "--of-namespace", "shop", "topics=1")
-            assert "namespace shop: 1 topics (topics) exceeded" in refusal_of(client, topic="shop%New")
+            assert "namespace shop: 1 topic (topics) exceeded" in refusal_of(client, topic="shop%New")
             set_quota(server, "set", "--of-namespace", "shop", "storedBytes=100")
             assert "namespace shop: 100 bytes stored (storedBytes) exceeded" in refusal_of(client)
             set_quota(server, "set", "--of-namespace", "shop", "topics=2", "storedBytes=1000000")

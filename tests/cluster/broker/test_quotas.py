@@ -292,7 +292,7 @@ async def test_topics_beyond_the_quota_are_neither_created_nor_made_by_a_send(tm
         await allow(given, "namespace", "shop", topics=2)
         await given.send(topic="shop%A")
         await call(given.address, new_topic("shop%B"))
-        words = r"\[QUOTA\] namespace shop: 2 topics \(topics\) exceeded: there are 2"
+        words = r"\[QUOTA\] namespace shop: 2 topics \(topics\) exceeded: it has 2"
         with pytest.raises(NoPermission, match=words):
             await call(given.address, new_topic("shop%C"))
         with pytest.raises(NoPermission, match=words):

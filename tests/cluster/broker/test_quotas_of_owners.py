@@ -42,7 +42,7 @@ async def test_an_account_creates_no_more_topics_than_its_quota_and_deleted_ones
         await allow(root, "account", "alice", topics=2)
         await alice.call(new_topic("One"))
         await alice.call(message("Two"), b"a first message makes a topic, too")
-        words = r"\[QUOTA\] account alice: 2 topics \(topics\) exceeded: there are 2"
+        words = r"\[QUOTA\] account alice: 2 topics \(topics\) exceeded: it has 2"
         with pytest.raises(NoPermission, match=words):
             await alice.call(new_topic("Three"))
         with pytest.raises(NoPermission, match=words):
@@ -92,7 +92,7 @@ async def test_owners_are_known_after_a_restart_and_for_quotas_of_everybody(tmp_
     (file,) = tmp_path.rglob("config/topicOwners.json")
     assert '"Alices":"alice"' in re.sub(r"\s", "", file.read_text())
     async with broker_with_users(tmp_path) as given, asking(given, ALICE) as alice:
-        with pytest.raises(NoPermission, match="account alice: 1 topics"):
+        with pytest.raises(NoPermission, match="account alice: 1 topic"):
             await alice.call(new_topic("More"))
 
 

@@ -59,4 +59,6 @@ def test_our_producer_goes_on_when_its_quota_allows_it_again(rocketmq: LocalClus
                 sent += 1
             except ClientError as error:  # what a client reports after its own retries
                 assert "[QUOTA] account anonymous: 5 messages/s" in str(error)  # noqa: PT017
+                assert "(`skyrocket quota list` shows what is used of it)" in str(error)  # noqa: PT017
+                assert "overloaded" not in str(error)  # noqa: PT017
     assert len(rocketmq.messages("Orders")) == 8

@@ -75,7 +75,7 @@ class Spender:
         """Raises NoPermission when there would be too many."""
         limit = self.limits.get(TOPICS)
         if limit is not None and has + more > limit:
-            raise NoPermission(f"{self.refused(TOPICS)}: there are {has}")
+            raise NoPermission(f"{self.refused(TOPICS)}: it has {has}")
 
     def connection_refusal(self) -> RequestError | None:
         """Why it may not have one more connection; None when it may."""

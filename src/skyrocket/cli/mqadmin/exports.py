@@ -12,12 +12,12 @@ from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
 from skyrocket.cli.mqadmin.targets import each_place, masters
 from skyrocket.cli.nouns.broker_rows import first_number, whole
-from skyrocket.cli.nouns.group import is_system_group
 from skyrocket.client import Admin, BrokerPlace
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.fastjson import Dialect
 from skyrocket.fastjson.bean import bean
 from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, is_system_topic
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.codes import OUR_VERSION, version_name

@@ -11,6 +11,7 @@ from skyrocket.cli.nouns.watching import Watched, WatchOption, repeat
 from skyrocket.cli.output.changes import Change, differences, fields_of
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
@@ -65,18 +66,6 @@ def list_groups(
         return [_listed(name, all_of, lags) for name, all_of in sorted(by_name.items())]
 
     operator.show(LISTED, operator.ask(look), empty="no groups; --all also lists those of the system")
-
-
-def is_system_group(name: str) -> bool:
-    """Whether RocketMQ itself made it."""
-    return name.startswith("CID_RMQ_SYS_") or name in _SYSTEM_GROUPS
-
-
-_SYSTEM_GROUPS: Final = frozenset(
-    "TOOLS_CONSUMER FILTERSRV_CONSUMER SELF_TEST_C_GROUP CID_ONS-HTTP-PROXY CID_ONSAPI_PULL CID_ONSAPI_PERMISSION "
-    "CID_ONSAPI_OWNER CID_SYS_RMQ_TRANS CID_DefaultHeartBeatSyncerTopic __MONITOR_CONSUMER "
-    "CLIENT_INNER_PRODUCER".split()
-)
 
 
 def _listed(name: str, configs: "list[SubscriptionGroup]", lags: dict[str, Any]) -> Row:
@@ -231,14 +220,15 @@ def lag(
     topic: TopicOption = None,
     cluster: ClusterNameOption = None,
     watch: WatchOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also groups of the system.")] = False,
 ) -> None:
     """How many messages wait for groups, and for how long."""
 
     def look() -> None:
         if name is None:
-            operator.show(
-                GROUP_LAGS, operator.ask(lambda admin: group_lag_rows(admin, cluster, topic)), empty="no lag is known"
-            )
+            rows = operator.ask(lambda admin: group_lag_rows(admin, cluster, topic))
+            shown = [row for row in rows if everything or not is_system_group(str(row["group"]))]
+            operator.show(GROUP_LAGS, shown, empty="no lag is known")
             return
         progress = operator.ask(lambda admin: admin.group_progress(name, topic))
         operator.show(QUEUE_LAGS, queue_lag_rows(progress.queues), empty=f"group {name} has consumed nothing yet")

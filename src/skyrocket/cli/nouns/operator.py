@@ -188,6 +188,8 @@ def advice(error: SkyrocketError, settings: "ClientSettings") -> str:
 
     if not isinstance(error, BrokerRefused) or error.code != ResponseCode.NO_PERMISSION:
         return ""
+    if "--access-key" in str(error):
+        return ""  # it has been said
     if settings.credentials is None:
         return "; no account was given: --access-key and --secret-key, or $ROCKETMQ_ACCESS_KEY and $ROCKETMQ_SECRET_KEY"
     return f"; account {settings.credentials.access_key} may not do it, or its secret is wrong: `skyrocket acl list`"

@@ -322,6 +322,7 @@ _ADVICE = {
 }
 
 
+_QUOTA = "[QUOTA]"
 _NO_ACCOUNT = ("username cannot be null", "No accessKey is configured")
 _WRONG_ACCOUNT = ("check signature failed", "user not found", "No acl config for")
 
@@ -338,5 +339,7 @@ def _advice(error: RequestError) -> str:
         return " (the broker wants an account: give credentials=Acl(user, secret), or --access-key and --secret-key)"
     if any(text.lower() in remark for text in _WRONG_ACCOUNT):
         return " (the broker does not accept this account: check user and secret of credentials=Acl(user, secret))"
+    if remark.startswith(_QUOTA.lower()):
+        return " (`skyrocket quota list` shows what is used of it)"
     advice = _ADVICE.get(error.code)  # type: ignore[call-overload]
     return f" ({advice})" if advice else ""

@@ -14,6 +14,7 @@ from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.route import TopicRoute
@@ -22,7 +23,6 @@ from skyrocket.protocol.bodies.statistics import TopicOffset
 T = TypeVar("T")
 
 _AT_ONCE: Final = 16
-_SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "CID_SYS_", "CID_ONS", "TOOLS_CONSUMER", "FILTERSRV", "SELF_TEST", "__MONITOR")
 
 
 def is_of_applications(topic: str) -> bool:
@@ -126,7 +126,7 @@ class Gatherer:
         for place in places:
             for table in (await self._or(self._admin.group_table(broker=place.address), {})).values():
                 for name, config in table.items():
-                    if self._scope.group in (None, name) and not name.startswith(_SYSTEM_GROUPS):
+                    if self._scope.group in (None, name) and not is_system_group(name):
                         found.setdefault(name, {})[place] = config
         return found
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from skyrocket.console.alerts.rules import Kind
-from skyrocket.console.cluster.groups import is_system_group
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.series import HOUR_MS, Series
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.topic import DLQ_PREFIX
 
 _SAMPLE_SECONDS: Final = 60.0  # what the recorder has heard within the minute is not asked for again

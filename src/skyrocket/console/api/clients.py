@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.console.api.endpoint import Call, Family
-from skyrocket.console.cluster.groups import is_system_group
 from skyrocket.console.cluster.shared_answers import each
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.protocol.codes import version_name
 
 family = Family("Clients")

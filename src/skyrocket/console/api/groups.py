@@ -11,6 +11,7 @@ from skyrocket.console.cluster.groups import GroupFigures
 from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.codes import version_name
@@ -62,7 +63,7 @@ async def groups(call: Call, wanted: GroupsWanted) -> GroupsPage:
     names = [
         name
         for name in (await view.groups.get()).keys() | figures.keys()
-        if wanted.search.lower() in name.lower() and (wanted.system or not of_groups.is_system_group(name))
+        if wanted.search.lower() in name.lower() and (wanted.system or not is_system_group(name))
     ]
     keys = {
         "name": lambda name: name.lower(),

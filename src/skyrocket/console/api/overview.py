@@ -7,9 +7,9 @@ from typing import Final
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster import findings
 from skyrocket.console.cluster.findings import Finding
-from skyrocket.console.cluster.groups import is_system_group
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.history.series import HOUR_MS, Sample
+from skyrocket.model.system_groups import is_system_group
 
 family = Family("Overview")
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from skyrocket.console.cluster.groups import GroupFigures, is_system_group
+from skyrocket.console.cluster.groups import GroupFigures
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.cluster.topics import TopicShape
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.words import counted
 
 _FULL_DISK: Final = 0.85  # brokers refuse writes from 0.9 on

@@ -4,24 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skyrocket.client.admin.offset_admin import QueueLag
-from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
-
-_OF_THE_SYSTEM = frozenset(
-    {
-        "TOOLS_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "__MONITOR_CONSUMER",
-        "CLIENT_INNER_PRODUCER",
-        "SELF_TEST_P_GROUP",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "CID_ONSAPI_PULL",
-        "CID_SYS_RMQ_TRANS",
-        "CID_RMQ_SYS_TRANS",
-    }
-)
+from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +15,6 @@ class GroupFigures:
     lag: int
     late_ms: int | None  # since the oldest queue with waiting messages moved; None: nothing waits, or not known
     consumed: int  # the sum of its offsets: it grows with what is consumed
-
-
-def is_system_group(name: str) -> bool:
-    """Whether brokers and tools use it among themselves."""
-    return name in _OF_THE_SYSTEM or name.startswith("CID_RMQ_SYS_") or is_system_topic(name)
 
 
 def figures(lags: Sequence[QueueLag], now_ms: int) -> GroupFigures:

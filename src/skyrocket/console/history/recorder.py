@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from skyrocket.clock import ServiceClock
-from skyrocket.console.cluster.groups import is_system_group
 from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.topics import TopicFigures
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.series import MINUTE_MS, Series
 from skyrocket.errors import SkyrocketError
+from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.topic import DLQ_PREFIX
 
 _logger = logging.getLogger(__name__)

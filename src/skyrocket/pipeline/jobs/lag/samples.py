@@ -17,12 +17,12 @@ from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError, DataError
 from skyrocket.format.config_files import CONSUMER_OFFSETS, split_offset_key
 from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.system_groups import is_system_group
 
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
 
 # Groups that every broker has for itself; nobody consumes with them.
-_SYSTEM_GROUPS: Final = ("CID_RMQ_SYS_", "CID_ONS", "CID_ONSAPI", "TOOLS_CONSUMER", "FILTERSRV_", "SELF_TEST_", "__MON")
 
 SAMPLES: Final = pa.schema(
     [
@@ -100,7 +100,7 @@ def _groups_of(admin: blocking.Admin, cluster: "ClientSettings") -> dict[str, Su
     return {
         unwrap(namespace, name): group
         for name, group in admin.groups().items()
-        if wrap(namespace, name) == name and not name.startswith(_SYSTEM_GROUPS)
+        if wrap(namespace, name) == name and not is_system_group(name)
     }
 
 
