@@ -16,6 +16,8 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem
 def test_the_example_runs(example: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+    if done.stderr.startswith("skipped: "):  # tests/integration/test_celery.py runs it where it can
+        pytest.skip(done.stderr.strip())
 
 
 def test_the_store_example_prints_what_it_read() -> None:

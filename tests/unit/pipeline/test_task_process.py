@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import pytest
 from pyspark import TaskContext
 
+from skyrocket.pipeline import task_process
 from skyrocket.pipeline.task_process import spare_loaded_objects
 
 
 @pytest.fixture(autouse=True)
-def _thawed() -> Iterator[None]:
+def _thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(task_process, "_done_in", 0)
     gc.unfreeze()
     yield
     gc.unfreeze()
