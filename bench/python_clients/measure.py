@@ -70,16 +70,18 @@ async def _measure(system: System, running: Running, amounts: Amounts, load_befo
         row.loaded_mb = server_usage.memory(running.pids).anonymous / 1e6
         await asyncio.wait_for(client.fill(body, amounts.stock), _PHASE_S)
 
+        rounds = amounts.rounds
+
         async def consume(how: Callable[[int, str], Awaitable[None]]) -> int:
             await how(amounts.stock, f"reader{next(readers)}")
             return amounts.stock
 
-        single = await _best(running, amounts.rounds, lambda: consume(client.consume_one_by_one))
+        single = await _best(running, rounds, lambda: consume(client.consume_one_by_one), client.refill)
         row.one_by_one_rate, row.one_by_one_client_cpu_us = single.rate, single.client_cpu_us
-        bulk = await _best(running, amounts.rounds, lambda: consume(client.consume_in_bulk))
+        bulk = await _best(running, rounds, lambda: consume(client.consume_in_bulk), client.refill)
         row.bulk_rate, row.bulk_client_cpu_us = bulk.rate, bulk.client_cpu_us
         with contextlib.suppress(NotOffered):
-            columns = await _best(running, amounts.rounds, lambda: consume(client.consume_as_columns))
+            columns = await _best(running, rounds, lambda: consume(client.consume_as_columns), client.refill)
             row.columns_rate = columns.rate
         row.loaded_mb = max(row.loaded_mb, server_usage.memory(running.pids).anonymous / 1e6)
         latencies = await _latencies(client, amounts)
@@ -120,10 +122,20 @@ async def _first_message(client: Client) -> None:
         await _ended(following)
 
 
-async def _best(running: Running, rounds: int, work: Callable[[], Awaitable[int]]) -> _Phase:
-    """The best of some rounds: on a busy machine it says what the system can, the others what else ran."""
+async def _best(
+    running: Running,
+    rounds: int,
+    work: Callable[[], Awaitable[int]],
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> _Phase:
+    """The best of some rounds: on a busy machine it says what the system can, the others what else ran.
+
+    What is done `before` each does not count.
+    """
     phase = _Phase()
     for _ in range(rounds):
+        if before is not None:
+            await asyncio.wait_for(before(), _PHASE_S)
         server, client = server_usage.cpu_seconds(running.pids), time.process_time()
         began = time.perf_counter()
         done = await asyncio.wait_for(work(), _PHASE_S)

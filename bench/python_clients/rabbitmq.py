@@ -56,6 +56,11 @@ class RabbitClient(Client):
             portion = min(_TOGETHER, count - begin)
             await asyncio.gather(*(self._publish(queue, body) for _ in range(portion)))
 
+    async def refill(self) -> None:
+        body, count = self._stock
+        queue = await self._channel.declare_queue("stock", durable=True, arguments=self._arguments)
+        await self._many("stock", body, count - queue.declaration_result.message_count)
+
     async def consume_one_by_one(self, count: int, reader: str) -> None:
         await self._consume(count, acks_each=True)
 
@@ -66,9 +71,6 @@ class RabbitClient(Client):
         channel = await self._connection.channel()
         await channel.set_qos(prefetch_count=_PREFETCH)
         queue = await channel.declare_queue("stock", durable=True, arguments=self._arguments)
-        missing = count - queue.declaration_result.message_count
-        if missing > 0:
-            await self._many("stock", self._stock[0], missing)
         async with queue.iterator() as messages:
             async for message in messages:
                 assert message.body

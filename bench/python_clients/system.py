@@ -36,6 +36,9 @@ class Client(ABC):
     async def fill(self, body: bytes, count: int) -> None:
         """The stock that is consumed."""
 
+    async def refill(self) -> None:  # noqa: B027 - where a stock outlives its readers nothing is to be done
+        """Make the stock whole again before a reader takes it."""
+
     @abstractmethod
     async def consume_one_by_one(self, count: int, reader: str) -> None:
         """A new reader takes this many of the stock, each handed over and acknowledged or committed as usual."""

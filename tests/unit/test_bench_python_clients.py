@@ -22,7 +22,7 @@ class InMemory(Client):
         self.most_in_flight = self.in_flight = 0
         self.consumed: list[tuple[str, int]] = []
         self.followers: list[Callable[[bytes], None]] = []
-        self.attempts = 0
+        self.attempts = self.refills = 0
 
     async def open(self) -> None:
         self.attempts += 1
@@ -45,6 +45,10 @@ class InMemory(Client):
 
     async def fill(self, body: bytes, count: int) -> None:
         await asyncio.sleep(0)
+
+    async def refill(self) -> None:
+        await asyncio.sleep(0.05)
+        self.refills += 1
 
     async def consume_one_by_one(self, count: int, reader: str) -> None:
         self.consumed.append((reader, count))
@@ -79,6 +83,8 @@ def test_every_phase_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.consumed == [(f"reader{number}", 10) for number in range(1, 5)]
     assert min(row.awaited_rate, row.batched_rate, row.one_by_one_rate, row.bulk_rate) > 0
     assert row.columns_rate is None
+    assert client.refills == 5  # before each of them, and once before it was found that there are no columns
+    assert min(row.one_by_one_rate, row.bulk_rate) > 10 / 0.05  # refilling is not part of it
     assert row.idle_mb > 1
     assert 0 < row.latency_p50_ms <= row.latency_p99_ms
     assert 0 < row.first_message_s < time.monotonic() - began
