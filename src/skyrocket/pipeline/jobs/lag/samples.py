@@ -22,8 +22,6 @@ from skyrocket.model.system_groups import is_system_group
 if TYPE_CHECKING:
     from skyrocket.client import ClientSettings
 
-# Groups that every broker has for itself; nobody consumes with them.
-
 SAMPLES: Final = pa.schema(
     [
         ("sampledMs", pa.int64()),
