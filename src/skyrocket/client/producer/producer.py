@@ -92,23 +92,7 @@ class Producer(ProducerGroupMember):
                 sending, lambda: self._send_one(sending.messages[0], timeout, queue, selector, argument, retries)
             )
             return receipt
-        if self.settings.auto_batch and timeout is None and queue is None and selector is None:
-            pending = self._added(message)
-            if pending is not None:
-                return await pending
         return await self._send_one(message, timeout, queue, selector, argument, retries)
-
-    def _added(self, message: Message) -> PendingSend | None:
-        """The usual case of automatic batches by the shortest way: into the one that is being filled, without a wait.
-
-        None where anything is to be done first, or it must not be part of a batch: the long way does that.
-        """
-        topic = self._known_topics.get(message.topic)
-        if topic is None or self._preparing or self._state is not State.RUNNING or self.settings.idempotent:
-            return None
-        if self._accumulator.is_full or not _may_wait(message):
-            return None
-        return self._accumulator.add(message, topic)
 
     async def _through(self, sending: Sending, innermost: Proceed) -> Any:
         return await through([each.send for each in self._around], sending, innermost)()
