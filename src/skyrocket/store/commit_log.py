@@ -89,7 +89,12 @@ class CommitLog:
         self._seal_records = config.append_record_crc
         self.allocator = FileAllocator(disk)
         self.on_failed: Callable[[OSError], None] = _nobody_listens  # a write of another thread failed
-        self.writer = LogWriter(disk, on_written=self._written_behind, on_failed=lambda error: self.on_failed(error))
+        self.writer = LogWriter(
+            disk,
+            on_written=self._written_behind,
+            on_oldest=self._waits_since,
+            on_failed=lambda error: self.on_failed(error),
+        )
         self._always_hands_over = config.log_write_thread is LogWriteThread.ALWAYS
         self._never_hands_over = config.log_write_thread is LogWriteThread.NEVER or pool is not None
         step = min(config.preallocate_bytes, self.file_size)
@@ -224,7 +229,7 @@ class CommitLog:
         return now
 
     def _copy(self, first: int, end: int, parts: list[bytes]) -> None:
-        """Put collected records into the map and let readers see them."""
+        """Write collected records and let readers see them."""
         try:
             self._write(first, _join(parts), end)
         except OSError as error:
@@ -253,11 +258,13 @@ class CommitLog:
     def _hands_over(self) -> bool:
         return self._always_hands_over or (bool(self._disk.waiting) and not self._never_hands_over)
 
-    def _written_behind(self, chunk: Chunk, oldest_ms: int) -> None:
+    def _waits_since(self, oldest_ms: int) -> None:
+        self.append_began_ms = oldest_ms
+
+    def _written_behind(self, chunk: Chunk) -> None:
         """In the writer's thread: bytes that were handed over can be read now."""
         self._committed_timestamp = chunk.timestamp
         self._committed_offset = chunk.end_offset
-        self.append_began_ms = oldest_ms
 
     @property
     def is_behind(self) -> bool:

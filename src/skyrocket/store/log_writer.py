@@ -42,11 +42,17 @@ class LogWriter:
     """One thread that writes what it is given."""
 
     def __init__(
-        self, disk: Disk, *, on_written: Callable[[Chunk, int], None], on_failed: Callable[[OSError], None]
+        self,
+        disk: Disk,
+        *,
+        on_written: Callable[[Chunk], None],
+        on_oldest: Callable[[int], None],
+        on_failed: Callable[[OSError], None],
     ) -> None:
-        """`on_written` gets each chunk, and the store time of the oldest that still waits (0: none does)."""
+        """`on_oldest` gets the store time of the oldest chunk that waits, whenever that is another; 0: none does."""
         self._disk = disk
         self._on_written = on_written
+        self._on_oldest = on_oldest
         self._on_failed = on_failed
         self._condition = threading.Condition()
         self._chunks: deque[Chunk] = deque()  # the first one is being written
@@ -62,6 +68,8 @@ class LogWriter:
     def hand_over(self, chunk: Chunk) -> None:
         """Write this soon. The caller holds the log's lock, so chunks come in order."""
         with self._condition:
+            if not self._chunks:
+                self._on_oldest(chunk.timestamp)
             self._chunks.append(chunk)
             self.waiting_bytes += len(chunk.data)
             if self._thread is None:
@@ -126,7 +134,8 @@ class LogWriter:
             self._chunks.popleft()
             self._written_offset = chunk.end_offset
             # Told before `waiting_bytes` says so: then the appender writes by itself again, behind this.
-            self._on_written(chunk, self._chunks[0].timestamp if self._chunks else 0)
+            self._on_written(chunk)
+            self._on_oldest(self._chunks[0].timestamp if self._chunks else 0)
             self.waiting_bytes -= len(chunk.data)
             while self._listeners and self._listeners[0][0] <= chunk.end_offset:
                 ready.append(heapq.heappop(self._listeners)[2])

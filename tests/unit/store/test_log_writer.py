@@ -10,6 +10,7 @@ import pytest
 from skyrocket.config.sections import FlushDiskType, LogWriteThread
 from skyrocket.store.allocator import FileAllocator
 from skyrocket.store.disk import DiskStandsStill
+from skyrocket.store.log_writer import Chunk
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, log_bytes, message, put
@@ -112,6 +113,25 @@ def test_no_more_is_taken_when_appends_have_waited_for_a_second(stores: Stores, 
     assert not store.page_cache_busy
     put(store, b"third")
     wait_until(lambda: get(store) == [b"first", b"second", b"third"])
+
+
+def test_how_long_bytes_wait_counts_from_when_the_oldest_were_handed_over(stores: Stores, disk: StandingDisk) -> None:
+    store = opened(stores, disk)
+    log, times = store.commit_log, list[int]()
+    disk.moves.clear()
+    for body in (b"second", b"third"):
+        stores.clock.advance(ms=10)
+        times.append(stores.clock.now_ms())
+        put(store, body)
+        assert log.append_began_ms == times[0]
+    disk.moves.set()
+    wait_until(lambda: log.append_began_ms == 0 and not log.is_behind)
+    file = log.files.find(0)
+    assert file is not None
+    disk.moves.clear()
+    # By an append that began before the writer was idle.
+    log.writer.hand_over(Chunk(file, 0, b"x", log.written_offset, 77))
+    assert log.append_began_ms == 77
 
 
 def test_what_waits_for_the_writer_is_bounded(

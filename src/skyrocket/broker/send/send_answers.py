@@ -1,8 +1,8 @@
 """What producers hear: at once, or when their messages are safe, with one wait for all of a turn.
 
 Safe means on disk (SYNC_FLUSH), on enough brokers of the set (SYNC_MASTER), or both; always in the page cache, which it
-may not be yet while the disk stands still. What took too long is stored all
-the same: the answer has all fields, and its code says what is missing. RocketMQ: of two misses the slaves' is told.
+may not be yet while the disk stands still. What took too long is stored all the same: the answer has all fields, and
+its code says what is missing. RocketMQ: of two misses the slaves' is told.
 """
 
 import asyncio
