@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --disable-pip-version-check
 .DEFAULT_GOAL := help
 FAULTS := faults-store faults-flips faults-damage faults-lives faults-broker faults-attacks faults-client faults-replication faults-failover faults-sets faults-sets-two faults-sets-one faults-formats
 
-.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-growth bench-peers bench-python bench-replication bench-failover bench-pipeline console console-pages deploy-files console-shots bench-console docs clean
+.PHONY: help setup run demo inspect test check format requirements faults $(FAULTS) interop interop-pairs interop-client pipelines pipelines-outside long newcomer bench bench-load bench-client bench-guard bench-growth bench-stalls bench-brokers bench-peers bench-python bench-replication bench-failover bench-pipeline console deploy-files console-pages console-shots bench-console docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,7 +74,7 @@ faults-store: ## part: a crash and an error at every operation of the disk, full
 faults-flips: ## part: flipped bits, logs cut at every byte, power cuts, kill -9 in a loop
 faults-damage: ## part: damaged, lost and swapped files of both makers, 2,000 random harms
 faults-lives: ## part: random lives of a store against a model
-faults-broker: ## part: brokers killed under load; pop, timers, transactions against models
+faults-broker: ## part: brokers killed under load, disks that stand still (root); pop, timers, transactions against models
 faults-attacks: ## part: floods and bombs, and an honest client beside them that waits 200 ms at most (a quiet machine)
 faults-client: ## part: clients whose broker dies, exactly-once effects with many kills
 faults-replication: ## part: 20,000 simulated lives of a master and its slaves, 200 faults of a pair of processes; acting masters
@@ -119,6 +119,12 @@ bench-guard: $(STAMP) ## is it as fast as it was? five minutes; fails where a co
 
 bench-growth: $(STAMP) ## 10,000 topics, 5,000 connections, 10 million messages: rate and memory, as lines (5 minutes)
 	$(BIN)/python -m bench.growth $(ARGS)
+
+bench-stalls: $(STAMP) ## how long pulls wait while the disk stands still (root; ARGS=--frozen: a frozen file system)
+	$(BIN)/python -m bench.stalls $(ARGS)
+
+bench-brokers: $(STAMP) ## how much more --brokers 2 takes than one broker
+	$(BIN)/python -m bench.brokers $(ARGS)
 
 bench-peers: $(STAMP) ## beside Apache RocketMQ, RabbitMQ, NATS, Redis by their load tools, then bench-python (25 minutes; needs Java, Maven)
 	$(INSTALL) --quiet -e ".[bench]"

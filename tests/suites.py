@@ -79,8 +79,8 @@ SUITES = (
     ),
     Suite(
         "faults-broker",
-        "brokers killed under load; pop, timers and transactions against their models for long",
-        _faults("broker_kill", "transaction_kill", "pop_machine", "timer_model"),
+        "brokers killed under load, disks that stand still; pop, timers and transactions against their models for long",
+        _faults("broker_kill", "stalled_disk", "transaction_kill", "pop_machine", "timer_model"),
     ),
     Suite(
         "faults-attacks",

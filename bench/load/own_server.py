@@ -16,7 +16,7 @@ from pathlib import Path
 WORK = Path(__file__).parent.parent.parent / "var" / "bench"  # on a disk: /tmp may live in memory
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
-_READY = re.compile(r"namesrv=\S*:(\d+) broker=\S*:(\d+)")
+_READY = re.compile(r"namesrv=\S*:(\d+) broker=(\S+:\d+)\s")
 
 
 class NotStarted(Exception):
@@ -29,19 +29,25 @@ class OwnServer:
 
     pid: int
     name_server: tuple[str, int]
-    broker: tuple[str, int]
+    brokers: tuple[tuple[str, int], ...]
     seconds_to_ready: float
+
+    @property
+    def broker(self) -> tuple[str, int]:
+        """The only one, or the first."""
+        return self.brokers[0]
 
 
 @contextlib.contextmanager
 def own_server(
-    settings: Sequence[str] = (), work: Path = WORK, stop_timeout_s: float = STOP_TIMEOUT_S
+    settings: Sequence[str] = (), work: Path = WORK, stop_timeout_s: float = STOP_TIMEOUT_S, brokers: int = 1
 ) -> Iterator[OwnServer]:
     """Start, wait until it is ready, stop as an operator would; `settings` are --set options."""
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=work, prefix="skyrocket-") as folder, open(f"{folder}/stderr", "w+") as errors:
         command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", "0"]
         command += ["--broker-ip", "127.0.0.1", "--store", f"{folder}/store"]
+        command += ["--brokers", str(brokers)] if brokers > 1 else []
         command += [part for setting in settings for part in ("--set", setting)]
         began = time.monotonic()
         process = subprocess.Popen(
@@ -52,7 +58,7 @@ def own_server(
             yield OwnServer(
                 process.pid,
                 ("127.0.0.1", int(ready[1])),
-                ("127.0.0.1", int(ready[2])),
+                tuple(("127.0.0.1", int(text.rpartition(":")[2])) for text in ready[2].split(",")),
                 time.monotonic() - began,
             )
             process.send_signal(signal.SIGTERM)

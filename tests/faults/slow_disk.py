@@ -21,6 +21,7 @@ class SlowDisk(Disk):
     """The real file system; only its fsyncs wait."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._file = Path(os.environ[FILE_VARIABLE])
 
     def sync(self, fd: int) -> None:

@@ -15,6 +15,7 @@ OFFSET_INTERVAL_MS = 100
 SLACK_SECONDS = 1.5  # the machine is busy
 GENTLE_SECONDS = 0.03  # between two messages of a sender, where the machine has other things to do
 FLUSH_MODES = ["ASYNC_FLUSH", "SYNC_FLUSH"]
+WRITE_MODES = [*FLUSH_MODES, "ASYNC_FLUSH commitLogWriteThread=ALWAYS"]
 
 
 async def load_flows(running: "asyncio.Task[None]", load: Load) -> None:
@@ -43,7 +44,7 @@ async def kill_under_load(program: Standalone, load: Load, seconds: float) -> fl
 
 async def live_and_die(folder: Path, flush: str, rounds: int, seed: int, pause: float = 0.0) -> None:
     ledger, random = Ledger(), Random(seed)
-    settings = (f"flushDiskType={flush}", f"flushConsumerOffsetInterval={OFFSET_INTERVAL_MS}")
+    settings = (*f"flushDiskType={flush}".split(), f"flushConsumerOffsetInterval={OFFSET_INTERVAL_MS}")
     died_at = time.monotonic()
     kept = 0
     for life in range(rounds + 1):
@@ -61,7 +62,7 @@ async def live_and_die(folder: Path, flush: str, rounds: int, seed: int, pause: 
     assert kept > 0, "no offset was old enough to be checked"
 
 
-@pytest.mark.parametrize("flush", FLUSH_MODES)
+@pytest.mark.parametrize("flush", WRITE_MODES)
 async def test_a_killed_broker_keeps_acknowledged_messages_their_order_and_committed_offsets(
     tmp_path: Path, flush: str
 ) -> None:
@@ -85,7 +86,7 @@ async def test_a_topic_survives_a_kill_right_after_its_first_message_was_acknowl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flush", FLUSH_MODES)
+@pytest.mark.parametrize("flush", WRITE_MODES)
 async def test_a_broker_killed_fifty_times_keeps_its_promises(tmp_path: Path, flush: str) -> None:
     await live_and_die(tmp_path, flush, rounds=50, seed=2)
 

@@ -1,14 +1,15 @@
-"""Prepares the next file of the log ahead of the writer, in a thread of its own.
+"""Prepares the next file of the log, and the next blocks of the current one, ahead of the writer, in its own thread.
 
 Creating a file costs milliseconds that must not meet a put. The writer asks early; when it needs the file before
-the thread has made it, it makes it itself.
+the thread has begun to make it, it makes it itself.
 """
 
 import logging
 import threading
 from dataclasses import dataclass
 
-from skyrocket.store.disk import Disk
+from skyrocket.store.disk import Disk, DiskStandsStill
+from skyrocket.store.mapped_file_queue import MappedFile
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,20 @@ class _Request:
     allocate: int
 
 
+@dataclass(slots=True)
+class Reservation:
+    """Blocks of the file that is written, from where it has some to a further offset."""
+
+    file: MappedFile
+    begin_offset: int
+    end_offset: int
+    is_done: bool = False  # tried, at least
+    has_failed: bool = False
+
+
+_PATIENCE_SECONDS = 0.02  # the thread is at it: how long the writer waits for it
+
+
 class FileAllocator:
     """Creates the next file and extends the reserved part of the current one."""
 
@@ -40,6 +55,8 @@ class FileAllocator:
         self._disk = disk
         self._condition = threading.Condition()
         self._requested: _Request | None = None
+        self._reservation: Reservation | None = None
+        self._making: int | None = None  # the file at this offset is being made
         self._ready: PreparedFile | None = None
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="store-allocator", daemon=True)
@@ -70,10 +87,35 @@ class FileAllocator:
         """The file at an offset: the prepared one, or one made now. Raises OSError when the disk is full."""
         with self._condition:
             self._requested = None
+            if not self._condition.wait_for(lambda: self._making is None, _PATIENCE_SECONDS):
+                raise DiskStandsStill(f"{path} is not ready yet: the disk stands still")
             ready, self._ready = self._ready, None
         if ready is not None and ready.start_offset == start_offset:
             return ready
         return self._create(start_offset, path, size, allocate)
+
+    def has(self, start_offset: int) -> bool:
+        """Whether the file at an offset is ready."""
+        ready = self._ready
+        return ready is not None and ready.start_offset == start_offset
+
+    def reserve(self, file: MappedFile, begin_offset: int, end_offset: int) -> Reservation:
+        """Ask for more blocks of the file that is written; returns at once."""
+        reservation = Reservation(file, begin_offset, end_offset)
+        with self._condition:
+            self._reservation = reservation
+            self._condition.notify_all()
+        return reservation
+
+    def reserved_until(self, reservation: Reservation) -> int:
+        """Up to which offset there are blocks; waits a moment for the thread, and raises DiskStandsStill then."""
+        with self._condition:
+            if self._reservation is reservation:  # not begun: the writer does it
+                self._reservation = None
+                return reservation.begin_offset
+            if not self._condition.wait_for(lambda: reservation.is_done, _PATIENCE_SECONDS):
+                raise DiskStandsStill("no blocks are reserved yet: the disk stands still")
+        return reservation.begin_offset if reservation.has_failed else reservation.end_offset
 
     def put_back(self, file: PreparedFile) -> None:
         """A file that was taken but could not be used yet."""
@@ -94,16 +136,43 @@ class FileAllocator:
     def _run(self) -> None:
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._stopped or self._requested is not None, timeout=60)
+                self._condition.wait_for(self._is_wanted, timeout=60)
                 if self._stopped:
                     return
-                request = self._requested
-                if request is None:
-                    continue
-                # Made while the lock is held: the writer either finds the file ready or nobody is making it.
-                self._requested = None
-                try:
-                    self._ready = self._create(request.start_offset, request.path, request.size, request.allocate)
-                except OSError as error:
-                    # The writer will try again when it needs the file, and answer with the reason.
-                    log.warning("next log file not prepared path=%s error=%s", request.path, error)
+                reservation, self._reservation = self._reservation, None
+                request = None
+                if reservation is None and self._requested is not None:
+                    request, self._requested = self._requested, None
+                    self._making = request.start_offset
+            if reservation is not None:
+                self._reserve(reservation)
+            elif request is not None:
+                self._make(request)
+
+    def _is_wanted(self) -> bool:
+        return self._stopped or self._requested is not None or self._reservation is not None
+
+    def _make(self, request: _Request) -> None:
+        made: PreparedFile | None = None
+        try:
+            made = self._create(request.start_offset, request.path, request.size, request.allocate)
+        except OSError as error:
+            # The writer will try again when it needs the file, and answer with the reason.
+            log.warning("next log file not prepared path=%s error=%s", request.path, error)
+        finally:
+            with self._condition:
+                self._making = None
+                if made is not None:
+                    self._ready = made
+                self._condition.notify_all()
+
+    def _reserve(self, reservation: Reservation) -> None:
+        begin, file = reservation.begin_offset, reservation.file
+        try:
+            self._disk.allocate(file.fd, begin - file.start_offset, reservation.end_offset - begin)
+        except OSError:
+            reservation.has_failed = True  # the writer will try again, and answer with the reason
+        finally:
+            with self._condition:
+                reservation.is_done = True
+                self._condition.notify_all()

@@ -4,7 +4,7 @@ One writer appends under a lock; everyone else reads up to `readable_offset`. A 
 does not fit (with 8 bytes to spare) the rest of the file becomes a blank and the record opens the next file.
 
     flushed_offset ≤ readable_offset ≤ written_offset
-    on disk          in the page cache  in the writer's hands (differs only with the transient pool)
+    on disk          in the page cache  in a buffer of the transient pool, or handed over to `LogWriter`
 
 `append` is the hottest function of the system. It takes a group (all that arrived in one turn of an event loop, or
 one message): names are bound once, a record is one pack, and all records of a group are joined and copied at once.
@@ -12,21 +12,23 @@ one message): names are bound once, a record is one pack, and all records of a g
 
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from skyrocket.clock import Clock
-from skyrocket.config.sections import StoreConfig
+from skyrocket.config.sections import LogWriteThread, StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.batch import BatchColumns
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
 from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcCheck, RecordWalk, encode_blank
 from skyrocket.store.allocator import FileAllocator, PreparedFile
 from skyrocket.store.batch_records import BatchOrigin, frame_of, records_of
-from skyrocket.store.disk import Disk
+from skyrocket.store.disk import Disk, DiskStandsStill
+from skyrocket.store.log_writer import PATIENCE_SECONDS, Chunk, LogWriter
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
 from skyrocket.store.record_run import Appended, RecordRun
 from skyrocket.store.record_tuples import ROW_BODY, ROW_PROPERTIES, DispatchItem, Row
+from skyrocket.store.reserved_blocks import ReservedBlocks
 from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.transient_pool import TransientPool
 
@@ -36,6 +38,8 @@ _pack_length = PROPERTIES_LENGTH.pack
 _join = b"".join
 _V4_FIXED = _HEAD_V4.size + PROPERTIES_LENGTH.size
 _NOT_HOST_BITS = ~0x30
+_STILL_SECONDS = 0.1  # a disk that has not answered for so long is not asked for room
+_BEHIND_SECONDS = 1.0  # how long a flush waits for the writer's thread
 _UNCOUNTED = 0x04  # set for prepared and rollback records: they get no queue offset
 
 
@@ -56,6 +60,9 @@ class PutMessage:
     store_host: bytes | None = None  # the broker's own when None
 
 
+def _nobody_listens(_: OSError) -> None: ...
+
+
 class CommitLog:
     """Appends and reads records."""
 
@@ -73,7 +80,7 @@ class CommitLog:
         self.written_offset = 0
         self.flushed_offset = 0
         self.last_store_timestamp = 0
-        self.append_began_ms = 0  # 0 while nobody appends
+        self.append_began_ms = 0  # since when the oldest append waits; 0: none does
         self.pending: list[Appended] = []  # appended, not yet dispatched; the dispatcher takes from its head
         self.raw_end = 0  # bytes before it may have come from a master: dispatch must read them from the log
         self._disk = disk
@@ -81,17 +88,25 @@ class CommitLog:
         self._store_host = store_host
         self._seal_records = config.append_record_crc
         self.allocator = FileAllocator(disk)
-        self._allocate_step = min(config.preallocate_bytes, self.file_size)
+        self.on_failed: Callable[[OSError], None] = _nobody_listens  # a write of another thread failed
+        self.writer = LogWriter(
+            disk,
+            on_written=self._written_behind,
+            on_oldest=self._waits_since,
+            on_failed=lambda error: self.on_failed(error),
+        )
+        self._always_hands_over = config.log_write_thread is LogWriteThread.ALWAYS
+        self._never_hands_over = config.log_write_thread is LogWriteThread.NEVER or pool is not None
+        step = min(config.preallocate_bytes, self.file_size)
+        self._blocks = ReservedBlocks(disk, self.allocator, step, self._await_disk)
         self.lock = threading.RLock()  # held by whoever appends
         self._pool = pool
         self._buffers: list[_Buffered] = []  # files of which a part is still only in a buffer of the pool
         self._committed_offset = 0
         self._committed_timestamp = 0  # a store time that everything committed has reached
         self._file: MappedFile | None = None
-        self._target: mmap.mmap | None = None  # where records are copied: the file's map, or a buffer of the pool
-        self._base = 0  # physical offset of the target's first byte
+        self._buffer: mmap.mmap | None = None  # of the pool: where records go before the file
         self._soft_end = 0  # a record that ends here or before needs no further thought
-        self._allocated_end = 0  # the file has disk blocks up to here
         self._new_names = False  # a file was created since the directory was forced to disk
 
     # -- life -------------------------------------------------------------------------------------------
@@ -112,10 +127,10 @@ class CommitLog:
         self._new_names = True
         self.flush()
         self._soft_end = 0
-        self._file = self._target = None
+        self._file = self._buffer = None
         last = self.files.pin_last()
         if last is not None and end_offset < self.files.end_offset:
-            self._use(last, last.map, allocated=end_offset - last.start_offset)
+            self._use(last, None, allocated=end_offset - last.start_offset)
 
     def start(self) -> None:
         self.allocator.start()
@@ -124,15 +139,17 @@ class CommitLog:
 
     def stop(self) -> None:
         """Stop preparing files and forget the maps; the flusher must have stopped before."""
+        self.writer.stop()
         self.allocator.stop()
-        self._file = self._target = None
+        self._file = self._buffer = None
+        self._blocks.let_go()
         self._soft_end = 0
         self.files.close()
 
     @property
     def readable_offset(self) -> int:
         """Readers, dispatch and replication see what lies before it."""
-        return self._committed_offset if self._buffers else self.written_offset
+        return self._committed_offset
 
     @property
     def min_offset(self) -> int:
@@ -155,7 +172,7 @@ class CommitLog:
         parts: list[bytes] = []
         error: OSError | StoreError | None = None
         with self.lock:
-            self.append_began_ms = now = self._store_time()
+            now = self._begin()
             first = start = self.written_offset  # the parts collected go to first … start
             soft_end = self._soft_end
             own_host = self._store_host
@@ -200,22 +217,59 @@ class CommitLog:
             if parts:
                 self._copy(first, start, parts)
             self.pending += items
-            self.append_began_ms = 0
+            if not self.writer.waiting_bytes:
+                self.append_began_ms = 0
         return items, error
 
-    def _store_time(self) -> int:
+    def _begin(self) -> int:
         """The time of the records that are appended now. The clock may be set back: store times never go back."""
-        self.last_store_timestamp = max(self._now_ms(), self.last_store_timestamp)
-        return self.last_store_timestamp
+        self.last_store_timestamp = now = max(self._now_ms(), self.last_store_timestamp)
+        if not self.writer.waiting_bytes:
+            self.append_began_ms = now
+        return now
 
     def _copy(self, first: int, end: int, parts: list[bytes]) -> None:
-        """Put collected records into the map and let readers see them."""
+        """Write collected records and let readers see them."""
         try:
-            self._target[first - self._base : end - self._base] = _join(parts)  # type: ignore[index]
+            self._write(first, _join(parts), end)
         except OSError as error:
             raise StoreFailed(f"copying a record to the log failed: {error}") from error
-        self.written_offset = end
         parts.clear()
+
+    def _write(self, start: int, data: bytes | memoryview, end: int, *, here: bool = False) -> None:
+        """Bring bytes to the page cache, and let the log end behind them: here, or by the writer's thread.
+
+        By a call: a write through a map stops at every page that is touched first, or was just brought to disk.
+        """
+        file, buffer = self._file, self._buffer
+        assert file is not None
+        at = start - file.start_offset
+        if buffer is not None:
+            buffer[at : at + len(data)] = data
+            self.written_offset = end
+        elif self.writer.waiting_bytes or (not here and self._hands_over):
+            self.written_offset = end
+            self.writer.hand_over(Chunk(file, at, bytes(data), end, self.last_store_timestamp))
+        else:
+            self._disk.write_at(file.fd, data, at)
+            self.written_offset = self._committed_offset = end
+
+    @property
+    def _hands_over(self) -> bool:
+        return self._always_hands_over or (bool(self._disk.waiting) and not self._never_hands_over)
+
+    def _waits_since(self, oldest_ms: int) -> None:
+        self.append_began_ms = oldest_ms
+
+    def _written_behind(self, chunk: Chunk) -> None:
+        """In the writer's thread: bytes that were handed over can be read now."""
+        self._committed_timestamp = chunk.timestamp
+        self._committed_offset = chunk.end_offset
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether records that were appended wait for the writer's thread."""
+        return self.writer.waiting_bytes > 0
 
     def append_together(self, rows: Sequence[Row]) -> list[DispatchItem]:
         """Store the records of a client batch back to back in one file; raises OSError when that has no room."""
@@ -237,13 +291,14 @@ class CommitLog:
         with self.lock:
             if self.written_offset + frame.total > self._soft_end:
                 self._make_room(frame.total)
-            self.append_began_ms = now = self._store_time()
+            now = self._begin()
             start = self.written_offset
             data, run = records_of(queue, batch, origin, frame, start, now)
             queue.next_offset += run.count
             self._copy(start, run.end_offset, [data])
             self.pending.append(run if run.count > 1 else next(run.items()))
-            self.append_began_ms = 0
+            if not self.writer.waiting_bytes:
+                self.append_began_ms = 0
         return run
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
@@ -255,6 +310,7 @@ class CommitLog:
                     # Zeros would stand before the first record: the next recovery would take them for the log's end.
                     raise StoreError(f"an empty log cannot begin at {offset}, which is not the start of a file")
                 self.written_offset = self._committed_offset = self.flushed_offset = offset
+            self.writer.wait_until_idle(_BEHIND_SECONDS)  # what it wrote as a master
             if offset != self.written_offset:
                 raise StoreError(f"replicated bytes begin at {offset}, the log ends at {self.written_offset}")
             while view:
@@ -263,11 +319,9 @@ class CommitLog:
                 start = self.written_offset
                 piece = view[: self.files.end_offset - start]
                 self._reserve(start + len(piece))
-                at = start - self._base
-                self._target[at : at + len(piece)] = piece  # type: ignore[index]
+                self._write(start, piece, start + len(piece), here=True)  # a slave says at once what it has
                 if self._buffers:
                     self._buffers[-1].data_end = start + len(piece)
-                self.written_offset = start + len(piece)
                 view = view[len(piece) :]
             self.raw_end = self.written_offset
 
@@ -285,9 +339,11 @@ class CommitLog:
         start = self.files.end_offset
         if not self.files.starts:  # a new log, or an empty slave that begins in the middle of its master's
             start = self.written_offset - self.written_offset % self.file_size
+        if not self.allocator.has(start):
+            self._await_disk()
         buffer = self._pool.borrow() if self._pool is not None else None
         try:
-            prepared = self.allocator.take(start, self.files.path_of(start), self.file_size, self._allocate_step)
+            prepared = self.allocator.take(start, self.files.path_of(start), self.file_size, self._blocks.step)
             self._end_file(start, prepared)
         except OSError:
             if self._pool is not None and buffer is not None:
@@ -298,7 +354,7 @@ class CommitLog:
             if not self._buffers:
                 self._committed_offset = self.written_offset
             self._buffers.append(_Buffered(file, buffer, data_end=start))
-        self._use(file, file.map if buffer is None else buffer, prepared.allocated)
+        self._use(file, buffer, prepared.allocated)
         self._new_names = True
         self._prepare_next()
 
@@ -315,34 +371,28 @@ class CommitLog:
     def _write_blank(self, file_end: int) -> None:
         left = file_end - self.written_offset
         self._reserve(self.written_offset + BLANK_SIZE)
-        at = self.written_offset - self._base
-        self._target[at : at + BLANK_SIZE] = encode_blank(left)  # type: ignore[index]
+        data_end = self.written_offset + BLANK_SIZE
+        self._write(self.written_offset, encode_blank(left), file_end)
         if self._buffers:
-            self._buffers[-1].data_end = self.written_offset + BLANK_SIZE
-        self.written_offset = file_end
+            self._buffers[-1].data_end = data_end
 
-    def _use(self, file: MappedFile, target: mmap.mmap, allocated: int) -> None:
+    def _use(self, file: MappedFile, buffer: mmap.mmap | None, allocated: int) -> None:
         self._file = file
-        self._target = target
-        self._base = file.start_offset
-        self._allocated_end = file.start_offset + allocated
-        self._soft_end = min(self._allocated_end, file.start_offset + self.file_size - BLANK_SIZE)
+        self._buffer = buffer
+        self._soft_end = self._blocks.use(file, allocated)
 
     def _reserve(self, end_offset: int) -> None:
-        """Give the file disk blocks up to an offset and some more: a full disk is then an error, not a SIGBUS."""
-        file = self._file
-        assert file is not None
-        file_end = file.start_offset + self.file_size
-        if end_offset > self._allocated_end:
-            wanted = min(max(end_offset, self._allocated_end + self._allocate_step), file_end)
-            position = self._allocated_end - file.start_offset
-            self._disk.allocate(file.fd, position, wanted - self._allocated_end)
-            self._allocated_end = wanted
-        self._soft_end = min(self._allocated_end, file_end - BLANK_SIZE)
+        """Give the file disk blocks up to an offset and some more; raises OSError when there are none, or not now."""
+        self._soft_end = min(self._blocks.reserve(end_offset), self.files.end_offset - BLANK_SIZE)
+
+    def _await_disk(self) -> None:
+        """Before a call that waits for a disk that stands still; raises DiskStandsStill."""
+        if not self.writer.wait_until_idle(PATIENCE_SECONDS) or self._disk.stands_still(_STILL_SECONDS):
+            raise DiskStandsStill("the disk stands still")
 
     def _prepare_next(self) -> None:
         start = self.files.end_offset
-        self.allocator.prepare(start, self.files.path_of(start), self.file_size, self._allocate_step)
+        self.allocator.prepare(start, self.files.path_of(start), self.file_size, self._blocks.step)
 
     # -- the transient pool ---------------------------------------------------------------------------------
 
@@ -378,9 +428,11 @@ class CommitLog:
 
     def flush(self) -> tuple[int, int]:
         """Force everything readable to disk; returns the flushed offset and a store time that it covers."""
+        self.writer.wait_until_idle(_BEHIND_SECONDS)
         with self.lock:  # not while an append is between its time and its end: the time must not be newer
+            is_behind = self.is_behind
             target = self.readable_offset
-            covered = self._committed_timestamp if self._buffers else self.last_store_timestamp
+            covered = self._committed_timestamp if self._buffers or is_behind else self.last_store_timestamp
         if target > self.flushed_offset:
             if self._new_names:
                 self._new_names = False

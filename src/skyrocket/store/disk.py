@@ -10,11 +10,36 @@ import math
 import mmap
 import os
 import shutil
+import threading
+import time
 from collections.abc import Iterator
+
+
+class DiskStandsStill(OSError):
+    """It was not asked at all: whoever asks it now waits until it answers again."""
 
 
 class Disk:
     """The real file system."""
+
+    def __init__(self) -> None:
+        # Threads that wait for the disk now, and since when: that it stands still shows there first.
+        self.waiting: dict[int, float] = {}
+
+    @contextlib.contextmanager
+    def wait(self) -> Iterator[None]:
+        """This thread does what a disk that stands still holds up."""
+        thread = threading.get_ident()
+        self.waiting[thread] = time.monotonic()
+        try:
+            yield
+        finally:
+            self.waiting.pop(thread, None)
+
+    def stands_still(self, seconds: float) -> bool:
+        """Whether somebody has been waiting for the disk for longer than this."""
+        began = list(self.waiting.values())
+        return bool(began) and time.monotonic() - min(began) > seconds
 
     # -- names -------------------------------------------------------------------------------------
 
@@ -66,7 +91,8 @@ class Disk:
         """Make created, renamed and removed names in a directory durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(fd)
+            with self.wait():
+                os.fsync(fd)
         finally:
             os.close(fd)
 
@@ -81,7 +107,8 @@ class Disk:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             self.write_at(fd, data, 0)
-            os.fsync(fd)
+            with self.wait():
+                os.fsync(fd)
         finally:
             os.close(fd)
 
@@ -188,13 +215,16 @@ class Disk:
 
     def sync(self, fd: int) -> None:
         """Force the data of a file (also what was written through maps) to disk."""
-        os.fdatasync(fd)
+        with self.wait():
+            os.fdatasync(fd)
 
     def sync_all(self, directory: str) -> None:
         """Force everything of the directory's file system to disk: one call instead of thousands of `sync`."""
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            if _LIBC.syncfs(fd) != 0:
+            with self.wait():
+                failed = _LIBC.syncfs(fd) != 0
+            if failed:
                 code = ctypes.get_errno()
                 raise OSError(code, os.strerror(code), directory)
         finally:

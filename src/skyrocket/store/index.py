@@ -43,6 +43,8 @@ _Ints = NDArray[np.int64]
 _NO_INTS: _Ints = np.empty(0, dtype=np.int64)
 _Keys = tuple[_Ints, _Ints, _Ints]  # hashes, physical offsets, store times
 _NO_KEYS: _Keys = (_NO_INTS, _NO_INTS, _NO_INTS)
+_STILL_SECONDS = 0.01
+_MOST_HELD_BACK = 200_000  # records that wait while the disk stands still
 _MOST_WAITING = 1_000_000  # records that wait for a disk; with more of them the trouble does not pass
 
 
@@ -182,7 +184,7 @@ class Index:
             self._backlog.extend(items)
             self._backlog_records += count
             enough = self._backlog_records >= self._config.index_batch_records and self._trouble is None
-            if enough or self.overdue:
+            if (enough and not self._must_wait) or self.overdue:
                 self.catch_up()
 
     def add_columns(self, items: ColumnItems) -> None:
@@ -200,7 +202,12 @@ class Index:
         """Whether the oldest record has waited as long as it may."""
         waited_ms = (time.monotonic() - self._backlog_since) * 1000
         waits = bool(self._backlog) or self._trouble is not None
-        return waits and waited_ms >= self._config.index_batch_delay_ms
+        return waits and waited_ms >= self._config.index_batch_delay_ms and not self._must_wait
+
+    @property
+    def _must_wait(self) -> bool:
+        """Entries go through a map, which a disk that stands still holds up together with the whole program."""
+        return self._disk.stands_still(_STILL_SECONDS) and self._backlog_records < _MOST_HELD_BACK
 
     def skip_indexed(self) -> None:
         """Records will come again from an older place: leave out those that are in the index."""

@@ -20,6 +20,7 @@ from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
 from skyrocket.store.batch_records import BatchOrigin
 from skyrocket.store.commit_log import CommitLog, PutMessage
+from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.dispatcher import light_queue_keys
 from skyrocket.store.flusher import Flusher
 from skyrocket.store.queue_table import QueueTable
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 
 _LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
 _MAX_INNER_MESSAGES = 32767
+_MOST_WAITING_BYTES = 64 << 20  # in the hands of the log's writer, whose disk stands still
 
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: put is counted in nanoseconds
 _OK = PutStatus.PUT_OK
@@ -94,9 +96,12 @@ class Intake:
 
     @property
     def page_cache_busy(self) -> bool:
-        """Whether the append that runs now has taken longer than `osPageCacheBusyTimeOutMills`."""
+        """Whether an append has been waiting for longer than `osPageCacheBusyTimeOutMills`, or too much is waiting."""
         began = self._log.append_began_ms
-        return began > 0 and self._config.page_cache_busy_ms < self._clock.now_ms() - began < 10_000_000
+        if began <= 0:
+            return False
+        waits_long = self._config.page_cache_busy_ms < self._clock.now_ms() - began < 10_000_000
+        return waits_long or self._log.writer.waiting_bytes > _MOST_WAITING_BYTES
 
     def put(self, message: PutMessage) -> PutResult:
         """Append one message."""
@@ -156,7 +161,10 @@ class Intake:
         self.after_put()
 
     def _append(self, rows: Sequence[Row]) -> list[PutResult]:
+        """For those who count a message as stored when this returns: a writer that works gets the time it needs."""
         items, refused = self.put_rows(rows)
+        if self._log.is_behind:
+            self._log.writer.await_briefly()
         durability = self._reached
         results = [
             _new_tuple(PutResult, (_OK, start, offset, size, timestamp, durability, start + size, ""))
@@ -218,7 +226,7 @@ class Intake:
         try:
             self._log.append_raw(offset, data)
         except OSError as error:
-            if not isinstance(error, PoolExhausted) and not self._gate.stalled(PUTS, error):
+            if not isinstance(error, PoolExhausted | DiskStandsStill) and not self._gate.stalled(PUTS, error):
                 self._gate.fail(error)
             raise
         if self._wakes_flusher:
@@ -268,7 +276,7 @@ class Intake:
         return PutResult(status, -1, -1, 0, 0, Durability.NONE, -1, remark)
 
     def _not_appended(self, error: OSError | StoreError) -> PutResult:
-        if isinstance(error, PoolExhausted):
+        if isinstance(error, PoolExhausted | DiskStandsStill):
             return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, str(error))
         if isinstance(error, StoreFailed):
             self._gate.fail(error)

@@ -47,6 +47,7 @@ log = logging.getLogger(__name__)
 LOCAL_HOST = Host(b"\x7f\x00\x00\x01", 10911)
 
 _DISPATCH_PAUSE = 0.001
+_QUEUE_PATIENCE = 0.01  # for a thread that writes queue entries
 _QUEUES = "queue entries"
 _INDEX = "index entries"
 _CLOSE_SECONDS = 5.0
@@ -81,6 +82,7 @@ class MessageStore:
         self.commit_log = CommitLog(
             self.disk, self.paths.commit_log, self.config, self.clock, pack_host(store_host), pool
         )
+        self.commit_log.on_failed = self.gate.fail
         self.queues = QueueTable(self.disk, self.paths, self.config, is_batch_topic)
         self.index: Index | None = None
         if self.config.index_enabled:
@@ -403,12 +405,16 @@ class MessageStore:
         return end if self.shown_end is None else min(end, self.shown_end())
 
     def dispatch(self) -> int:
-        """Bring queues up to date; returns how many records were dispatched."""
+        """Bring queues up to date; returns how many records were dispatched: none while queues wait for the disk."""
+        if not self.queues.lock.acquire(timeout=_QUEUE_PATIENCE):
+            return 0
         try:
             return self.dispatcher.dispatch(self.confirm_offset)
         except OSError as error:  # some of the records may be in queues and index, some not: recovery will see
             self.gate.fail(error)
             raise StoreFailed(self.failure) from error
+        finally:
+            self.queues.lock.release()
 
     def _run_dispatch(self) -> None:
         while not self._stop.is_set():

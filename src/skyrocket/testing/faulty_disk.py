@@ -113,6 +113,7 @@ class FaultyDisk(Disk):
 
     def __init__(self, root: str | os.PathLike[str], *faults: Fault) -> None:
         """Everything that is below `root` now counts as durable."""
+        super().__init__()
         self.counts: Counter[Operation] = Counter()
         self.faults = list(faults)
         self.crashed = False

@@ -140,6 +140,7 @@ class MovedDisk(Disk):
     """The real disk, seen from a moved clock: for stores that live as long as a test."""
 
     def __init__(self, clock: MovableClock) -> None:
+        super().__init__()
         self._clock = clock
 
     def modified_ms(self, path: str) -> int:

@@ -24,6 +24,7 @@ class Troubled(Disk):
     """A disk with an error of choice."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.error = 0
 
     def _check(self) -> None:

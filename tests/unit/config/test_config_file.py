@@ -29,6 +29,7 @@ class CrashingDisk(Disk):
     """Stops before the n-th change of the disk."""
 
     def __init__(self, steps: int) -> None:
+        super().__init__()
         self._steps = steps
 
     def write_file(self, path: str, data: bytes) -> None:

@@ -66,6 +66,7 @@ class UnforcedDisk(Disk):
     """Never waits for the device: what a test does not cut off the page cache keeps. Counts what it was asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.syncs = 0
 
     def sync(self, fd: int) -> None:

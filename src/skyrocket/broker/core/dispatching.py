@@ -4,6 +4,7 @@ Single messages are stored when the turn ends: their answers leave first. Those 
 
 With SYNC_FLUSH nobody reads what the disk does not have. Whoever put a message without waiting for the disk
 (WAIT=false, messages sent back, delayed messages) need not come again: the rest is dispatched when it has been flushed.
+The same goes for what the log's writer still has in its hands because the disk stands still.
 """
 
 import asyncio
@@ -14,6 +15,9 @@ from collections.abc import Callable
 from skyrocket.config.sections import FlushDiskType
 from skyrocket.errors import StoreError
 from skyrocket.store.message_store import MessageStore
+from skyrocket.store.record_run import last_end
+
+_AGAIN_SECONDS = 0.01
 
 _logger = logging.getLogger(__name__)
 
@@ -26,6 +30,7 @@ class Dispatching:
         self._is_scheduled = False
         self._waits_for_disk = store.config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._awaits_flush = False
+        self._awaits_writer = False
         self.on_growth: list[Callable[[], None]] = []  # told first, once a turn: the log has grown
         store.intake.after_put = self.request
 
@@ -50,9 +55,24 @@ class Dispatching:
         except StoreError:
             _logger.exception("dispatch failed, no more messages are taken path=%s", self._store.paths.root)
             return
+        self._come_again()
         # Not for what dispatch has seen: the rest of a slave's last record comes from its master, not from the disk.
         if self._waits_for_disk and not self._awaits_flush and self._store.commit_log.readable_offset > flushed:
             self._await_flush()
+
+    def _come_again(self) -> None:
+        """Where the disk has held up something: when it is written, or soon."""
+        log = self._store.commit_log
+        if log.is_behind and not self._awaits_writer:
+            self._awaits_writer = True
+            when_written(self._store, log.written_offset, self._written)
+        elif log.pending and last_end(log.pending[0]) <= self._store.confirm_offset:  # queues wait for the disk
+            asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self.request)
+
+    def _written(self, ok: bool) -> None:
+        self._awaits_writer = False
+        if ok:
+            self.request()
 
     def _await_flush(self) -> None:
         self._awaits_flush = True
@@ -73,6 +93,17 @@ def when_flushed(store: MessageStore, end_offset: int, settled: Callable[[bool],
             loop.call_soon_threadsafe(settled, ok)
 
     store.flusher.when_flushed(end_offset, flushed)
+
+
+def when_written(store: MessageStore, end_offset: int, settled: Callable[[bool], None]) -> None:
+    """Call back in this event loop: True when the page cache has all before the offset, False if that failed."""
+    loop = asyncio.get_running_loop()
+
+    def written(ok: bool) -> None:  # in the writer's thread
+        with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits
+            loop.call_soon_threadsafe(settled, ok)
+
+    store.commit_log.writer.when_written(end_offset, written)
 
 
 async def is_flushed(store: MessageStore, end_offset: int, timeout_ms: int) -> bool | None:

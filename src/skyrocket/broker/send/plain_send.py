@@ -95,6 +95,7 @@ class PlainSends:
         added: bytes,
     ) -> None:
         self._intake = store.intake
+        self._log = store.commit_log
         self._queues = store.queues
         self._topics = topics
         self._rules = rules
@@ -246,9 +247,11 @@ class PlainSends:
 
     def _append(self, rows: list[Row], senders: list[tuple[LaterAnswer, str]], postponed: dict[int, Postponed]) -> None:
         items, refused = self._intake.put_rows(rows)
+        if self._log.is_behind:
+            self._log.writer.await_briefly()
         answers = self._answers
         prefix, head = answers.id_prefix, answers.single_head
-        if self._waits or postponed:
+        if self._waits or postponed or self._log.is_behind:
             for number, ((later, unique_key), item) in enumerate(zip(senders, items, strict=False)):
                 queue_id, handle = postponed.get(number) or (item[QUEUE].queue_id, "")
                 message_id = f"{prefix}{item[PHYSICAL_OFFSET]:016X}"

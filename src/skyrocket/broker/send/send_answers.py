@@ -1,7 +1,8 @@
 """What producers hear: at once, or when their messages are safe, with one wait for all of a turn.
 
-Safe means on disk (SYNC_FLUSH), on enough brokers of the set (SYNC_MASTER), or both. What took too long is stored all
-the same: the answer has all fields, and its code says what is missing. RocketMQ: of two misses the slaves' is told.
+Safe means on disk (SYNC_FLUSH), on enough brokers of the set (SYNC_MASTER), or both; always in the page cache, which it
+may not be yet while the disk stands still. What took too long is stored all the same: the answer has all fields, and
+its code says what is missing. RocketMQ: of two misses the slaves' is told.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from functools import partial
 from time import perf_counter  # how long work takes, whatever clock the program was given
 from typing import Final, NamedTuple
 
-from skyrocket.broker.core.dispatching import when_flushed
+from skyrocket.broker.core.dispatching import when_flushed, when_written
 from skyrocket.broker.rules.put_refusals import put_refusal
 from skyrocket.broker.rules.put_rules import CopyKeeper
 from skyrocket.broker.state.identity import BrokerIdentity
@@ -23,6 +24,7 @@ from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 
+_When = Callable[[MessageStore, int, Callable[[bool], None]], None]
 _CODES: Final = {
     PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
     PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
@@ -54,6 +56,8 @@ class SendAnswers:
         self.began = 0.0  # when the first send of this turn came; 0: there was none
         self._waiting: list[Stored] = []  # of this turn: in the log, to be confirmed when safe
         self._waiting_end = 0  # where the last of them ends in the log
+        self._unwritten: list[Stored] = []  # of this turn: to be confirmed when the page cache has them
+        self._unwritten_end = 0
         host = identity.store_host
         self.id_prefix = (host.address + host.port.to_bytes(4, "big")).hex().upper()
         trace = "true" if identity.trace_on else "false"
@@ -70,6 +74,10 @@ class SendAnswers:
     def confirm_stored(self, stored: Stored, end_offset: int, *, waits: bool) -> None:
         """A send is in the log up to an offset: answer now, or with all of this turn that wait until they are safe."""
         if not waits:
+            if self._store.commit_log.is_behind:
+                self._unwritten.append(stored)
+                self._unwritten_end = max(self._unwritten_end, end_offset)
+                return
             self._confirm(stored)
             self.latency.add(perf_counter() - self.began)
             return
@@ -82,6 +90,9 @@ class SendAnswers:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             self._confirm_when_durable(waiting, self._waiting_end)
+        if self._unwritten:
+            waiting, self._unwritten = self._unwritten, []
+            self._confirm_when_written(waiting, self._unwritten_end)
         self.began = 0.0
 
     def _confirm(self, stored: Stored) -> None:
@@ -111,15 +122,25 @@ class SendAnswers:
         """Answer when everything before an offset is safe, cannot be, or has taken too long."""
         settle = partial(self._settle, waiting, end_offset, self.began)
         if self._copies is None:
-            self._await_disk(end_offset, settle)
+            self._await(when_flushed, end_offset, settle)
         elif not self._awaits_disk:
             self._copies.wait(end_offset, settle)
         else:
             both = _Both(settle)
-            self._await_disk(end_offset, both.disk_settled)
+            self._await(when_flushed, end_offset, both.disk_settled)
             self._copies.wait(end_offset, both.copies_settled)
 
-    def _await_disk(self, end_offset: int, settle: Callable[[PutStatus], None]) -> None:
+    def _confirm_when_written(self, waiting: list[Stored], end_offset: int) -> None:
+        """Answer when the page cache has everything before an offset: soon, unless the disk stands still."""
+        log = self._store.commit_log
+        settle = partial(self._settle, waiting, end_offset, self.began)
+        log.writer.await_briefly()
+        if log.readable_offset >= end_offset:
+            settle(PutStatus.PUT_OK)
+        else:
+            self._await(when_written, end_offset, settle)
+
+    def _await(self, when: _When, end_offset: int, settle: Callable[[PutStatus], None]) -> None:
         timeout_seconds = self._store.config.sync_flush_timeout_ms / 1000
         timer = asyncio.get_running_loop().call_later(timeout_seconds, settle, PutStatus.FLUSH_DISK_TIMEOUT)
 
@@ -127,7 +148,7 @@ class SendAnswers:
             timer.cancel()
             settle(PutStatus.PUT_OK if ok else PutStatus.SERVICE_NOT_AVAILABLE)
 
-        when_flushed(self._store, end_offset, settled)
+        when(self._store, end_offset, settled)
 
     def _settle(self, waiting: list[Stored], end_offset: int, began: float, status: PutStatus) -> None:
         code = _CODES.get(status)

@@ -3,7 +3,7 @@
 from skyrocket.config.sections.broker import BrokerConfig, MetricsExporter
 from skyrocket.config.sections.controller import ControllerConfig
 from skyrocket.config.sections.name_server import NameServerConfig
-from skyrocket.config.sections.store import BrokerRole, FlushDiskType, StoreConfig
+from skyrocket.config.sections.store import BrokerRole, FlushDiskType, LogWriteThread, StoreConfig
 from skyrocket.config.sections.tls import TlsConfig
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "BrokerRole",
     "ControllerConfig",
     "FlushDiskType",
+    "LogWriteThread",
     "MetricsExporter",
     "NameServerConfig",
     "StoreConfig",

@@ -16,6 +16,14 @@ class FlushDiskType(Enum):
     SYNC_FLUSH = "SYNC_FLUSH"
 
 
+class LogWriteThread(Enum):
+    """When log bytes are written by a thread of their own, so that a disk that stands still holds up nobody else."""
+
+    WHILE_FLUSHING = "WHILE_FLUSHING"
+    ALWAYS = "ALWAYS"
+    NEVER = "NEVER"
+
+
 class BrokerRole(Enum):
     """What a broker is in its set: the one that takes messages, or one that copies its log."""
 
@@ -69,6 +77,12 @@ class StoreConfig:
     # flushing
     flush_disk_type: FlushDiskType = setting(
         FlushDiskType.ASYNC_FLUSH, key="flushDiskType", help="SYNC_FLUSH answers a put after the disk has it"
+    )
+    log_write_thread: LogWriteThread = setting(
+        LogWriteThread.WHILE_FLUSHING,
+        ours=True,
+        key="commitLogWriteThread",
+        help="when a thread of its own writes the log: WHILE_FLUSHING, ALWAYS (also for frozen file systems) or NEVER",
     )
     flush_timed: bool = setting(
         True,
