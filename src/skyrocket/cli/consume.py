@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +25,11 @@ _which = panel("Which messages")
 _reading = panel("Reading")
 
 
-@client_command("consume")
+def _commits(given: Mapping[str, Any]) -> bool:
+    return given["group"] is not None and not given["no_commit"]
+
+
+@client_command("consume", writes=_commits)
 def consume(
     settings: "ClientSettings",
     topic: Annotated[str, typer.Argument(help="What to read.", show_default=False)],

@@ -78,9 +78,19 @@ def test_the_alert_of_a_group_that_was_deleted_ends(watcher: Watcher) -> None:
     assert watcher.firing() == []
 
 
-def test_while_no_broker_answers_nothing_is_taken_for_gone(watcher: Watcher) -> None:
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"lag": {}, "broker_down": {"broker-a:0": 0.0, "broker-b:0": 1.0}},
+        {"lag": {}, "broker_down": {"broker-a:0": 1.0}},
+        {"broker_down": UP},
+        {"lag": {}},
+    ],
+    ids=["one is down", "all are down", "lag is not told", "no broker is known"],
+)
+def test_what_nobody_can_tell_of_is_not_gone(watcher: Watcher, found: Measures) -> None:
     assert told(watcher, lag(billing=5)) == [("billing", True)]
-    assert told(watcher, {"lag": {}, "broker_down": {"broker-a:0": 1.0}}) == []
+    assert told(watcher, found) == []
     assert [each.name for each in watcher.firing()] == ["billing"]
 
 

@@ -10,6 +10,7 @@ import typer
 from skyrocket.cli.mqadmin.commands import COMMANDS
 from skyrocket.cli.mqadmin.options import Given, command_named, parse, usage
 from skyrocket.cli.mqadmin.printing import Printer
+from skyrocket.cli.mqadmin.read_only import changes_something
 from skyrocket.cli.nouns.operator import Operator, advice
 from skyrocket.cli.output.rows import Output
 from skyrocket.cli.output.text import visible_lines
@@ -70,7 +71,7 @@ def _run(command: str, given: Given) -> None:
 
     try:
         printer = Printer(_output(given))
-        operator = Operator(_settings(given))
+        operator = Operator(_settings(given, writes=changes_something(command, given)))
     except SkyrocketError as error:
         _leave(command, error, EXIT_USAGE)
 
@@ -112,15 +113,16 @@ def _output(given: Given) -> Output:
         raise ConfigError(f"--output {given['output']} is none of {', '.join(each.value for each in Output)}") from None
 
 
-def _settings(given: Given) -> "ClientSettings":
+def _settings(given: Given, *, writes: bool) -> "ClientSettings":
     """-n, else $NAMESRV_ADDR, else the context; the account of the environment, else of RocketMQ's tools.yml."""
     names = given.get("namesrvAddr") or given.get("nameserverAddr")
     cluster = ClusterOptions(
-        namesrv=names or os.environ.get("NAMESRV_ADDR"),
+        namesrv=names or os.environ.get("NAMESRV_ADDR") or None,
         access_key=os.environ.get("ROCKETMQ_ACCESS_KEY"),
         secret_key=os.environ.get("ROCKETMQ_SECRET_KEY"),
         context=given.get("context"),
     ).in_context({"namesrv"} if names else set())
+    cluster.check_may(writes=writes)
     if cluster.access_key is None:
         cluster = replace(cluster, **_tools_account())
     return cluster.settings()

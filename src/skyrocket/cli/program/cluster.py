@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -126,6 +126,14 @@ class ClusterOptions:
             said["namesrv"] = self.namesrv
         return replace(self, **said)
 
+    def check_may(self, *, writes: bool) -> None:
+        """Raises ConfigError when a command that changes something was called in a read-only context."""
+        if writes and self.read_only:
+            raise ConfigError(
+                "the context is marked read-only, and this command changes something: choose another with --context, "
+                "or take the mark away with `skyrocket context set NAME --no-read-only`"
+            )
+
     def settings(self) -> "ClientSettings":
         """For clients; raises ConfigError or WrongUse."""
         from skyrocket.client import Acl, ClientSettings
@@ -191,21 +199,17 @@ def take_cluster(given: dict[str, Any], *, writes: bool) -> ClusterOptions:
     names = [each.name for each in fields(ClusterOptions) if each.name != "read_only"]
     typed = {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
     cluster = ClusterOptions(**{name: given.pop(name) for name in names}).in_context(typed)
-    if writes and cluster.read_only:
-        raise ConfigError(
-            "the context is marked read-only, and this command changes something: choose another with --context, or "
-            "take the mark away with `skyrocket context set NAME --no-read-only`"
-        )
+    cluster.check_may(writes=writes)
     return cluster
 
 
 def client_command(
-    name: str, *, writes: bool = False, is_server: bool = False
+    name: str, *, writes: bool | Callable[[Mapping[str, Any]], bool] = False, is_server: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """For a command whose first parameter is the client's settings: users give the options of the cluster instead.
 
     Other parameters may be groups of options; --verbose comes with it, and --log for a server.
-    `writes`: refused in a read-only context.
+    `writes`: refused in a read-only context; options may decide it.
     """
     of_cluster = cluster_parameters()
     of_logs = [log_parameter()] if is_server else []
@@ -216,7 +220,8 @@ def client_command(
 
         def called(verbose: bool, log: Sequence[str] | None = None, **given: Any) -> None:
             with client_failures_shown(name, verbose, log):
-                settings = take_cluster(given, writes=writes).settings()
+                changes = writes(given) if callable(writes) else writes
+                settings = take_cluster(given, writes=changes).settings()
                 with _missing_shown(name):
                     own(settings=settings, **given)
 

@@ -17,20 +17,20 @@ Measures = Mapping[Kind, Mapping[str, float]]
 
 
 async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
-    """All kinds; a kind has a value for each name that it knows."""
+    """All kinds; a kind has a value for each name that it knows. What brokers do not tell is left out."""
     brokers, topics = await view.brokers.get(), await view.topics.get()
     figures = await view.group_figures(fresh=True, within=_SAMPLE_SECONDS)
     groups = {name: known for name, known in figures.items() if not is_system_group(name)}
     waiting = [name for name, known in groups.items() if known.lag > 0]
     members = await each(waiting, view.members.get)
-    timers = (await view.waiting.get()).timers or {}
+    timers = (await view.waiting.get()).timers
     dead: dict[str, float] = {}
     for topic in topics:
         if topic.startswith(DLQ_PREFIX):
             group = topic.removeprefix(DLQ_PREFIX)
             samples = await series.between(f"dead:group:{group}", now_ms - HOUR_MS, now_ms)
             dead[group] = samples[-1].value - samples[0].value if samples else 0.0
-    return {
+    found: dict[Kind, Mapping[str, float]] = {
         "lag": {name: float(known.lag) for name, known in groups.items()},
         "late_seconds": {name: (known.late_ms or 0) / 1000 for name, known in groups.items()},
         "no_client": {name: float(name in members and members[name] is None) for name in groups},
@@ -38,8 +38,10 @@ async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
         "disk": {f"{broker.broker}:{broker.broker_id}": broker.disk_ratio or 0.0 for broker in brokers},
         "broker_down": {f"{broker.broker}:{broker.broker_id}": float(not broker.is_up) for broker in brokers},
         "slave_behind_bytes": slaves_behind(brokers),
-        "delayed": {name: float(count) for name, count in timers.items()},
     }
+    if timers is not None:
+        found["delayed"] = {name: float(count) for name, count in timers.items()}
+    return found
 
 
 def slaves_behind(brokers: Sequence[BrokerState]) -> dict[str, float]:

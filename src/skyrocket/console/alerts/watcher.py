@@ -135,12 +135,12 @@ class Watcher:
         return told
 
     def _gone(self, found: Measures) -> dict[str, dict[str, float]]:
-        """By rule: what is watched and no more there, as a deleted group, is well. While no broker answers none is."""
+        """By rule: what is watched and not there any more (a deleted group) is well. A down broker may have it."""
         gone: dict[str, dict[str, float]] = {}
-        if 0.0 in found.get("broker_down", {}).values():
+        if not any(found.get("broker_down", {"nobody": 1.0}).values()):
             kinds = {rule.id: rule.kind for rule in self.rules}
             for rule_id, name in self._watches:
-                if name not in found.get(kinds[rule_id], {}):
+                if name not in found.get(kinds[rule_id], {name: 0.0}):
                     gone.setdefault(rule_id, {})[name] = 0.0
         return gone
 

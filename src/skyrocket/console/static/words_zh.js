@@ -217,6 +217,7 @@ export const chinese = {
   "Move": "移动",
   "Mute {name}": "静音 {name}",
   "Mute": "静音",
+  "Muted": "已静音",
   "NOT_CONSUME_YET": "尚未消费",
   "NOT_ONLINE": "不在线",
   "Name servers": "名称服务器",

@@ -16,8 +16,9 @@ export function show(root, context) {
   const firing = h("div", { class: "card flush", id: "firing" });
   const checks = h("div", { class: "card" });
   const rules = h("div", { class: "card flush", id: "rules" });
+  const muted = h("div", { class: "card flush", id: "muted", hidden: true });
   const news = h("div", { class: "card flush" });
-  root.append(head(t("Alerts"), { actions: [h("button", { class: "primary", id: "new-rule", onclick: () => edit(null), ...locked }, t("New rule"))] }), trouble, h("div", { class: "stack" }, firing, checks, rules, news));
+  root.append(head(t("Alerts"), { actions: [h("button", { class: "primary", id: "new-rule", onclick: () => edit(null), ...locked }, t("New rule"))] }), trouble, h("div", { class: "stack" }, firing, muted, checks, rules, news));
   context.onLeave(follow("/api/health", (answer) => fill(checks, h("h2", null, t("What the checks find now")), answer.findings.length ? answer.findings.map(findingRow) : empty(t("All well"), t("No check has found anything."))), (text) => fill(trouble, callout(text, "bad"))));
   context.onLeave(follow("/api/alerts", (answer) => {
     fill(firing, h("h2", null, t("Firing")), table([
@@ -29,6 +30,14 @@ export function show(root, context) {
       { name: "", of: (row) => mutedBadge(row.muted_until_ms) },
       { name: "", kind: "actions", of: (row) => h("button", { class: "small", onclick: () => mute(row.rule, row.name), ...locked }, t("Mute")) },
     ], answer.firing, { nothing: empty(t("No alert fires")) }));
+    muted.hidden = answer.mutes.length === 0;
+    fill(muted, h("h2", null, t("Muted")), table([
+      { name: t("Rule"), kind: "name", of: (row) => row.rule },
+      { name: t("Names"), kind: "mono", of: (row) => row.name },
+      { name: t("Until"), kind: "soft", of: (row) => moment(row.until_ms) },
+      { name: t("Who"), of: (row) => row.by || "–" },
+      { name: "", kind: "actions", of: (row) => h("button", { class: "small", onclick: () => mute(row.rule, row.name), ...locked }, t("Change")) },
+    ], answer.mutes));
     fill(rules, h("h2", null, t("Rules")), table([
       { name: t("Rule"), kind: "name", of: (row) => row.id },
       { name: t("What"), of: (row) => t(KINDS[row.kind]) },
@@ -36,7 +45,6 @@ export function show(root, context) {
       { name: t("Names"), kind: "mono", of: (row) => row.subject },
       { name: t("For minutes"), kind: "number", of: (row) => row.minutes },
       { name: "", of: (row) => badge(t(row.severity), row.severity === "critical" ? "bad" : "warn") },
-      { name: "", of: (row) => answer.mutes.filter((each) => each.rule === row.id).map((each) => h("div", null, each.name === "*" ? null : h("span", { class: "mono" }, `${each.name} `), mutedBadge(each.until_ms), " ", h("button", { class: "small", onclick: () => mute(row.id, each.name), ...locked }, t("Change")))) },
       { name: "", kind: "actions", of: (row) => [h("button", { class: "small", onclick: () => mute(row.id, "*"), ...locked }, t("Mute")), " ", h("button", { class: "small", onclick: () => edit(row), ...locked }, t("Change")), " ", h("button", { class: "small danger", onclick: () => drop(row), ...locked }, t("Delete"))] },
     ], answer.rules));
     fill(news, h("h2", null, t("Lately")), table([
