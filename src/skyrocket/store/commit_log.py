@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from skyrocket.clock import Clock
-from skyrocket.config.sections import LogWriteThread, StoreConfig
+from skyrocket.config.sections import FlushDiskType, LogWriteThread, StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.batch import BatchColumns
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
@@ -38,6 +38,7 @@ _pack_length = PROPERTIES_LENGTH.pack
 _join = b"".join
 _V4_FIXED = _HEAD_V4.size + PROPERTIES_LENGTH.size
 _NOT_HOST_BITS = ~0x30
+_LONG_FORCE_SECONDS = 0.01  # with SYNC_FLUSH bytes are forced all the time, and each hand-over costs two switches
 _STILL_SECONDS = 0.1  # a disk that has not answered for so long is not asked for room
 _BEHIND_SECONDS = 1.0  # how long a flush waits for the writer's thread
 _UNCOUNTED = 0x04  # set for prepared and rollback records: they get no queue offset
@@ -97,6 +98,8 @@ class CommitLog:
         )
         self._always_hands_over = config.log_write_thread is LogWriteThread.ALWAYS
         self._never_hands_over = config.log_write_thread is LogWriteThread.NEVER or pool is not None
+        is_forced_always = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._forced_seconds = _LONG_FORCE_SECONDS if is_forced_always else 0.0
         step = min(config.preallocate_bytes, self.file_size)
         self._blocks = ReservedBlocks(disk, self.allocator, step, self._await_disk)
         self.lock = threading.RLock()  # held by whoever appends
@@ -256,7 +259,10 @@ class CommitLog:
 
     @property
     def _hands_over(self) -> bool:
-        return self._always_hands_over or (bool(self._disk.waiting) and not self._never_hands_over)
+        if self._always_hands_over:
+            return True
+        is_forced = bool(self._disk.waiting) and self._disk.stands_still(self._forced_seconds)
+        return is_forced and not self._never_hands_over
 
     def _waits_since(self, oldest_ms: int) -> None:
         self.append_began_ms = oldest_ms

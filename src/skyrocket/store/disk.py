@@ -39,7 +39,7 @@ class Disk:
     def stands_still(self, seconds: float) -> bool:
         """Whether somebody has been waiting for the disk for longer than this."""
         began = list(self.waiting.values())
-        return bool(began) and time.monotonic() - min(began) > seconds
+        return bool(began) and time.monotonic() - min(began) >= seconds
 
     # -- names -------------------------------------------------------------------------------------
 

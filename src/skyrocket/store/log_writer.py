@@ -4,7 +4,8 @@ A write to the page cache takes microseconds, but it waits for seconds when the 
 that does not answer, or when the file system is frozen for a snapshot. Whoever appends in an event loop then holds up
 everybody. So bytes are handed over to a thread, in the order of the log, and are readable when it has written them.
 Handing over costs two switches of threads, so the appender does it only while somebody forces bytes to this disk
-(`Disk.waiting`: that is when a disk shows that it stands still), or always, as it was told.
+(`Disk.waiting`: that is when a disk shows that it stands still), or always, as it was told. With SYNC_FLUSH, where
+somebody does all the time, only once that takes longer than usual: else it cost a fifth of the rate.
 
 What waits here is bounded by those who put messages: they refuse more (`Intake.page_cache_busy`).
 """

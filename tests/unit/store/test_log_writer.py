@@ -2,6 +2,7 @@
 
 import errno
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -184,6 +185,23 @@ def test_while_somebody_forces_bytes_to_disk_appends_are_handed_over(stores: Sto
         put(store, b"second")
     assert store.commit_log.writer._thread is not None
     wait_until(lambda: get(store) == [b"first", b"second"])
+
+
+def test_with_sync_flush_appends_are_handed_over_only_when_forcing_takes_longer_than_usual(
+    stores: Stores, disk: StandingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes are forced all the time: a switch of threads for each append cost a fifth of the rate."""
+    given = {"flush_disk_type": FlushDiskType.SYNC_FLUSH, "log_write_thread": LogWriteThread.WHILE_FLUSHING}
+    store = opened(stores, disk, **given)
+    handed: list[Chunk] = []
+    monkeypatch.setattr(store.commit_log.writer, "hand_over", handed.append)
+    disk.waiting[0] = time.monotonic() + 3600  # somebody has just begun
+    put(store, b"at once")
+    assert not handed
+    disk.waiting[0] = time.monotonic() - 1
+    put(store, b"later")
+    assert [chunk.data.count(b"later") for chunk in handed] == [1]
+    del disk.waiting[0]
 
 
 def test_an_index_does_not_touch_its_map_while_the_disk_stands_still(stores: Stores, disk: StandingDisk) -> None:
