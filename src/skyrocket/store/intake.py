@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 
 _LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
 _MAX_INNER_MESSAGES = 32767
+_PUT_SECONDS = 30.0  # a disk that takes longer fails other things first
 _MOST_WAITING_BYTES = 64 << 20  # in the hands of the log's writer, whose disk stands still
 
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__: put is counted in nanoseconds
@@ -103,9 +104,15 @@ class Intake:
         waits_long = self._config.page_cache_busy_ms < self._clock.now_ms() - began < 10_000_000
         return waits_long or self._log.writer.waiting_bytes > _MOST_WAITING_BYTES
 
-    def put(self, message: PutMessage) -> PutResult:
-        """Append one message."""
-        return self.put_group((message,))[0]
+    def put(self, message: PutMessage, *, is_confirmed_later: bool = False) -> PutResult:
+        """Append one message: the page cache has it when this returns, so a client may be told.
+
+        Unless the message is confirmed when it is written (`LogWriter.when_written`): a disk may stand still for long.
+        """
+        result = self.put_group((message,))[0]
+        if self._log.is_behind and result.ok and not is_confirmed_later:
+            self._log.writer.wait_until_idle(_PUT_SECONDS)
+        return result
 
     def put_group(self, messages: Sequence[PutMessage]) -> list[PutResult]:
         """Append messages that arrived together; each has a result of its own.

@@ -309,12 +309,12 @@ class MessageStore:
 
     # -- putting --------------------------------------------------------------------------------------------
 
-    def put(self, message: PutMessage) -> PutResult:
+    def put(self, message: PutMessage, *, is_confirmed_later: bool = False) -> PutResult:
         """Append one message; the result says which durability it has already reached.
 
         With SYNC_FLUSH wait for the disk by `flusher.when_flushed`. Groups and batches: `intake`.
         """
-        return self.intake.put(message)
+        return self.intake.put(message, is_confirmed_later=is_confirmed_later)
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes that a master sent; queues and index are then built from them here."""

@@ -13,8 +13,8 @@ from skyrocket.store.allocator import FileAllocator
 from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.log_writer import Chunk
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.results import PutStatus
-from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, log_bytes, message, put
+from skyrocket.store.results import PutResult, PutStatus
+from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, log_bytes, message
 from tests.waiting import wait_until
 
 
@@ -36,6 +36,13 @@ class StandingDisk(UnforcedDisk):
     def allocate(self, fd: int, position: int, length: int) -> None:
         assert self.moves.wait(30)
         super().allocate(fd, position, length)
+
+
+def put(store: MessageStore, body: bytes = b"hello", **fields: Any) -> PutResult:
+    """Put a message that must be taken, and is confirmed when it is written."""
+    result = store.put(message(body, **fields), is_confirmed_later=True)
+    assert result.ok, result.remark
+    return result
 
 
 @pytest.fixture
@@ -70,6 +77,28 @@ def test_appends_and_reads_go_on_while_the_disk_stands_still(stores: Stores, dis
     disk.moves.set()
     wait_until(lambda: not store.commit_log.is_behind)
     assert get(store) == [b"first", b"second", b"third"]
+
+
+def test_a_put_that_nobody_confirms_later_returns_when_the_page_cache_has_it(
+    stores: Stores, disk: StandingDisk
+) -> None:
+    """A consumer that sent a message back forgets it when it is answered."""
+    store = opened(stores, disk)
+    disk.moves.clear()
+    returned = threading.Event()
+
+    def put_and_return() -> None:
+        store.put(message(b"second"))
+        returned.set()
+
+    thread = threading.Thread(target=put_and_return)
+    thread.start()
+    wait_until(lambda: store.commit_log.is_behind)
+    assert not returned.wait(0.1)
+    disk.moves.set()
+    assert returned.wait(30)
+    thread.join()
+    assert store.commit_log.readable_offset == store.commit_log.written_offset
 
 
 def test_who_waits_hears_when_its_bytes_are_written(stores: Stores, disk: StandingDisk) -> None:
@@ -142,7 +171,7 @@ def test_what_waits_for_the_writer_is_bounded(
     store = opened(stores, disk)
     disk.moves.clear()
     taken = 0
-    while store.put(message(b"x" * 50)).ok:
+    while store.put(message(b"x" * 50), is_confirmed_later=True).ok:
         taken += 1
         assert taken < 10
     assert taken == 3

@@ -272,7 +272,7 @@ class PlainSends:
         for number, (row, (later, unique_key)) in enumerate(zip(rows, senders, strict=True)):
             queue, body, properties, flag, sys_flag, born, born_host, *_ = row
             message = PutMessage(queue.topic, queue.queue_id, body, properties, flag, sys_flag, born, born_host)
-            result = self._intake.put(message)
+            result = self._intake.put(message, is_confirmed_later=True)
             if not result.ok:
                 self._answers.refuse(later, result.status)
                 continue

@@ -247,7 +247,7 @@ class SendProcessor:
         self._put_single(kept)
 
     def _put_single(self, kept: _Kept) -> None:
-        result = self._store.put(kept.message)
+        result = self._store.put(kept.message, is_confirmed_later=True)
         if result.status is not PutStatus.PUT_OK:
             self._answers.refuse(kept.later, result.status)
             return
