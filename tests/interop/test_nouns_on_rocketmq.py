@@ -110,7 +110,7 @@ def test_topics_are_created_shown_changed_and_deleted(rocket: Rocket) -> None:
     assert "Shop" in [each["topic"] for each in rocket.rows("cluster", "topics", "DefaultCluster")]
     assert "3 messages" in rocket.refused("topic", "delete", "Shop", code=2)
     assert "topic Shop is deleted" in rocket.well("topic", "delete", "Shop", "--yes")
-    assert "no route for topic Shop" in rocket.refused("topic", "describe", "Shop", code=4)
+    assert "there is no topic Shop" in rocket.refused("topic", "describe", "Shop", code=4)
     assert "files  kept → removed" in rocket.well("topic", "clean")
 
 
