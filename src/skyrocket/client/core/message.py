@@ -5,6 +5,7 @@ it decodes its properties and hosts when somebody asks for them.
 """
 
 import json
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -369,7 +370,13 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
 
     A record that is longer than its parts or of a newer kind is passed over by its size, as far as that can be told.
     """
-    data = bytes(data)
+    try:
+        return _decoded(bytes(data), broker_name, queue_id)
+    except (struct.error, IndexError) as error:  # a length that points behind the bytes: not looked at for each message
+        raise DataError(f"a record of a pull answer of {len(data)} bytes ends before its parts do: {error}") from error
+
+
+def _decoded(data: bytes, broker_name: str, queue_id: int | None) -> list[ReceivedMessage]:
     found: list[ReceivedMessage] = []
     at, end = 0, len(data)
     topic, topic_bytes = "", b""  # the last one: mostly all are alike
@@ -394,8 +401,8 @@ def decode_messages(data: bytes | memoryview, broker_name: str, queue_id: int | 
             prepared,
             length,
         ) = head.unpack_from(data, at)
-        if not SMALLEST_RECORD <= size <= end - at:
-            raise DataError(f"a record of {size} bytes at byte {at} of a pull answer of {end} bytes")
+        if not SMALLEST_RECORD <= size <= end - at or length < 0:
+            raise DataError(f"a record of {size} bytes, {length} of body, at byte {at} of a pull answer of {end} bytes")
         body_at = at + head.size
         topic_at = body_at + length
         if magic == MAGIC_V1:
