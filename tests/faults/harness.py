@@ -91,14 +91,18 @@ def abandon(store: MessageStore) -> None:
     store.gate.close()
     store._stop.set()
     store.cleaner._stop.set()
+    allocator, writer = store.commit_log.allocator, store.commit_log.writer
     for condition, owner in (
         (store.flusher._condition, store.flusher),
-        (store.commit_log.allocator._condition, store.commit_log.allocator),
+        (allocator._condition, allocator),
+        (writer._condition, writer),
     ):
         with condition:
             owner._stopped = True
             condition.notify_all()
-    threads = [*store._threads, store.cleaner._thread, store.flusher._thread, store.commit_log.allocator._thread]
+    threads = [*store._threads, store.cleaner._thread, store.flusher._thread, allocator._thread]
+    if writer._thread is not None:
+        threads.append(writer._thread)
     if store.index is not None:
         threads += store.index._syncing
     for thread in threads:

@@ -45,9 +45,6 @@ class Reservation:
     has_failed: bool = False
 
 
-_PATIENCE_SECONDS = 0.02  # the thread is at it: how long the writer waits for it
-
-
 class FileAllocator:
     """Creates the next file and extends the reserved part of the current one."""
 
@@ -83,11 +80,14 @@ class FileAllocator:
                 self._requested = _Request(start_offset, path, size, allocate)
                 self._condition.notify()
 
-    def take(self, start_offset: int, path: str, size: int, allocate: int) -> PreparedFile:
-        """The file at an offset: the prepared one, or one made now. Raises OSError when the disk is full."""
+    def take(self, start_offset: int, path: str, size: int, allocate: int, seconds: float = 1.0) -> PreparedFile:
+        """The file at an offset: the prepared one, or one made now. Raises OSError when the disk is full.
+
+        While the thread makes it, it is waited for so long; raises DiskStandsStill then.
+        """
         with self._condition:
             self._requested = None
-            if not self._condition.wait_for(lambda: self._making is None, _PATIENCE_SECONDS):
+            if not self._condition.wait_for(lambda: self._making is None, seconds):
                 raise DiskStandsStill(f"{path} is not ready yet: the disk stands still")
             ready, self._ready = self._ready, None
         if ready is not None and ready.start_offset == start_offset:
@@ -107,13 +107,13 @@ class FileAllocator:
             self._condition.notify_all()
         return reservation
 
-    def reserved_until(self, reservation: Reservation) -> int:
-        """Up to which offset there are blocks; waits a moment for the thread, and raises DiskStandsStill then."""
+    def reserved_until(self, reservation: Reservation, seconds: float) -> int:
+        """Up to which offset there are blocks; waits so long for the thread, and raises DiskStandsStill then."""
         with self._condition:
             if self._reservation is reservation:  # not begun: the writer does it
                 self._reservation = None
                 return reservation.begin_offset
-            if not self._condition.wait_for(lambda: reservation.is_done, _PATIENCE_SECONDS):
+            if not self._condition.wait_for(lambda: reservation.is_done, seconds):
                 raise DiskStandsStill("no blocks are reserved yet: the disk stands still")
         return reservation.begin_offset if reservation.has_failed else reservation.end_offset
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from skyrocket.clock import Clock
-from skyrocket.config.sections import FlushDiskType, LogWriteThread, StoreConfig
+from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.batch import BatchColumns
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
@@ -24,13 +24,13 @@ from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcChe
 from skyrocket.store.allocator import FileAllocator, PreparedFile
 from skyrocket.store.batch_records import BatchOrigin, frame_of, records_of
 from skyrocket.store.disk import Disk, DiskStandsStill
-from skyrocket.store.log_writer import PATIENCE_SECONDS, Chunk, LogWriter
+from skyrocket.store.log_writer import PATIENCE_SECONDS, Chunk, HandOver, LogWriter
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
 from skyrocket.store.record_run import Appended, RecordRun
 from skyrocket.store.record_tuples import ROW_BODY, ROW_PROPERTIES, DispatchItem, Row
 from skyrocket.store.reserved_blocks import ReservedBlocks
 from skyrocket.store.topic_queue import TopicQueue
-from skyrocket.store.transient_pool import TransientPool
+from skyrocket.store.transient_pool import Buffered, TransientPool
 
 _HEAD_V4 = HEADS[0]
 _pack_head_v4 = _HEAD_V4.pack
@@ -38,8 +38,11 @@ _pack_length = PROPERTIES_LENGTH.pack
 _join = b"".join
 _V4_FIXED = _HEAD_V4.size + PROPERTIES_LENGTH.size
 _NOT_HOST_BITS = ~0x30
-_LONG_FORCE_SECONDS = 0.01  # with SYNC_FLUSH bytes are forced all the time, and each hand-over costs two switches
 _STILL_SECONDS = 0.1  # a disk that has not answered for so long is not asked for room
+_ROOM_SECONDS = (
+    1.0  # how long a put waits for a thread that makes room, as long as an append may take before it is busy
+)
+_COPY_SECONDS = 30.0  # how long copied bytes do: a slave that refuses them leaves its master
 _BEHIND_SECONDS = 1.0  # how long a flush waits for the writer's thread
 _UNCOUNTED = 0x04  # set for prepared and rollback records: they get no queue offset
 
@@ -96,20 +99,18 @@ class CommitLog:
             on_oldest=self._waits_since,
             on_failed=lambda error: self.on_failed(error),
         )
-        self._always_hands_over = config.log_write_thread is LogWriteThread.ALWAYS
-        self._never_hands_over = config.log_write_thread is LogWriteThread.NEVER or pool is not None
-        is_forced_always = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._forced_seconds = _LONG_FORCE_SECONDS if is_forced_always else 0.0
+        self._hand_over = HandOver(disk, config, is_pooled=pool is not None)
         step = min(config.preallocate_bytes, self.file_size)
         self._blocks = ReservedBlocks(disk, self.allocator, step, self._await_disk)
         self.lock = threading.RLock()  # held by whoever appends
         self._pool = pool
-        self._buffers: list[_Buffered] = []  # files of which a part is still only in a buffer of the pool
+        self._buffers: list[Buffered] = []  # files of which a part is still only in a buffer of the pool
         self._committed_offset = 0
         self._committed_timestamp = 0  # a store time that everything committed has reached
         self._file: MappedFile | None = None
         self._buffer: mmap.mmap | None = None  # of the pool: where records go before the file
         self._soft_end = 0  # a record that ends here or before needs no further thought
+        self._patience = _ROOM_SECONDS  # with a thread that makes room
         self._new_names = False  # a file was created since the directory was forced to disk
 
     # -- life -------------------------------------------------------------------------------------------
@@ -250,19 +251,12 @@ class CommitLog:
         if buffer is not None:
             buffer[at : at + len(data)] = data
             self.written_offset = end
-        elif self.writer.waiting_bytes or (not here and self._hands_over):
+        elif self.writer.waiting_bytes or (not here and self._hand_over.is_due()):
             self.written_offset = end
             self.writer.hand_over(Chunk(file, at, bytes(data), end, self.last_store_timestamp))
         else:
             self._disk.write_at(file.fd, data, at)
             self.written_offset = self._committed_offset = end
-
-    @property
-    def _hands_over(self) -> bool:
-        if self._always_hands_over:
-            return True
-        is_forced = bool(self._disk.waiting) and self._disk.stands_still(self._forced_seconds)
-        return is_forced and not self._never_hands_over
 
     def _waits_since(self, oldest_ms: int) -> None:
         self.append_began_ms = oldest_ms
@@ -319,17 +313,25 @@ class CommitLog:
             self.writer.wait_until_idle(_BEHIND_SECONDS)  # what it wrote as a master
             if offset != self.written_offset:
                 raise StoreError(f"replicated bytes begin at {offset}, the log ends at {self.written_offset}")
-            while view:
-                if self._file is None or self.written_offset == self.files.end_offset:
-                    self._roll()
-                start = self.written_offset
-                piece = view[: self.files.end_offset - start]
-                self._reserve(start + len(piece))
-                self._write(start, piece, start + len(piece), here=True)  # a slave says at once what it has
-                if self._buffers:
-                    self._buffers[-1].data_end = start + len(piece)
-                view = view[len(piece) :]
+            self._patience = _COPY_SECONDS
+            try:
+                self._append_pieces(view)
+            finally:
+                self._patience = _ROOM_SECONDS
             self.raw_end = self.written_offset
+
+    def _append_pieces(self, view: memoryview) -> None:
+        """Bytes to the files in which they lie."""
+        while view:
+            if self._file is None or self.written_offset == self.files.end_offset:
+                self._roll()
+            start = self.written_offset
+            piece = view[: self.files.end_offset - start]
+            self._reserve(start + len(piece))
+            self._write(start, piece, start + len(piece), here=True)  # a slave says at once what it has
+            if self._buffers:
+                self._buffers[-1].data_end = start + len(piece)
+            view = view[len(piece) :]
 
     def _make_room(self, size: int) -> int:
         """The place for a number of bytes: reserve disk blocks, or end this file with a blank and open the next."""
@@ -349,7 +351,8 @@ class CommitLog:
             self._await_disk()
         buffer = self._pool.borrow() if self._pool is not None else None
         try:
-            prepared = self.allocator.take(start, self.files.path_of(start), self.file_size, self._blocks.step)
+            path, step = self.files.path_of(start), self._blocks.step
+            prepared = self.allocator.take(start, path, self.file_size, step, self._patience)
             self._end_file(start, prepared)
         except OSError:
             if self._pool is not None and buffer is not None:
@@ -359,7 +362,7 @@ class CommitLog:
         if buffer is not None:
             if not self._buffers:
                 self._committed_offset = self.written_offset
-            self._buffers.append(_Buffered(file, buffer, data_end=start))
+            self._buffers.append(Buffered(file, buffer, data_end=start))
         self._use(file, buffer, prepared.allocated)
         self._new_names = True
         self._prepare_next()
@@ -389,10 +392,12 @@ class CommitLog:
 
     def _reserve(self, end_offset: int) -> None:
         """Give the file disk blocks up to an offset and some more; raises OSError when there are none, or not now."""
-        self._soft_end = min(self._blocks.reserve(end_offset), self.files.end_offset - BLANK_SIZE)
+        self._soft_end = min(self._blocks.reserve(end_offset, self._patience), self.files.end_offset - BLANK_SIZE)
 
     def _await_disk(self) -> None:
-        """Before a call that waits for a disk that stands still; raises DiskStandsStill."""
+        """Before a call that waits for a disk that stands still; raises DiskStandsStill for those who cannot."""
+        if self._patience == _COPY_SECONDS:
+            return
         if not self.writer.wait_until_idle(PATIENCE_SECONDS) or self._disk.stands_still(_STILL_SECONDS):
             raise DiskStandsStill("the disk stands still")
 
@@ -487,12 +492,3 @@ class CommitLog:
 def _sealed(record: bytes) -> bytes:
     """The record with its checksum in the twenty bytes that were reserved for it."""
     return record[:-CRC_PROPERTY_BYTES] + record_crc_property(record)
-
-
-@dataclass(slots=True)
-class _Buffered:
-    """A file whose newest bytes are still in a buffer."""
-
-    file: MappedFile
-    buffer: mmap.mmap
-    data_end: int  # where its records end; the rest of the file stays zero

@@ -18,12 +18,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from skyrocket.config.sections import FlushDiskType, LogWriteThread, StoreConfig
 from skyrocket.store.disk import Disk
 from skyrocket.store.mapped_file_queue import MappedFile
 
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS: Final = 0.01  # how long an append waits for a disk that may stand still
+_LONG_FORCE_SECONDS: Final = 0.01
 _IDLE_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 10.0
 WrittenCallback = Callable[[bool], None]
@@ -37,6 +39,24 @@ class Chunk(NamedTuple):
     data: bytes
     end_offset: int  # where the log ends when they are written
     timestamp: int  # the store time of their records
+
+
+class HandOver:
+    """Whether an append is handed over to the writer's thread."""
+
+    def __init__(self, disk: Disk, config: StoreConfig, *, is_pooled: bool) -> None:
+        """With the transient pool never: the committer writes behind the appender, and offsets are its own."""
+        self._disk = disk
+        self._always = config.log_write_thread is LogWriteThread.ALWAYS and not is_pooled
+        self._never = config.log_write_thread is LogWriteThread.NEVER or is_pooled
+        is_forced_always = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._forced_seconds = _LONG_FORCE_SECONDS if is_forced_always else 0.0
+
+    def is_due(self) -> bool:
+        """Whether the disk may stand still now, as far as the settings want to know."""
+        if self._always:
+            return True
+        return bool(self._disk.waiting) and not self._never and self._disk.stands_still(self._forced_seconds)
 
 
 class LogWriter:

@@ -31,16 +31,17 @@ class ReservedBlocks:
         """No file is written any more."""
         self._file = self.ahead = None
 
-    def reserve(self, end_offset: int) -> int:
+    def reserve(self, end_offset: int, seconds: float) -> int:
         """Let there be blocks up to an offset, and some more; returns up to which offset nobody needs to ask again.
 
-        Raises OSError when there are none: a write would fail half-way, or end the process with SIGBUS.
+        A thread that reserves them is waited for so long. Raises OSError when there are none: a write would fail
+        half-way, or end the process with SIGBUS.
         """
         file = self._file
         assert file is not None
         file_end = file.start_offset + file.size
         if self.ahead is not None and (end_offset > self._end or self.ahead.is_done):
-            self._end = max(self._end, self._allocator.reserved_until(self.ahead))
+            self._end = max(self._end, self._allocator.reserved_until(self.ahead, seconds))
             self.ahead = None
         if end_offset > self._end:
             self._await_disk()

@@ -6,10 +6,22 @@ in a buffer is lost when the process dies: that is the price of the pool.
 
 import mmap
 import threading
+from dataclasses import dataclass
+
+from skyrocket.store.mapped_file_queue import MappedFile
 
 
 class PoolExhausted(OSError):
     """Every buffer is in use: the committer does not keep up."""
+
+
+@dataclass(slots=True)
+class Buffered:
+    """A file whose newest bytes are still in a buffer."""
+
+    file: MappedFile
+    buffer: mmap.mmap
+    data_end: int  # where its records end; the rest of the file stays zero
 
 
 class TransientPool:

@@ -262,7 +262,7 @@ def test_a_file_that_is_being_made_is_not_waited_for_by_an_append(
         allocator.prepare(0, path, 8192, 4096)
         wait_until(lambda: allocator._making == 0)
         with pytest.raises(DiskStandsStill):
-            allocator.take(0, path, 8192, 4096)
+            allocator.take(0, path, 8192, 4096, 0.02)
         disk.moves.set()
         wait_until(lambda: allocator.has(0) or allocator._making is None)
         disk.close(allocator.take(0, path, 8192, 4096).fd)
@@ -285,3 +285,25 @@ def test_blocks_are_reserved_ahead_in_another_thread(stores: Stores) -> None:
         wait_until(lambda: (ahead := store.commit_log._blocks.ahead) is None or ahead.is_done)
     assert callers.count(threading.current_thread().name) <= 1, "the first file"
     assert len(callers) > 8
+
+
+class SlowDisk(UnforcedDisk):
+    """Takes its time for room; nothing is wrong with it."""
+
+    def allocate(self, fd: int, position: int, length: int) -> None:
+        threading.Event().wait(0.1)
+        super().allocate(fd, position, length)
+
+
+def test_room_that_takes_a_while_is_waited_for(stores: Stores) -> None:
+    """A slave that refused bytes because of it left its master."""
+    master, slave = stores.open("master"), stores.open("slave", disk=SlowDisk())
+    while len(master.commit_log.files.starts) < 3:
+        put(master, b"x" * 500)
+    for start in master.commit_log.files.starts:
+        raw = master.commit_log.raw(start, master.commit_log.file_size)
+        assert raw is not None
+        slave.append_raw(start, raw)
+    assert slave.commit_log.written_offset == master.commit_log.written_offset
+    assert log_bytes(slave)[: master.commit_log.written_offset] == log_bytes(master)[: master.commit_log.written_offset]
+    put(slave, b"x" * 500)
