@@ -16,6 +16,8 @@ PAGE = (ROOT / "docs" / "guides" / "worker.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 CONSOLE = re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 TEXTS = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+# Unbuffered, `print` writes its line and the line's end one after the other: a thread's log line may come between.
+_END = r"(?:$|\d{4}-\d\d-\d\d )"
 
 
 def _commands() -> dict[str, list[str]]:
@@ -47,7 +49,7 @@ def test_the_page_of_the_worker_runs_as_it_stands(tmp_path: Path, rocketmq: Loca
         assert sent.stdout.splitlines() == commands["python send.py"], sent.stderr
         printed, logged = (text.splitlines() for text in TEXTS)
         for line in printed:
-            worker.await_line(f"^{_pattern(line)}$")
+            worker.await_line(f"^{_pattern(line)}{_END}")
         for line in logged:
             worker.await_line(_pattern(line))
         listed = subprocess.run(
