@@ -3,14 +3,18 @@
     python -m bench.timers                 a million
     python -m bench.timers --count 100000
     python -m bench.timers --count 0       only what senders see
+    python -m bench.timers --only-kill     only the start after kill -9
 
 First as senders see it: sends and timers take turns on one server, over sockets (`bench.load`). Then in one process,
 without network, protocol and checks of a send: there a plain message costs so little that the ratio is another. Plain
-messages and timers take turns, and their processor time is compared, so that a busy machine shows in both.
+messages and timers take turns, and their processor time is compared, so that a busy machine shows in both. At last a
+server with as many that wait is killed, and started again on its store.
 """
 
 import argparse
+import os
 import shutil
+import signal
 import statistics
 import tempfile
 import time
@@ -39,6 +43,7 @@ PARKED_AFTER = 8  # groups: at 5,000 timers a second so much is found every 100 
 CHUNKS = 40  # plain messages and timers take turns so often
 SPREAD_SECONDS = 2 * 86_400 - 120
 ROUNDS = 5
+FILL_SECONDS = 2.0  # of sends before the next time at which timers are due
 
 
 class Timed:
@@ -91,14 +96,18 @@ class Timed:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.timers", description=__doc__)
     parser.add_argument("--count", type=int, default=1_000_000, help="timers")
-    count = parser.parse_args().count
-    _measure_senders()
-    if not count:
+    parser.add_argument("--only-kill", action="store_true", help="only the start after kill -9")
+    options = parser.parse_args()
+    if not options.only_kill:
+        _measure_senders()
+    if not options.count:
         return
     WORK.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=WORK, prefix="timers-"))
     try:
-        _measure(folder, count)
+        if not options.only_kill:
+            _measure(folder, options.count)
+        _measure_start_after_kill(folder / "killed", options.count)
     finally:
         shutil.rmtree(folder)
 
@@ -196,6 +205,27 @@ def _measure(folder: Path, count: int) -> None:
     print(f"timers delivered                      {delivering:>12.2f} µs of processor time")
     assert timed.service.totals.delivered == count, timed.service.totals
     timed.stop()
+
+
+def _measure_start_after_kill(store: Path, count: int) -> None:
+    """From the start of the process until it takes messages; an empty store beside it."""
+    sent = 0
+    with own_server(store=store) as server:
+        empty = server.seconds_to_ready
+        for number in range(1, 1000):
+            seconds = 3600 + number * 7919 % SPREAD_SECONDS
+            filled = measure(_sends(server.broker, 16, seconds), Timing(0.0, FILL_SECONDS), 1, [server.pid])
+            assert not filled.errors, filled
+            sent += filled.messages
+            if sent >= count:
+                break
+        os.kill(server.pid, signal.SIGKILL)
+    with own_server(store=store) as server:
+        log_mib = sum(file.stat().st_blocks for file in (store / "commitlog").iterdir()) * 512 / 2**20
+        print(
+            f"server ready after kill -9            {server.seconds_to_ready:>12.3f} s   with {sent:,} that wait,"
+            f" {log_mib:,.0f} MiB of log (an empty store: {empty:.3f} s)"
+        )
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -7,6 +7,7 @@ in all; medians of the rounds are printed and drawn. It fails when a line is wor
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -31,10 +32,12 @@ class Scale:
     timing: Timing
     topics: tuple[int, ...]
     connections: tuple[int, ...]
-    backlog: tuple[int, ...]  # the largest takes some 270 bytes a message on the disk
+    backlog: tuple[int, ...]
 
 
-FULL = Scale(3, Timing(2.0, 3.0), (10, 1_000, 10_000), (10, 1_000, 5_000), (100_000, 1_000_000, 3_000_000, 10_000_000))
+USUAL_BACKLOG = 10_000_000
+_BACKLOG = (100_000, 1_000_000, 3_000_000, USUAL_BACKLOG, 30_000_000, 100_000_000)
+FULL = Scale(3, Timing(2.0, 3.0), (10, 1_000, 10_000), (10, 1_000, 5_000), _BACKLOG)
 QUICK = Scale(1, Timing(0.2, 0.5), (10, 100), (10, 100), (1_000, 20_000))
 
 
@@ -44,7 +47,7 @@ def main() -> None:
     parts: dict[str, tuple[Subject, tuple[int, ...]]] = {
         "topics": (subjects.topics, scale.topics),
         "connections": (subjects.connections, scale.connections),
-        "backlog": (subjects.backlog, tuple(count for count in scale.backlog if count <= options.messages)),
+        "backlog": (subjects.backlog, _with_room(scale.backlog, options.messages, options.work)),
     }
     points: list[Point] = []
     rounds = options.rounds or scale.rounds
@@ -69,12 +72,23 @@ def main() -> None:
         raise SystemExit(1)
 
 
+def _with_room(counts: Sequence[int], most: int, work: Path) -> tuple[int, ...]:
+    """Those that were asked for and leave half of the disk's free space."""
+    work.mkdir(parents=True, exist_ok=True)
+    room = shutil.disk_usage(work).free // 2 // subjects.MESSAGE_BYTES_ON_DISK
+    for count in counts:
+        if room < count <= most:
+            print(f"{count:,} messages in the store: left out, the disk has room for {room:,}")
+    return tuple(count for count in counts if count <= min(most, room))
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
     parts = ("topics", "connections", "backlog")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, measures little")
     parser.add_argument("--rounds", type=int, help=f"medians of so many (default: {FULL.rounds})")
-    parser.add_argument("--messages", type=int, default=FULL.backlog[-1], help="no larger backlog (default: all)")
+    most = f"no larger backlog (default: {USUAL_BACKLOG:,}; at most {FULL.backlog[-1]:,}, which takes 30 GB)"
+    parser.add_argument("--messages", type=int, default=USUAL_BACKLOG, help=most)
     parser.add_argument("--only", nargs="+", choices=parts, default=parts, metavar="PART", help=", ".join(parts))
     parser.add_argument("--results", type=Path, default=_ROOT / "bench" / "results", help="where results are written")
     parser.add_argument("--work", type=Path, default=_ROOT / "var" / "bench", help="where stores are made; needs 4 GB")

@@ -23,6 +23,7 @@ _FILL_SECONDS = 0.1
 _PATIENCE_SECONDS = 5.0
 _TOPICS_AT_ONCE = 1000
 _STOP_SECONDS = 180.0  # each of 10,000 queues has a file that is forced to disk
+MESSAGE_BYTES_ON_DISK = 300  # of 128: its record, its queue entry, its part of the index
 _SENDS, _PULLS = "sends", "pulls"
 
 

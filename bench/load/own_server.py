@@ -1,4 +1,6 @@
-"""Our own server for the length of a benchmark: `skyrocket standalone` on free ports and a store that vanishes."""
+"""Our own server for the length of a benchmark: `skyrocket standalone` on free ports.
+
+Its store vanishes with it, unless the caller has one."""
 
 import contextlib
 import os
@@ -40,13 +42,17 @@ class OwnServer:
 
 @contextlib.contextmanager
 def own_server(
-    settings: Sequence[str] = (), work: Path = WORK, stop_timeout_s: float = STOP_TIMEOUT_S, brokers: int = 1
+    settings: Sequence[str] = (),
+    work: Path = WORK,
+    stop_timeout_s: float = STOP_TIMEOUT_S,
+    brokers: int = 1,
+    store: Path | None = None,
 ) -> Iterator[OwnServer]:
     """Start, wait until it is ready, stop as an operator would; `settings` are --set options."""
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=work, prefix="skyrocket-") as folder, open(f"{folder}/stderr", "w+") as errors:
         command = [sys.executable, "-m", "skyrocket", "standalone", "--namesrv-port", "0", "--listen-port", "0"]
-        command += ["--broker-ip", "127.0.0.1", "--store", f"{folder}/store"]
+        command += ["--broker-ip", "127.0.0.1", "--store", str(store or f"{folder}/store")]
         command += ["--brokers", str(brokers)] if brokers > 1 else []
         command += [part for setting in settings for part in ("--set", setting)]
         began = time.monotonic()
