@@ -75,8 +75,8 @@ class BatchReceipt:
     def member(self, number: int) -> SendReceipt:
         """The receipt of one message."""
         receipt = _new(SendReceipt)
-        receipt._batch = self
-        receipt._number = number
+        receipt._batch = self  # type: ignore[misc]  # mypy overlooks the slots of the base of a dataclass
+        receipt._number = number  # type: ignore[misc]
         return receipt
 
     def fill(self, receipt: SendReceipt, number: int) -> None:
