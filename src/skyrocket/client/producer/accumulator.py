@@ -41,7 +41,7 @@ class PendingSend:
 
 
 class _Batch:
-    __slots__ = ("elements", "first", "loop", "members", "outcome", "size", "timer", "topic", "waiters")
+    __slots__ = ("elements", "first", "loop", "members", "numbers", "outcome", "size", "timer", "topic", "waiters")
 
     def __init__(self, first: Message, topic: str, loop: asyncio.AbstractEventLoop) -> None:
         self.first = first
@@ -50,7 +50,8 @@ class _Batch:
         self.elements: list[Element] = []
         self.members: list[Message] = []
         self.size = 0
-        self.waiters: list[tuple[asyncio.Future[SendReceipt], int]] = []
+        self.waiters: list[asyncio.Future[SendReceipt]] = []
+        self.numbers: list[int] = []  # of their messages
         self.outcome: BatchReceipt | Exception | None = None
         self.timer: asyncio.TimerHandle | None = None
 
@@ -58,7 +59,8 @@ class _Batch:
         """Of one message, for who waits for it."""
         # A future for each who waits: one that is cancelled must not take the others' with it.
         waiter: asyncio.Future[SendReceipt] = self.loop.create_future()
-        self.waiters.append((waiter, number))
+        self.waiters.append(waiter)
+        self.numbers.append(number)
         return waiter
 
     def came_to(self, outcome: BatchReceipt | Exception) -> None:
@@ -66,11 +68,11 @@ class _Batch:
         self.outcome = outcome
         waiters, self.waiters = self.waiters, []
         if isinstance(outcome, BatchReceipt):
-            for waiter, number in waiters:
+            for waiter, number in zip(waiters, self.numbers, strict=True):
                 if not waiter.done():
                     waiter.set_result(outcome.member(number))
         else:
-            for waiter, _ in waiters:
+            for waiter in waiters:
                 if not waiter.done():
                     waiter.set_exception(outcome)
 

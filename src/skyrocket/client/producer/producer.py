@@ -98,13 +98,24 @@ class Producer(ProducerGroupMember):
                         return await self._accumulator.receipt(message, topic)
                 elif retries is None and self._gathers and may_travel_together(message, self._rules):
                     return await self._gathering.send(message, topic)
-        if self._around:
-            sending = Sending(self.group, [message], "send")
-            receipt: SendReceipt = await self._through(
-                sending, lambda: self._send_one(sending.messages[0], timeout, queue, selector, argument, retries)
-            )
-            return receipt
-        return await self._send_one(message, timeout, queue, selector, argument, retries)
+        # Apart, as a lambda here would make a cell of every argument, for every message.
+        send = self._send_through if self._around else self._send_one
+        return await send(message, timeout, queue, selector, argument, retries)
+
+    async def _send_through(
+        self,
+        message: Message,
+        timeout: float | None,
+        queue: MessageQueue | None,
+        selector: QueueSelector | None,
+        argument: Any,
+        retries: int | None,
+    ) -> SendReceipt:
+        sending = Sending(self.group, [message], "send")
+        receipt: SendReceipt = await self._through(
+            sending, lambda: self._send_one(sending.messages[0], timeout, queue, selector, argument, retries)
+        )
+        return receipt
 
     async def _through(self, sending: Sending, innermost: Proceed) -> Any:
         return await through([each.send for each in self._around], sending, innermost)()
