@@ -98,6 +98,7 @@ class BatchReceipt:
             whole.attempts,
             whole.replicas,
         )
+        del receipt._batch  # who keeps one receipt does not keep the ids of all
 
 
 _new = object.__new__

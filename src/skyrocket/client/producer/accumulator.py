@@ -156,11 +156,11 @@ class Accumulator:
         size = filling.size
         now_ms = self._clock.now_ms()
         keys = UNIQUE_KEYS.series(len(filling.elements), now_ms)
-        out = batch(filling.first, filling.topic, filling.elements, keys, now_ms)
-        filling.elements.clear()
-        out.members = filling.members
         outcome: BatchReceipt | Exception = RuntimeError("the producer was stopped before the batch was confirmed")
         try:
+            out = batch(filling.first, filling.topic, filling.elements, keys, now_ms)
+            filling.elements.clear()
+            out.members = filling.members
             outcome = BatchReceipt(await self._send(out), keys)
         except Exception as error:  # noqa: BLE001 - it belongs to whoever awaits the messages
             outcome = error

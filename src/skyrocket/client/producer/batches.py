@@ -13,6 +13,7 @@ from skyrocket.model.topic import RETRY_PREFIX
 
 _HEAD = Struct(">iiiii").pack  # as format/batch.py, which checks what it is given; here it is our own
 _LENGTH = Struct(">H").pack
+_FLAGS: Final = 1 << 31
 _KEY_NAME: Final = names.UNIQUE_KEY.encode() + b"\x01"
 _ANY_KEY: Final = "0" * 32
 _KEY_BYTES: Final = len(_KEY_NAME) + len(_ANY_KEY)
@@ -41,6 +42,8 @@ def element_of(message: Message, rules: EncodingRules) -> Element:
     body = message.body
     if body.__class__ is not bytes or not 0 < len(body) <= rules.max_message_size:
         body = checked_body(message, rules.max_message_size)
+    if message.flag and not -_FLAGS <= message.flag < _FLAGS:
+        raise MessageRefused(f"flag={message.flag}: give a number from -2147483648 to 2147483647")
     extra = {INSTANCE_ID: rules.namespace} if rules.namespace else None
     return body, property_tail(message, extra), message.flag
 

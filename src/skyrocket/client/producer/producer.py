@@ -369,7 +369,6 @@ class Producer(ProducerGroupMember):
     ) -> list[SendReceipt]:
         topic = self._usable(messages[0].topic)
         check_together(messages)
-        now_ms = self._instance.clock.now_ms()
         if self._preparing:
             messages = [prepared(self._preparing, self.group, message) for message in messages]
         elements = [element_of(message, self._rules) for message in messages]
@@ -378,6 +377,7 @@ class Producer(ProducerGroupMember):
         wanted = None if queue is None else await self._chosen(messages[0], topic, queue, None, None)
         most = min(self.settings.max_batch_bytes, self.settings.max_message_size)
         for run in split(sizes, most):
+            now_ms = self._instance.clock.now_ms()
             keys = UNIQUE_KEYS.series(len(run), now_ms)
             out = batch(messages[run.start], topic, elements[run.start : run.stop], keys, now_ms)
             out.members = messages[run.start : run.stop]

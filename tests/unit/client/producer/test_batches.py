@@ -1,5 +1,6 @@
 """Bodies of batches are those that the format's own encoder makes, whatever messages meet in them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,6 +8,7 @@ from skyrocket.client.core.client_id import KeySeries
 from skyrocket.client.core.message import INSTANCE_ID, Message, property_text
 from skyrocket.client.producer.batches import ELEMENT_BYTES, element_of, joined, properties_of
 from skyrocket.client.sending.message_encoding import EncodingRules
+from skyrocket.errors import MessageRefused
 from skyrocket.format.batch import decode_batch
 
 words = st.text("abcäü漢", min_size=1, max_size=4)
@@ -38,3 +40,10 @@ def test_a_batch_has_bodies_flags_and_properties_with_the_keys_of_its_series(
         assert (found.body, found.flag) == (message.body, message.flag)
         assert found.properties == properties.encode()
         assert properties_of(keys[number], elements[number][1]) == properties
+
+
+@pytest.mark.parametrize("flag", [1 << 31, -(1 << 31) - 1])
+def test_a_flag_that_no_batch_has_room_for_is_refused_before_others_wait_with_it(flag: int) -> None:
+    with pytest.raises(MessageRefused, match="flag="):
+        element_of(Message("Orders", b"x", flag=flag), EncodingRules())
+    assert element_of(Message("Orders", b"x", flag=(1 << 31) - 1), EncodingRules())[2] == (1 << 31) - 1
