@@ -92,6 +92,12 @@ async def test_queues_take_turns(tmp_path: Path) -> None:
             assert counts == [2, 2, 2, 2]
 
 
+async def test_a_list_that_is_longer_than_the_counter_of_message_ids_has_none_twice(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        receipts = await producer.send_batch([Message(TOPIC, b"x")] * 70_000, timeout=60)
+        assert len({each.message_id for each in receipts}) == 70_000
+
+
 async def until_known(producer: Producer, count: int) -> None:
     """Brokers register a new topic a moment after it was made."""
     for _ in range(2000):

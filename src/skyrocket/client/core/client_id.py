@@ -8,7 +8,8 @@ A child process after a fork is another client: it must not use what its parent 
 import os
 import socket
 import time
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, overload
 
 from skyrocket.client.core.settings import DEFAULT_INSTANCE, ClientSettings
 from skyrocket.format.message_id import UniqueKeyGenerator
@@ -36,6 +37,31 @@ def own_ip() -> str:
             return "127.0.0.1"
 
 
+class KeySeries(Sequence[str]):
+    """Keys of messages that leave together: all alike but for a counter, made into texts when somebody asks for one."""
+
+    __slots__ = ("_count", "first", "prefix")
+
+    def __init__(self, prefix: str, first: int, count: int) -> None:
+        self.prefix = prefix
+        self.first = first
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+    def __getitem__(self, number: int | slice) -> str | list[str]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(self._count))]
+        if not 0 <= number < self._count:
+            raise IndexError(number)
+        return f"{self.prefix}{self.first + number & 0xFFFF:04X}"
+
+
 class UniqueKeys:
     """The keys of the process's messages; those of one millisecond share all but their counter."""
 
@@ -51,11 +77,22 @@ class UniqueKeys:
         self._now_ms = -1
         self._prefix = ""
 
+    def series(self, count: int, now_ms: int) -> KeySeries:
+        """The next keys, for messages that leave together."""
+        if now_ms != self._now_ms:
+            self._begin(now_ms)
+        first = self._counter + 1 & 0xFFFF
+        self._counter = self._counter + count & 0xFFFF
+        return KeySeries(self._prefix, first, count)
+
+    def _begin(self, now_ms: int) -> None:
+        self._prefix = self._generator.next(now_ms)[:-4]
+        self._now_ms = now_ms
+
     def next(self, now_ms: int) -> str:
         """The next key."""
         if now_ms != self._now_ms:
-            self._prefix = self._generator.next(now_ms)[:-4]
-            self._now_ms = now_ms
+            self._begin(now_ms)
         self._counter = counter = (self._counter + 1) & 0xFFFF
         return f"{self._prefix}{_HEX[counter >> 8]}{_HEX[counter & 0xFF]}"
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Self
+from typing import Final, Self
 
 from skyrocket.client.core.errors import AlreadyStarted, ForkedClient, NotRunning
 
@@ -15,6 +15,9 @@ class State(Enum):
     RUNNING = "running"
     STOPPED = "stopped"
     FORKED = "of the parent process"
+
+
+RUNNING: Final = State.RUNNING  # for who asks with every message: an enumeration's members are found slowly
 
 
 class Startable(ABC):

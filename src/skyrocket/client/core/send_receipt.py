@@ -1,7 +1,9 @@
 """What a broker confirmed; recall handles as applications give them back, refused in words that help."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from skyrocket.client.core.errors import WrongUse
 from skyrocket.errors import DataError
@@ -21,8 +23,25 @@ class SendStatus(Enum):
 STATUS_OF_CODE = {status.value: status for status in SendStatus}
 
 
+class _OfBatch:
+    """A receipt that is filled in when somebody reads it: most senders only want to know that there is one."""
+
+    __slots__ = ("_batch", "_number")
+
+    _batch: "BatchReceipt"
+    _number: int
+
+    if not TYPE_CHECKING:  # for type checkers a receipt has what it says, and nothing else
+
+        def __getattr__(self, name):
+            if name not in SendReceipt.__slots__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            self._batch.fill(self, self._number)
+            return getattr(self, name)
+
+
 @dataclass(slots=True)
-class SendReceipt:
+class SendReceipt(_OfBatch):
     """One message that a broker has."""
 
     status: SendStatus
@@ -41,6 +60,48 @@ class SendReceipt:
     def is_durable(self) -> bool:
         """Whether the broker has done all that it is configured to do for durability."""
         return self.status is SendStatus.SEND_OK
+
+
+class BatchReceipt:
+    """What a broker confirmed of messages that came in one request."""
+
+    __slots__ = ("_ids", "_keys", "whole")
+
+    def __init__(self, whole: SendReceipt, keys: Sequence[str]) -> None:
+        self.whole = whole  # its offset is that of the first message, its ids are those of all
+        self._keys = keys
+        self._ids: list[str] | None = None
+
+    def member(self, number: int) -> SendReceipt:
+        """The receipt of one message."""
+        receipt = _new(SendReceipt)
+        receipt._batch = self  # type: ignore[misc]  # mypy overlooks the slots of the base of a dataclass
+        receipt._number = number  # type: ignore[misc]
+        return receipt
+
+    def fill(self, receipt: SendReceipt, number: int) -> None:
+        """Offsets count on, and each has an id of its own."""
+        whole, ids = self.whole, self._ids
+        if ids is None:
+            ids = self._ids = whole.offset_message_id.split(",")
+        SendReceipt.__init__(
+            receipt,
+            whole.status,
+            self._keys[number],
+            ids[number] if number < len(ids) else whole.offset_message_id,  # brokers may leave them out
+            whole.queue,
+            whole.queue_offset + number,
+            whole.transaction_id,
+            whole.region,
+            whole.trace_on,
+            None,
+            whole.attempts,
+            whole.replicas,
+        )
+        del receipt._batch  # who keeps one receipt does not keep the ids of all
+
+
+_new = object.__new__
 
 
 def topic_and_broker(recall_handle: str) -> tuple[str, str]:

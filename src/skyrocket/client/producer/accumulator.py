@@ -5,13 +5,13 @@ more than its encoding.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from itertools import count
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
+from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.message import Message
-from skyrocket.client.core.send_receipt import SendReceipt
-from skyrocket.client.producer.batches import batch, check_batchable, encoded_element
+from skyrocket.client.core.send_receipt import BatchReceipt, SendReceipt
+from skyrocket.client.producer.batches import ELEMENT_BYTES, Element, batch, check_batchable, element_of
 from skyrocket.client.producer.in_flight import InFlight
 from skyrocket.client.sending.message_encoding import EncodedMessage, EncodingRules
 from skyrocket.clock import Clock
@@ -28,13 +28,12 @@ class PendingSend:
         self._number = number
 
     def __await__(self) -> Generator[Any, None, SendReceipt]:
-        whole = self._batch
-        if whole.outcome is None:
-            # A future for each who waits: one that is cancelled must not take the others' with it.
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            whole.waiters.append(waiter)
-            yield from waiter.__await__()
-        return whole.receipt(self._number)
+        outcome = self._batch.outcome
+        if outcome is None:
+            return (yield from self._batch.receipt(self._number).__await__())
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome.member(self._number)
 
     @property
     def is_done(self) -> bool:
@@ -42,64 +41,40 @@ class PendingSend:
 
 
 class _Batch:
-    __slots__ = ("elements", "first", "ids", "keys", "members", "outcome", "size", "timer", "topic", "waiters")
+    __slots__ = ("elements", "first", "loop", "members", "numbers", "outcome", "size", "timer", "topic", "waiters")
 
-    def __init__(self, first: Message, topic: str) -> None:
+    def __init__(self, first: Message, topic: str, loop: asyncio.AbstractEventLoop) -> None:
         self.first = first
         self.topic = topic
-        self.elements: list[bytes] = []
-        self.keys: list[str] = []
+        self.loop = loop
+        self.elements: list[Element] = []
         self.members: list[Message] = []
         self.size = 0
-        self.waiters: list[asyncio.Future[None]] = []
-        self.outcome: SendReceipt | Exception | None = None
-        self.ids: list[str] = []
+        self.waiters: list[asyncio.Future[SendReceipt]] = []
+        self.numbers: list[int] = []  # of their messages
+        self.outcome: BatchReceipt | Exception | None = None
         self.timer: asyncio.TimerHandle | None = None
 
-    def receipt(self, number: int) -> SendReceipt:
-        """Of one message; raises what the whole batch came to."""
-        whole = self.outcome
-        assert whole is not None
-        if isinstance(whole, Exception):
-            raise whole
-        return member_receipt(whole, self.keys, self.ids, number)
+    def receipt(self, number: int) -> "asyncio.Future[SendReceipt]":
+        """Of one message, for who waits for it."""
+        # A future for each who waits: one that is cancelled must not take the others' with it.
+        waiter: asyncio.Future[SendReceipt] = self.loop.create_future()
+        self.waiters.append(waiter)
+        self.numbers.append(number)
+        return waiter
 
-
-def member_receipt(whole: SendReceipt, keys: list[str], ids: list[str], number: int) -> SendReceipt:
-    """The receipt of one message of a batch: offsets count on."""
-    offset_id = ids[number] if number < len(ids) else whole.offset_message_id
-    return SendReceipt(
-        whole.status,
-        keys[number],
-        offset_id,
-        whole.queue,
-        whole.queue_offset + number,
-        whole.transaction_id,
-        whole.region,
-        whole.trace_on,
-        None,
-        whole.attempts,
-        whole.replicas,
-    )
-
-
-def member_receipts(whole: SendReceipt, keys: Sequence[str]) -> list[SendReceipt]:
-    """The receipts of all messages of a batch."""
-    status, queue, first, transaction, region = (
-        whole.status,
-        whole.queue,
-        whole.queue_offset,
-        whole.transaction_id,
-        whole.region,
-    )
-    trace_on, attempts, replicas = whole.trace_on, whole.attempts, whole.replicas
-    ids = whole.offset_message_id.split(",")
-    if len(ids) < len(keys):  # brokers may leave them out
-        ids += [whole.offset_message_id] * (len(keys) - len(ids))
-    return [
-        SendReceipt(status, key, own_id, queue, offset, transaction, region, trace_on, None, attempts, replicas)
-        for offset, key, own_id in zip(count(first), keys, ids, strict=False)
-    ]
+    def came_to(self, outcome: BatchReceipt | Exception) -> None:
+        """Tell those who wait."""
+        self.outcome = outcome
+        waiters, self.waiters = self.waiters, []
+        if isinstance(outcome, BatchReceipt):
+            for waiter, number in zip(waiters, self.numbers, strict=True):
+                if not waiter.done():
+                    waiter.set_result(outcome.member(number))
+        else:
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(outcome)
 
 
 class Accumulator:
@@ -127,27 +102,36 @@ class Accumulator:
         self._held = InFlight(1 << 30, total_bytes)  # one entry per batch
         self._filling: dict[tuple[str, bool], _Batch] = {}
         self._tasks = TaskSet()
+        self._loop = asyncio.get_running_loop()
 
     def add(self, message: Message, topic: str) -> PendingSend:
         """Put a message into the batch that is being filled; raises MessageRefused."""
-        key = (topic, message.wait_store_ok)
+        return PendingSend(*self._put(message, topic))
+
+    def receipt(self, message: Message, topic: str) -> "asyncio.Future[SendReceipt]":
+        """The same for who will wait for the receipt at once."""
+        filling, number = self._put(message, topic)
+        return filling.receipt(number)
+
+    def _put(self, message: Message, topic: str) -> tuple[_Batch, int]:
         is_timed = message.delay_level or message.delay is not None or message.deliver_at is not None
         if is_timed or message.priority is not None:
             check_batchable(message)
-        element, unique_key = encoded_element(message, self._rules, self._clock.now_ms())
+        element = element_of(message, self._rules)
+        key = (topic, message.wait_store_ok)
         filling = self._filling.get(key)
         if filling is None:
-            filling = self._filling[key] = _Batch(message, topic)
-            filling.timer = asyncio.get_running_loop().call_later(self._max_delay, self._close, key, filling)
-        number = len(filling.keys)
-        filling.elements.append(element)
-        filling.keys.append(unique_key)
+            filling = self._filling[key] = _Batch(message, topic, self._loop)
+            filling.timer = self._loop.call_later(self._max_delay, self._close, key, filling)
+        elements = filling.elements
+        number = len(elements)
+        elements.append(element)
         if self._keeps_members:
             filling.members.append(message)
-        filling.size += len(element)
+        filling.size += len(element[0]) + len(element[1]) + ELEMENT_BYTES
         if filling.size >= self._max_bytes:
             self._close(key, filling)
-        return PendingSend(filling, number)
+        return filling, number
 
     @property
     def is_full(self) -> bool:
@@ -170,24 +154,19 @@ class Accumulator:
 
     async def _deliver(self, filling: _Batch) -> None:
         size = filling.size
-        out = batch(filling.first, filling.topic, filling.elements, filling.keys, self._clock.now_ms())
-        filling.elements.clear()
-        out.members = filling.members
+        now_ms = self._clock.now_ms()
+        keys = UNIQUE_KEYS.series(len(filling.elements), now_ms)
+        outcome: BatchReceipt | Exception = RuntimeError("the producer was stopped before the batch was confirmed")
         try:
-            whole = await self._send(out)
-            filling.ids = whole.offset_message_id.split(",")
-            filling.outcome = whole
+            out = batch(filling.first, filling.topic, filling.elements, keys, now_ms)
+            filling.elements.clear()
+            out.members = filling.members
+            outcome = BatchReceipt(await self._send(out), keys)
         except Exception as error:  # noqa: BLE001 - it belongs to whoever awaits the messages
-            filling.outcome = error
-        except asyncio.CancelledError:
-            filling.outcome = RuntimeError("the producer was stopped before the batch was confirmed")
-            raise
+            outcome = error
         finally:
             self._held.leave(size)
-            for waiter in filling.waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-            filling.waiters.clear()
+            filling.came_to(outcome)
 
     def flush(self) -> None:
         """Send all that is being filled."""

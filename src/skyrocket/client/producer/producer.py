@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from skyrocket.client.core.client_id import UNIQUE_KEYS
 from skyrocket.client.core.errors import BrokerAbsent, RequestTimeout, SendFailed, SendTimeout, WrongUse
 from skyrocket.client.core.hooks import prepared
-from skyrocket.client.core.lifecycle import State
+from skyrocket.client.core.lifecycle import RUNNING
 from skyrocket.client.core.message import (
     CLUSTER,
     CORRELATION_ID,
@@ -31,9 +31,10 @@ from skyrocket.client.core.message import (
     property_text,
 )
 from skyrocket.client.core.middleware import Proceed, Sending, through
-from skyrocket.client.core.send_receipt import SendReceipt, topic_and_broker
-from skyrocket.client.producer.accumulator import PendingSend, member_receipt
-from skyrocket.client.producer.batches import batch, check_together, encoded_element, split
+from skyrocket.client.core.send_receipt import BatchReceipt, SendReceipt, topic_and_broker
+from skyrocket.client.producer.accumulator import PendingSend
+from skyrocket.client.producer.batches import ELEMENT_BYTES, batch, check_together, element_of, split
+from skyrocket.client.producer.gathering import may_travel_together
 from skyrocket.client.producer.producer_member import ProducerGroupMember
 from skyrocket.client.sending.message_encoding import (
     SEND,
@@ -86,13 +87,35 @@ class Producer(ProducerGroupMember):
         if message.__class__ is not Message or body is not None:
             message = _message(message, body, codec, fields)
         assert isinstance(message, Message)
-        if self._around:
-            sending = Sending(self.group, [message], "send")
-            receipt: SendReceipt = await self._through(
-                sending, lambda: self._send_one(sending.messages[0], timeout, queue, selector, argument, retries)
-            )
-            return receipt
-        return await self._send_one(message, timeout, queue, selector, argument, retries)
+        if self._is_short and timeout is None and queue is None and selector is None:
+            # The usual cases by the shortest way: in one request with others of the same moment.
+            topic = self._known_topics.get(message.topic)
+            if topic is not None and self._state is RUNNING:
+                if self.settings.auto_batch:
+                    if _may_wait(message):
+                        if self._accumulator.is_full:
+                            await self._accumulator.room()
+                        return await self._accumulator.receipt(message, topic)
+                elif retries is None and self._gathers and may_travel_together(message, self._rules):
+                    return await self._gathering.send(message, topic)
+        # Apart, as a lambda here would make a cell of every argument, for every message.
+        send = self._send_through if self._around else self._send_one
+        return await send(message, timeout, queue, selector, argument, retries)
+
+    async def _send_through(
+        self,
+        message: Message,
+        timeout: float | None,
+        queue: MessageQueue | None,
+        selector: QueueSelector | None,
+        argument: Any,
+        retries: int | None,
+    ) -> SendReceipt:
+        sending = Sending(self.group, [message], "send")
+        receipt: SendReceipt = await self._through(
+            sending, lambda: self._send_one(sending.messages[0], timeout, queue, selector, argument, retries)
+        )
+        return receipt
 
     async def _through(self, sending: Sending, innermost: Proceed) -> Any:
         return await through([each.send for each in self._around], sending, innermost)()
@@ -107,7 +130,7 @@ class Producer(ProducerGroupMember):
         retries: int | None,
     ) -> SendReceipt:
         topic = self._known_topics.get(message.topic) or self._topic(message.topic)
-        if self._state is not State.RUNNING:
+        if self._state is not RUNNING:
             self._check_running()
         settings = self.settings
         if settings.idempotent:
@@ -123,17 +146,11 @@ class Producer(ProducerGroupMember):
             if settings.auto_batch and is_free and _may_wait(message):
                 if self._accumulator.is_full:
                     await self._accumulator.room()
-                return await self._accumulator.add(message, topic)
+                return await self._accumulator.receipt(message, topic)
         if is_free and retries is None and self._sender.is_plain and is_plain(message, self._rules):
-            if not gathers:
-                return await self._send_plainly(message, topic, timeout)
-            size = len(message.body)
-            if not self._flight.try_enter(size):
-                await self._flight.enter(size, timeout)
-            try:
-                return await self._gathering.send(message, topic)  # together with others of the same moment
-            finally:
-                self._flight.leave(size)
+            if gathers and may_travel_together(message, self._rules):
+                return await self._gathering.send(message, topic)
+            return await self._send_plainly(message, topic, timeout)
         out = encoded(message, topic, self._rules, self._instance.clock.now_ms())
         size = len(out.body)
         if not self._flight.try_enter(size):
@@ -352,16 +369,17 @@ class Producer(ProducerGroupMember):
     ) -> list[SendReceipt]:
         topic = self._usable(messages[0].topic)
         check_together(messages)
-        now_ms = self._instance.clock.now_ms()
         if self._preparing:
             messages = [prepared(self._preparing, self.group, message) for message in messages]
-        encoded = [encoded_element(message, self._rules, now_ms) for message in messages]
+        elements = [element_of(message, self._rules) for message in messages]
+        sizes = [len(body) + len(tail) + ELEMENT_BYTES for body, tail, _ in elements]
         receipts: list[SendReceipt] = []
         wanted = None if queue is None else await self._chosen(messages[0], topic, queue, None, None)
         most = min(self.settings.max_batch_bytes, self.settings.max_message_size)
-        for run in split([len(element) for element, _ in encoded], most):
-            keys = [encoded[index][1] for index in run]
-            out = batch(messages[run.start], topic, (encoded[index][0] for index in run), keys, now_ms)
+        for run in split(sizes, most):
+            now_ms = self._instance.clock.now_ms()
+            keys = UNIQUE_KEYS.series(len(run), now_ms)
+            out = batch(messages[run.start], topic, elements[run.start : run.stop], keys, now_ms)
             out.members = messages[run.start : run.stop]
             receipts += await self._send_part(out, timeout or self.settings.send_timeout, wanted)
         return receipts
@@ -373,8 +391,7 @@ class Producer(ProducerGroupMember):
             whole = await self._sender.send(out, timeout, queue)
         finally:
             self._flight.leave(size)
-        ids = whole.offset_message_id.split(",")
-        return [member_receipt(whole, out.unique_keys, ids, number) for number in range(len(out.unique_keys))]
+        return list(map(BatchReceipt(whole, out.unique_keys).member, range(len(out.unique_keys))))
 
     async def enqueue(self, message: Message) -> PendingSend:
         """Put a message into the batch that is being filled and go on; await what is returned for the receipt.

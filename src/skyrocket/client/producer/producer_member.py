@@ -73,6 +73,8 @@ class ProducerGroupMember(Startable):
         self._sender: RetryingSender
         self._accumulator: Accumulator
         self._gathering: Gathering
+        self._is_short = False  # whether nobody but the producer itself has to do with a send
+        self._gathers = False
 
     def __repr__(self) -> str:
         return f"producer {self.group}"
@@ -104,10 +106,13 @@ class ProducerGroupMember(Startable):
         )
         self._gathering = Gathering(
             self._sender,
+            self._flight,
             self._instance.clock,
             max_bytes=min(settings.max_batch_bytes, settings.max_message_size),
             timeout=settings.send_timeout,
         )
+        self._is_short = not (settings.idempotent or self._preparing or self._around)
+        self._gathers = settings.gather_sends and self._sender.is_plain
         try:
             self._instance.join_producer(self)
         except BaseException:

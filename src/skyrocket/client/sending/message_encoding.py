@@ -1,7 +1,7 @@
 """A message on its way: the caller's message made into what a request carries, once for all attempts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from skyrocket.client.core.client_id import UNIQUE_KEYS
@@ -39,7 +39,7 @@ class EncodedMessage:
     code: int = SEND
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
-    unique_keys: list[str] = field(default_factory=list)
+    unique_keys: Sequence[str] = ()
     members: Sequence[Message] = ()  # of a batch, when they are still known
     is_numbered: bool = False  # a broker that knows about it stores it once, however often it is sent
 

@@ -13,7 +13,7 @@ from skyrocket.protocol.send_template import SendTemplate
 class TopicPublishInfo(Rotation):
     """Queues with their requests' fields; replaced when the route changes."""
 
-    __slots__ = ("_fields", "_numbers", "_templates", "is_guess", "topic")
+    __slots__ = ("_fields", "_numbers", "_templates", "is_guess", "only_broker", "topic")
 
     def __init__(
         self,
@@ -29,6 +29,8 @@ class TopicPublishInfo(Rotation):
         super().__init__(queues)
         self.topic = topic
         self.is_guess = is_guess  # taken from the template topic: the topic itself does not exist yet
+        brokers = {queue.broker_name for queue in self.queues}
+        self.only_broker = brokers.pop() if len(brokers) == 1 else None  # the one that has all queues
         self._numbers = {queue: index for index, queue in enumerate(self.queues)}
         self._fields = [
             {

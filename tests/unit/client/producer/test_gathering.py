@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from skyrocket.client.core.message import Message
 from skyrocket.client.core.send_receipt import SendReceipt, SendStatus
-from skyrocket.client.producer.gathering import MOST_UNDER_WAY, Gathering
-from skyrocket.client.sending.message_encoding import EncodedMessage
+from skyrocket.client.producer.gathering import MOST_UNDER_WAY, Gathering, may_travel_together
+from skyrocket.client.producer.in_flight import InFlight
+from skyrocket.client.sending.message_encoding import EncodedMessage, EncodingRules
 from skyrocket.client.sending.retrying_sender import RetryingSender
 from skyrocket.client.sending.topic_publish_info import TopicPublishInfo
 from skyrocket.format.batch import decode_batch
@@ -59,7 +61,7 @@ class SenderDouble:
     ) -> "asyncio.Future[RemotingCommand] | None":
         elements = decode_batch(batch.body)
         keys = [decode_properties(each.properties)["UNIQ_KEY"] for each in elements]
-        assert keys == batch.unique_keys
+        assert keys == list(batch.unique_keys)
         return self._ask(info.queues[index], [each.body for each in elements], keys, seconds, len(batch.body))
 
     def _ask(
@@ -105,7 +107,7 @@ def lanes(*brokers: str) -> tuple[SenderDouble, Gathering, FakeClock]:
     info = TopicPublishInfo("Shop", "Orders", queues, template_topic="T", template_queues=4, unit_mode=False)
     double, clock = SenderDouble({"Orders": info}), FakeClock()
     sender = cast(RetryingSender, double)
-    return double, Gathering(sender, clock, max_bytes=MAX_BYTES, timeout=TIMEOUT), clock
+    return double, Gathering(sender, InFlight(1024, 1 << 20), clock, max_bytes=MAX_BYTES, timeout=TIMEOUT), clock
 
 
 async def turns(count: int = 3) -> None:
@@ -241,19 +243,26 @@ async def test_sends_of_very_different_age_do_not_share_a_time_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"delay": 5.0}, {"delay_level": 3}, {"priority": 1}, {"properties": {"INNER_MULTI_DISPATCH": "x"}}]
+    "fields",
+    [
+        {"delay": 5.0},
+        {"delay_level": 3},
+        {"deliver_at": datetime(2030, 1, 1, tzinfo=UTC)},
+        {"priority": 1},
+        {"flag": 7},
+        {"sharding_key": "o-1001"},
+        {"properties": {"INNER_MULTI_DISPATCH": "x"}},
+        {"topic": "%RETRY%Shop"},
+        {"body": b"x" * 4096},
+        {"body": b""},
+        {"body": bytearray(b"x")},
+    ],
+    ids=str,
 )
-async def test_what_cannot_be_part_of_a_batch_goes_alone(fields: dict[str, Any]) -> None:
-    double, gathering, _ = lanes("a")
-    senders = Senders(gathering)
-    senders.send(**fields)
-    senders.send()
-    await turns()
-    assert [body for body, *_ in double.alone] == [b"0"]
-    (request,) = double.asked
-    assert request.bodies == [b"1"]
-    double.confirm(request)
-    await asyncio.gather(*senders.tasks)
+def test_what_cannot_be_part_of_a_batch_does_not_travel_together(fields: dict[str, Any]) -> None:
+    assert may_travel_together(Message("Orders", b"x", tags="paid", properties={"a": "b"}), EncodingRules())
+    assert not may_travel_together(Message(**{"topic": "Orders", "body": b"x", **fields}), EncodingRules())
+    assert not may_travel_together(Message("Orders", b"x"), EncodingRules(namespace="east"))
 
 
 async def test_without_a_connection_or_a_route_each_goes_alone() -> None:
