@@ -73,7 +73,7 @@ class FrameReader:
             if word <= _MAX_HEADER_SIZE and header_size:
                 header = data[header_at:body_at]
                 if shapes is not None and header.startswith(SEND_HEADS):
-                    commands.append(_send(shapes, header, body))
+                    commands.append(shapes.read(header, body) or _learned(shapes, header, body))
                 else:
                     commands.append(_decode_json(header, body))
             else:
@@ -113,7 +113,7 @@ class FrameReader:
         if word > _MAX_HEADER_SIZE:
             commands.append(header_binary.decode(header, body))
         elif self._shapes is not None and header.startswith(SEND_HEADS):
-            commands.append(_send(self._shapes, header, body))
+            commands.append(self._shapes.read(header, body) or _learned(self._shapes, header, body))
         elif header:
             commands.append(_decode_json(header, body))
         # RocketMQ: a frame without a header is passed over in silence.
@@ -128,12 +128,11 @@ class FrameReader:
             raise ProtocolError(f"header form {word >> 24} is unknown")
 
 
-def _send(shapes: SendShapes, header: bytes, body: Body) -> RemotingCommand:
-    command: RemotingCommand | None = shapes.read(header, body)
-    if command is None:
-        command = _decode_json(header, body)
-        if command.code in SEND_CODES:
-            shapes.learn(header, command)
+def _learned(shapes: SendShapes, header: bytes, body: Body) -> RemotingCommand:
+    """A send whose shape was not known."""
+    command = _decode_json(header, body)
+    if command.code in SEND_CODES:
+        shapes.learn(header, command)
     return command
 
 

@@ -22,13 +22,15 @@ _TIME: Final = b'"g":"'
 _AFTER_TIME: Final = b'","h":"'
 _PROPERTIES: Final = b'","i":"'
 _NUMBER: Final = b'"opaque":'
+_TIME_SIZE: Final = len(_TIME)
 _TIME_DIGITS: Final = 13
 # A name that stands twice has the value of its last place: what varies must stand once. The property's is in `middle`.
 _UNIQUE: Final = ((b'"g":', 0), (b'"i":', 1), (_NUMBER, 0))
 _MAX_SHAPES: Final = 20_000
 _MAX_HEAD: Final = 1024
+_MAX_TEXT: Final = 1024
+_MOST_TEXTS: Final = 64  # a producer whose texts differ in more than one value is not compared with them for ever
 
-_JSON = SerializeType.JSON
 _new = object.__new__
 
 
@@ -38,10 +40,24 @@ class ShapeMemo:
     __slots__ = ()
 
 
+class KnownText:
+    """A property text but for one value, as the newest message of a shape had it, and how it looks in a header."""
+
+    __slots__ = ("after", "before", "raw_after", "raw_before", "value_end", "value_size")
+
+    def __init__(self, shape: "Shape", text: bytes, value_at: int, value_end: int) -> None:
+        self.before = text[:value_at]
+        self.after = text[value_end:]
+        self.raw_before = shape.middle + _escaped(self.before)
+        self.raw_after = _escaped(self.after) + shape.rest + _NUMBER
+        self.value_size = value_end - value_at
+        self.value_end = len(self.raw_before) + self.value_size
+
+
 class Shape:
     """What headers have in common, and what somebody found out for all of them."""
 
-    __slots__ = ("code", "end", "flag", "language", "memo", "middle", "rest", "version")
+    __slots__ = ("code", "end", "flag", "language", "memo", "middle", "rest", "text", "texts_left", "version")
 
     def __init__(self, middle: bytes, rest: bytes, end: bytes, example: RemotingCommand) -> None:
         self.middle = middle
@@ -52,21 +68,43 @@ class Shape:
         self.language: LanguageCode | None = example.language
         self.version = example.version
         self.memo: ShapeMemo | None = None
+        self.text: KnownText | None = None
+        self.texts_left = _MOST_TEXTS
+
+    def know_text(self, text: bytes, value_at: int, value_end: int) -> KnownText | None:
+        """Expect this text of the next ones, with another value at that place; None where too many others came."""
+        self.texts_left -= 1
+        if self.texts_left < 0 or len(text) > _MAX_TEXT or not text[value_at:value_end].isalnum():
+            self.text = None
+        else:
+            self.text = KnownText(self, text, value_at, value_end)
+        return self.text
 
 
 class ShapedSend(RemotingCommand):
     """A SEND_MESSAGE_V2 or SEND_BATCH_MESSAGE whose header had a known shape."""
 
-    __slots__ = ("born", "header", "properties", "shape")
+    __slots__ = ("_text", "born", "header", "known_text", "shape", "value")
+
+    remark = None
+    serialize_type = SerializeType.JSON
 
     born: bytes  # decimal digits
     header: bytes
-    properties: bytes
+    known_text: KnownText | None  # when nothing but its value differs, letters and digits
+    value: bytes
     shape: Shape
+    _text: bytes
 
     @property
     def ext_fields(self) -> dict[str, str] | None:  # type: ignore[override]
         return decode(self.header, self.body).ext_fields  # as a header that is read in full, with all its tolerance
+
+    @property
+    def properties(self) -> bytes:
+        """The property text."""
+        known = self.known_text
+        return self._text if known is None else known.before + self.value + known.after
 
 
 class SendShapes:
@@ -80,24 +118,33 @@ class SendShapes:
 
     def read(self, header: bytes, body: Body) -> ShapedSend | None:
         """The request of a header with a known shape; None for all others."""
-        head, _, tail = header.partition(_TIME)
-        shape = self._by_head.get(head)
-        if shape is None:
+        time_at = header.find(_TIME)
+        shape = self._by_head.get(header[:time_at])
+        if shape is None or time_at < 0:
             return None
-        middle = shape.middle
-        if not tail.startswith(middle, _TIME_DIGITS):
-            return None
-        text_at = _TIME_DIGITS + len(middle)
-        text_end = tail.find(b'"', text_at)
-        text = tail[text_at:text_end].replace(b"\\u0001", b"\1").replace(b"\\u0002", b"\2")
-        rest, _, last = tail[text_end:].partition(_NUMBER)
-        digits, _, end = last.partition(b",")
-        born = tail[:_TIME_DIGITS]
+        born = header[time_at + _TIME_SIZE : (born_end := time_at + _TIME_SIZE + _TIME_DIGITS)]
+        known, end = shape.text, shape.end
+        text = value = b""
         if (
-            rest != shape.rest
-            or end != shape.end
-            or text.find(b"\\") >= 0
-            or not text.isascii()
+            known is not None
+            and header.startswith(known.raw_before, born_end)
+            and header.startswith(known.raw_after, value_end := born_end + known.value_end)
+            and (value := header[value_end - known.value_size : value_end]).isalnum()
+        ):
+            digits, _, found_end = header[value_end + len(known.raw_after) :].partition(b",")
+        else:
+            known = None
+            if not header.startswith(shape.middle, born_end):
+                return None
+            text_at = born_end + len(shape.middle)
+            text_end = header.find(b'"', text_at)
+            text = header[text_at:text_end].replace(b"\\u0001", b"\1").replace(b"\\u0002", b"\2")
+            rest, _, last = header[text_end:].partition(_NUMBER)
+            digits, _, found_end = last.partition(b",")
+            if rest != shape.rest or text.find(b"\\") >= 0 or not text.isascii():
+                return None
+        if (
+            found_end != end
             or not born.isdigit()
             or not digits.isdigit()
             or not (len(digits) < 10 or (len(digits) == 10 and digits <= b"2147483647"))
@@ -109,13 +156,13 @@ class SendShapes:
         command.opaque = int(digits)
         command.flag = shape.flag
         command.body = body
-        command.remark = None
         command.language = shape.language
         command.version = shape.version
-        command.serialize_type = _JSON
         command.born = born
         command.header = header
-        command.properties = text
+        command.known_text = known
+        command.value = value
+        command._text = text
         command.shape = shape
         return command
 
@@ -144,3 +191,7 @@ class SendShapes:
         if len(self._by_head) >= _MAX_SHAPES:
             self._by_head.clear()
         self._by_head[head] = Shape(middle, rest, end, command)
+
+
+def _escaped(text: bytes) -> bytes:
+    return text.replace(b"\1", b"\\u0001").replace(b"\2", b"\\u0002")

@@ -35,6 +35,16 @@ def test_send_answers_are_the_same_bytes(opaque: int, size: int, unique_key: str
     assert SEND.head(opaque, size, 3, unique_key, msg_id, offset) == expected
 
 
+@given(st.integers(0, (1 << 31) - 1), st.integers(0, 1 << 20), st.text("0aZ", max_size=900), LONG)
+def test_texts_that_are_formatted_are_the_same_bytes(opaque: int, size: int, unique_key: str, offset: int) -> None:
+    place = abs(offset)
+    formats = {"transaction_id": "{}", "msg_id": "7F{:016X}"}
+    attributes = ("queue_id", "transaction_id", "msg_id", "queue_offset")
+    formatted = AnswerTemplate(SendMessageAnswer, attributes, constants=REGION, formats=formats).head
+    expected = SEND.head(opaque, size, 3, unique_key, f"7F{place:016X}", offset)
+    assert formatted(opaque, size, 3, unique_key, place, offset) == expected
+
+
 def test_captured_pull_answers_are_the_same_bytes() -> None:
     seen = 0
     for frame in all_frames():

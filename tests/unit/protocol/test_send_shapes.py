@@ -84,6 +84,61 @@ def test_whatever_is_read_by_shape_is_right(
         assert not properties.isascii() or any(sign in properties for sign in '"\\') or b"\\" in _unescaped(raw)
 
 
+TEXT = "KEYS\1k1\2UNIQ_KEY\1{}\2WAIT\1true\2"
+VALUE = "0A00000519824E0E2F2A4DA722D40000"
+
+
+def with_known_text() -> SendShapes:
+    shapes, text = learned(), TEXT.format(VALUE).encode()
+    first = shapes.read(header(i=text.decode()), b"body")
+    assert first is not None
+    assert first.known_text is None
+    at = text.index(VALUE.encode())
+    assert first.shape.know_text(text, at, at + len(VALUE)) is not None
+    return shapes
+
+
+def test_a_text_that_differs_in_its_value_alone_is_known() -> None:
+    shapes = with_known_text()
+    raw = header(2147483647, g="1794793999999", i=TEXT.format(VALUE[::-1]))
+    shaped = shapes.read(raw, b"body")
+    assert shaped is not None
+    assert shaped.known_text is shaped.shape.text is not None
+    assert shaped.value == VALUE[::-1].encode()
+    assert_same(shaped, raw)
+
+
+@given(
+    opaque=st.integers(0, 2**31 - 1) | st.sampled_from(["", "x", "-1", "00", "2147483648", "1.0", '"1"']),
+    born=st.integers(10**12, 10**13 - 1) | st.text(st.sampled_from('0159x" '), min_size=13, max_size=13),
+    value=st.text(st.characters(codec="utf-8"), min_size=32, max_size=32)
+    | st.text("0Aa_\1\2", min_size=30, max_size=33),
+    text=st.sampled_from([TEXT, TEXT[:-1], TEXT + "A\1b\2", "UNIQ_KEY\1{}\2", TEXT.replace("k1", "k2"), "{}" + TEXT]),
+)
+@settings(max_examples=400, deadline=None)
+def test_whatever_is_read_by_its_text_is_right(opaque: int | str, born: int | str, value: str, text: str) -> None:
+    raw = header(g=str(born), i=text.replace("{}", value)).replace(b'"opaque":4', f'"opaque":{opaque}'.encode())
+    known, unknown = with_known_text().read(raw, b"body"), learned().read(raw, b"body")
+    assert (known is None) is (unknown is None)
+    if known is not None and unknown is not None:
+        assert_same(known, raw)
+        assert (known.opaque, known.born, known.properties) == (unknown.opaque, unknown.born, unknown.properties)
+
+
+def test_a_shape_whose_texts_always_differ_is_not_compared_with_them_for_ever() -> None:
+    shapes = learned()
+    for number in range(200):
+        text = TEXT.format(VALUE).replace("k1", f"k{number}")
+        shaped = shapes.read(header(i=text), b"body")
+        assert shaped is not None
+        assert shaped.known_text is None
+        at = text.index(VALUE)
+        shaped.shape.know_text(text.encode(), at, at + len(VALUE))
+        assert_same(shaped, header(i=text))
+        last = shaped.shape.text
+    assert last is None
+
+
 def test_a_batch_has_a_shape_of_its_own() -> None:
     raw = header(4, 320, m="true")
     shapes = learned(raw)
@@ -116,7 +171,7 @@ def _unescaped(raw: bytes) -> bytes:
 @settings(max_examples=500, deadline=None)
 def test_a_damaged_header_is_read_as_in_full_or_not_at_all(seed: int) -> None:
     dice = random.Random(seed)
-    raw = bytearray(header(dice.randrange(2**31)))
+    raw = bytearray(header(dice.randrange(2**31), i=TEXT.format(VALUE)))
     for _ in range(dice.randrange(1, 4)):
         change = dice.randrange(3)
         at = dice.randrange(len(raw))
@@ -126,9 +181,10 @@ def test_a_damaged_header_is_read_as_in_full_or_not_at_all(seed: int) -> None:
             del raw[at : at + dice.randrange(1, 20)]
         else:
             raw[at:at] = dice.choice([b'"g":"1"', b'"i":"x"', b'"opaque":7,', b'\\"', b",", b'},"flag":'])
-    shaped = learned().read(bytes(raw), b"body")
-    if shaped is not None:
-        assert_same(shaped, bytes(raw))
+    for shapes in (learned(), with_known_text()):
+        shaped = shapes.read(bytes(raw), b"body")
+        if shaped is not None:
+            assert_same(shaped, bytes(raw))
 
 
 @given(seed=st.integers(0, 2**32))

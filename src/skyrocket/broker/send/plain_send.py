@@ -32,7 +32,7 @@ from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import RequestError, SystemFailure
 from skyrocket.protocol.requests.messaging import SendMessage
-from skyrocket.protocol.send_shapes import ShapedSend, ShapeMemo
+from skyrocket.protocol.send_shapes import KnownText, Shape, ShapedSend, ShapeMemo
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.peer import Peer
 from skyrocket.store.commit_log import PutMessage
@@ -52,6 +52,7 @@ _KEY_NAME: Final = b"UNIQ_KEY\1"
 _KEY_NAME_SIZE: Final = len(_KEY_NAME)
 _SEPARATOR: Final = 2  # the byte behind every property
 _ORIGIN: Final = "broker.send.origin"
+_join = b"".join
 
 
 class Origin(NamedTuple):
@@ -72,7 +73,7 @@ def origin_of(peer: Peer) -> Origin:
 class KnownSend(ShapeMemo):
     """What holds for all sends that look the same, as long as the topic table does not change."""
 
-    __slots__ = ("destination", "flag", "generation", "key", "sys_flag")
+    __slots__ = ("destination", "flag", "generation", "key", "sys_flag", "text", "text_after")
 
     def __init__(self, destination: Destination, flag: int, sys_flag: int, generation: int) -> None:
         self.destination = destination
@@ -80,6 +81,8 @@ class KnownSend(ShapeMemo):
         self.flag = flag
         self.sys_flag = sys_flag
         self.generation = generation  # of the topic table for which this holds
+        self.text: KnownText | None = None  # found to be plain, whatever its unique key
+        self.text_after = b""  # its end, as it is stored
 
 
 class PlainSends:
@@ -104,7 +107,7 @@ class PlainSends:
         self._waiting_queues = WaitingQueues(rules, broker_name, added)
         self._known: dict[tuple[str, ...], KnownSend] = {}  # for requests without a shape
         self._rows: list[Row] = []
-        self._senders: list[tuple[LaterAnswer, str]] = []  # of the rows; with the unique key
+        self._senders: list[tuple[LaterAnswer, bytes]] = []  # of the rows; with the unique key
         self._postponed: dict[int, Postponed] = {}  # by number of the row: those that wait for their time
         self._rows_of = -1  # the generation of the topic table for which the rows hold
         self._max_body = -1  # what the store takes as a row in this turn
@@ -113,8 +116,10 @@ class PlainSends:
     def keep(self, peer: Peer, request: RemotingCommand) -> LaterAnswer | None:
         """Make a row of a message that looks like one seen before; None when it needs a closer look."""
         known: ShapeMemo | None
+        same_text: KnownText | None = None
+        text = value = b""
         if request.__class__ is ShapedSend:
-            known, text, born = request.shape.memo, request.properties, request.born
+            known, same_text, value, born = request.shape.memo, request.known_text, request.value, request.born
         else:
             known, text, born = self._look_up(request)
         if known.__class__ is not KnownSend or known.generation != self._topics.generation:
@@ -123,6 +128,48 @@ class PlainSends:
             self._max_body, self._waits = self._intake.max_plain_body, self._answers.wait
             self._answers.began = self._answers.began or perf_counter()
         body = request.body
+        if not 0 < len(body) <= self._max_body:  # nothing to store, or the store must look at it
+            return None
+        key, postponed = known.key, None
+        if same_text is not None and same_text is known.text:
+            unique_key, properties = value, same_text.before + value + known.text_after
+        else:
+            looked_at = self._look_at_text(known, request, text, born)
+            if looked_at is None:
+                return None
+            unique_key, key, properties, postponed = looked_at
+        queue = self._queues.by_key.get(key)
+        if queue is None or not queue.simple or len(properties) > MAX_PROPERTIES_BYTES:
+            return None
+        later = LaterAnswer(request)
+        if postponed is not None:
+            self._postponed[len(self._rows)] = postponed
+        self._senders.append((later, unique_key))
+        self._rows.append(
+            (
+                queue,
+                body if body.__class__ is bytes else bytes(body),
+                properties,
+                known.flag,
+                known.sys_flag,
+                int(born),
+                origin_of(peer).born_host,
+                0,
+                0,
+                None,
+                1,
+            )
+        )
+        self._rows_of = known.generation
+        return later
+
+    def _look_at_text(
+        self, known: KnownSend, request: RemotingCommand, text: bytes, born: bytes
+    ) -> tuple[bytes, QueueKey, bytes, Postponed | None] | None:
+        """Unique key, queue, properties as they are stored, and whether it waits there; None: not a plain one."""
+        shape: Shape | None = None
+        if isinstance(request, ShapedSend):
+            shape, text = request.shape, request.properties
         find = text.find  # `in` asks first whether what it looks for is a number: an exception for each name
         at = text.rfind(_KEY_NAME)
         end = find(b"\2", at)
@@ -141,37 +188,15 @@ class PlainSends:
             or find(b"CLUSTER") >= 0  # replaced
             or find(b"INNER_") >= 0  # some of them are the broker's own
             or (self._waits and find(b"WAIT\1false") >= 0)  # answered at once, unlike the other rows
-            or not 0 < len(body) <= self._max_body  # nothing to store, or the store must look at it
         ):
             return None
         unique_key = text[at + _KEY_NAME_SIZE : end]
-        key, properties, postponed = known.key, text + self._added, None
         if find(b"DELAY") >= 0 or find(b"TIMER_") >= 0:
-            key, properties, postponed = self._find_waiting_queue(known.destination, text, unique_key)
-        queue = self._queues.by_key.get(key)
-        if queue is None or not queue.simple or len(properties) > MAX_PROPERTIES_BYTES:
-            return None
-        later = LaterAnswer(request)
-        if postponed is not None:
-            self._postponed[len(self._rows)] = postponed
-        self._senders.append((later, unique_key.decode()))
-        self._rows.append(
-            (
-                queue,
-                body if body.__class__ is bytes else bytes(body),
-                properties,
-                known.flag,
-                known.sys_flag,
-                int(born),
-                origin_of(peer).born_host,
-                0,
-                0,
-                None,
-                1,
-            )
-        )
-        self._rows_of = known.generation
-        return later
+            return unique_key, *self._find_waiting_queue(known.destination, text, unique_key)
+        if shape is not None and shape.texts_left > 0:
+            known.text = shape.know_text(text, at + _KEY_NAME_SIZE, end)
+            known.text_after = text[end:] + self._added
+        return unique_key, known.key, text + self._added, None
 
     def _look_up(self, request: RemotingCommand) -> tuple[KnownSend | None, bytes, bytes]:
         """The same for a request whose header was read in full: what is known, its properties, its time."""
@@ -245,28 +270,29 @@ class PlainSends:
                 if later.is_open:
                     later.refuse(SystemFailure(f"store putMessage failed: {error}"))
 
-    def _append(self, rows: list[Row], senders: list[tuple[LaterAnswer, str]], postponed: dict[int, Postponed]) -> None:
+    def _append(
+        self, rows: list[Row], senders: list[tuple[LaterAnswer, bytes]], postponed: dict[int, Postponed]
+    ) -> None:
         items, refused = self._intake.put_rows(rows)
         if self._log.is_behind:
             self._log.writer.await_briefly()
         answers = self._answers
-        prefix, head = answers.id_prefix, answers.single_head
-        if self._waits or postponed or self._log.is_behind:
+        head = answers.plain_head
+        if self._waits or postponed or self._log.is_behind or not _join([key for _, key in senders]).isalnum():
             for number, ((later, unique_key), item) in enumerate(zip(senders, items, strict=False)):
                 queue_id, handle = postponed.get(number) or (item[QUEUE].queue_id, "")
-                message_id = f"{prefix}{item[PHYSICAL_OFFSET]:016X}"
-                stored = Stored(later, unique_key, queue_id, message_id, item[QUEUE_OFFSET], handle)
+                message_id = f"{answers.id_prefix}{item[PHYSICAL_OFFSET]:016X}"
+                stored = Stored(later, unique_key.decode(), queue_id, message_id, item[QUEUE_OFFSET], handle)
                 answers.confirm_stored(stored, end_offset(item), waits=self._waits)
         else:
             for (later, unique_key), (queue, start, _, _, offset, _, _) in zip(senders, items, strict=False):
-                message_id = f"{prefix}{start:016X}"
-                later.fill(head(later.request.opaque, 0, unique_key, queue.queue_id, message_id, offset))
+                later.fill(head(later.request.opaque, 0, unique_key.decode(), queue.queue_id, start, offset))
             answers.latency.add(perf_counter() - answers.began, len(items))  # once for all: this is the hot path
         for (later, _), result in zip(senders[len(items) :], refused, strict=True):
             answers.refuse(later, result.status)
 
     def _append_each(
-        self, rows: list[Row], senders: list[tuple[LaterAnswer, str]], postponed: dict[int, Postponed]
+        self, rows: list[Row], senders: list[tuple[LaterAnswer, bytes]], postponed: dict[int, Postponed]
     ) -> None:
         """A topic was changed or deleted in this very turn: the store finds the queue of each message again."""
         for number, (row, (later, unique_key)) in enumerate(zip(rows, senders, strict=True)):
@@ -278,5 +304,5 @@ class PlainSends:
                 continue
             queue_id, handle = postponed.get(number) or (queue.queue_id, "")
             message_id = f"{self._answers.id_prefix}{result.physical_offset:016X}"
-            stored = Stored(later, unique_key, queue_id, message_id, result.queue_offset, handle)
+            stored = Stored(later, unique_key.decode(), queue_id, message_id, result.queue_offset, handle)
             self._answers.confirm_stored(stored, result.end_offset, waits=self._waits)

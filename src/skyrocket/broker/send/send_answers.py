@@ -64,7 +64,11 @@ class SendAnswers:
         self.refusal_fields = {"TRACE_ON": trace, "MSG_REGION": identity.region}
         constants = {"region": identity.region, "trace_on": trace}
         attributes: tuple[str, ...] = ("queue_id", "msg_id", "queue_offset")
-        self.single_head = AnswerTemplate(SendMessageAnswer, ("transaction_id", *attributes), constants=constants).head
+        single = ("transaction_id", *attributes)
+        self._single_head = AnswerTemplate(SendMessageAnswer, single, constants=constants).head
+        # The same for unique keys of letters and digits, which nearly all are; instead of the id the place in the log.
+        formats = {"transaction_id": "{}", "msg_id": self.id_prefix + "{:016X}"}
+        self.plain_head = AnswerTemplate(SendMessageAnswer, single, constants=constants, formats=formats).head
         self._batch_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
         copied = ("transaction_id", *attributes, "replica_count")
         self._copied_head = AnswerTemplate(SendMessageAnswer, copied, constants=constants).head
@@ -103,7 +107,7 @@ class SendAnswers:
         elif handle:
             later.fill(self._timer_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset, handle))
         elif unique_key:
-            later.fill(self.single_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset))
+            later.fill(self._single_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset))
         else:
             later.fill(self._batch_head(opaque, 0, queue_id, message_ids, queue_offset))
 
