@@ -1,10 +1,11 @@
 """Skyrocket beside Apache RocketMQ and other message systems, one after the other on this machine.
 
 For both RocketMQs one Java program on the official client 5.4.0: threads of synchronous sends, a push consumer that
-takes all of them, batches of 16. `pairs` are both with a slave beside the master, under raw sends as in
-bench.replication. The other systems have their own load tools. `python` is bench.python_clients: all of them and Kafka
-as a Python program sees them, which is the only table in which one kind of load is put on all systems. Needs Java and
-Maven; what cannot be had is left out with the reason. A full run takes some 25 minutes: keep the machine quiet.
+takes all of them, batches of 16; then messages pulled raw. `pairs` are both with a slave beside the master, under raw
+sends as in bench.replication. The other systems have their own load tools. `python` is bench.python_clients: all of
+them and Kafka as a Python program sees them, which is the only table in which one kind of load is put on all systems.
+Needs Java and Maven; what cannot be had is left out with the reason. A full run takes some 25 minutes: keep the
+machine quiet.
 
 examples:
   python -m bench.peers                          everything
@@ -27,12 +28,13 @@ from rich.console import Console
 from tests.interop.apache import Apache, Unavailable, obtain
 
 from bench.load import server_usage
-from bench.load.measure import LoadFailed
+from bench.load.measure import LoadFailed, Timing
 from bench.peers import nats, rabbitmq, redis_streams, report
 from bench.peers.comparison import ServerResult
 from bench.peers.other_system import Missing, OtherResult, ToolFailed
 from bench.peers.pairs import measure_pair
 from bench.peers.processes import NotReady
+from bench.peers.raw_pulls import RAW_PULLS, measure_raw_pulls
 from bench.peers.rocketmq_client import ClientFailed, Load, measure
 from bench.peers.rocketmq_servers import Server, apache_server, our_server
 from bench.python_clients import comparison as python_clients
@@ -141,7 +143,9 @@ def _rocketmq(
             time.sleep(_QUIET_S)
             idle = server_usage.memory(server.pids)
             measured = measure(apache, server.name_server, load, server.pids)
-    except (ClientFailed, NotReady) as error:
+            timing = Timing(load.warm_up_s / 5, load.seconds / 2)
+            measured.phases[RAW_PULLS] = measure_raw_pulls(server, timing)
+    except (ClientFailed, LoadFailed, NotReady) as error:
         sys.exit(f"bench.peers: {name}: {error}")
     for phase, result in measured.phases.items():
         _say(f"  {phase}: {result.rate:,.0f} msg/s, {result.cpu_us:.1f} µs of server CPU each, {result.errors} errors")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bench.load.server_usage import Memory
+from bench.peers.raw_pulls import RAW_PULLS
 from bench.peers.rocketmq_client import Measured, Phase
 from bench.replication.servers import ALONE, ASYNC, SYNC
 
@@ -78,7 +79,8 @@ class Measure(Generic[T]):
 
 
 def _phase(name: str, what: Callable[[Phase], float | None]) -> Callable[[ServerResult], float | None]:
-    return lambda result: what(result.measured.phases[name])
+    """None for phases that runs of former days do not have."""
+    return lambda result: what(phase) if (phase := result.measured.phases.get(name)) else None
 
 
 MEASURES: tuple[Measure[ServerResult], ...] = (
@@ -89,6 +91,8 @@ MEASURES: tuple[Measure[ServerResult], ...] = (
     Measure("– latency, 99.9 %", "ms", _phase("send", lambda p: p.p999_ms)),
     Measure("push consumer: rate", "msg/s", _phase("consume", lambda p: p.rate), Wanted(at_least=2)),
     Measure("– broker CPU per message", "µs", _phase("consume", lambda p: p.cpu_us), Wanted(at_most=0.6)),
+    Measure("raw pulls of 32: rate", "msg/s", _phase(RAW_PULLS, lambda p: p.rate), Wanted(at_least=2)),
+    Measure("– broker CPU per message", "µs", _phase(RAW_PULLS, lambda p: p.cpu_us), Wanted(at_most=0.6)),
     Measure("batches of 16: rate", "msg/s", _phase("batch", lambda p: p.rate), Wanted(at_least=1, goal=1.2)),
     Measure("– broker CPU per message", "µs", _phase("batch", lambda p: p.cpu_us), Wanted(at_most=0.7, goal=0.5)),
     Measure("– latency of a batch, 99 %", "ms", _phase("batch", lambda p: p.p99_ms)),

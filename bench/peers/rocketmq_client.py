@@ -16,6 +16,7 @@ from tests.interop.apache import Apache, cache_directory, run_bounded
 
 from bench.load import server_usage
 
+SENT_TOPIC = "BenchSend"  # as ClientLoad.java calls it
 JAVA_SOURCES = Path(__file__).parent / "java"
 _JAVAC_TIMEOUT_S = 60
 _SILENCE_S = 120.0  # longer than any phase without a word, beyond its own length

@@ -13,6 +13,7 @@ from bench.peers import report
 from bench.peers.comparison import ServerResult, Wanted, WithSlave, compare, compare_pairs
 from bench.peers.other_system import OtherResult, ToolFailed
 from bench.peers.processes import run_watched
+from bench.peers.raw_pulls import RAW_PULLS
 from bench.peers.rocketmq_client import ClientFailed, Measured, Phase, follow
 from bench.replication.servers import ALONE, ASYNC, SYNC
 
@@ -23,7 +24,7 @@ APACHE = ServerResult(
     "Apache RocketMQ 5.4.0",
     6.0,
     Memory(300_000_000, 400_000_000),
-    Measured({"send": PHASE, "consume": PHASE, "batch": PHASE}, Memory(400_000_000, 500_000_000)),
+    Measured(dict.fromkeys(("send", "consume", "batch", RAW_PULLS), PHASE), Memory(400_000_000, 500_000_000)),
 )
 PAIR = {
     ALONE: WithSlave(40_000.0, 1.0, 2.0, 20.0, None),
