@@ -412,6 +412,7 @@ export const chinese = {
   "Waiting for groups": "等待消费",
   "Waiting for groups, last hour": "等待消费，最近一小时",
   "Was the trace of its producer and consumers on?": "生产者和消费者是否开启了轨迹？",
+  "What is sent to {topic} from now on appears here.": "此后发送到 {topic} 的消息会显示在这里。",
   "What the checks find now": "当前检查结果",
   "What": "操作",
   "Who has consumed it": "消费情况",

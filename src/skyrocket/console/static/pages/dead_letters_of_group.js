@@ -40,7 +40,7 @@ export async function show(root, context) {
     { name: t("Message id"), kind: "mono", of: (row) => h("a", { href: "#", onclick: (event) => { event.preventDefault(); look(group, row); } }, row.message_id) },
     { name: t("From topic"), kind: "name", of: (row) => h("a", { href: `/topics/${encodeURIComponent(row.topic)}` }, row.topic) },
     { name: t("Attempts"), kind: "number", of: (row) => count(row.attempts) },
-    { name: t("Keys"), kind: "mono", of: (row) => row.keys.join(" ") },
+    { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
     { name: t("Cause"), of: (row) => (row.error ? [badge(row.error, "bad"), " ", row.error_message] : h("span", { class: "faint" }, t("not told"))) },
     { name: t("Body"), kind: "preview", of: (row) => row.preview },
   ], answer.rows, { nothing: empty(t("No dead letters")) }));
