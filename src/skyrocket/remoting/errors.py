@@ -73,4 +73,6 @@ def plainly(error: BaseException) -> str:
     known = [_PLAIN[number] for number in sorted(numbers) if number in _PLAIN]
     if isinstance(error, OSError) and known and len(known) == len(numbers):
         return ", or ".join(known)
+    if type(error) is ConnectionError and str(error):
+        return str(error)  # words of ours
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

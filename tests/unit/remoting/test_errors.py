@@ -39,6 +39,7 @@ REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.
         (OSError(errno.EMFILE, "Too many open files"), "OSError: [Errno 24] Too many open files"),
         (ValueError("no port in 'x'"), "ValueError: no port in 'x'"),
         (ValueError(), "ValueError"),
+        (ConnectionError("the certificate is not trusted"), "the certificate is not trusted"),
     ],
 )
 def test_the_cause_is_told_in_words_where_there_are_some(error: Exception, text: str) -> None:
