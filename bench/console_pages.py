@@ -142,7 +142,7 @@ def _pages(address: str, names: Mapping[str, str]) -> None:
 
 
 def _told(page: str, rounds: Sequence[tuple[float, float]]) -> bool:
-    painted, data = (max(each) for each in zip(*rounds, strict=True))
+    painted, data = max(each for each, _ in rounds), max(each for _, each in rounds)
     print(f"{page:32} painted after {painted:5.0f} ms, data after at most {data:5.0f} ms")
     return painted >= PAINTED_MS or data >= DATA_MS
 
