@@ -305,6 +305,14 @@ def test_dead_letters_are_shown_with_their_cause_and_sent_again(rocket: Rocket) 
     assert seen[3] == b"1"
     rocket.well("dlq", "resend", "Buriers", "--id", one, "--to-topic")
     wait_until(lambda: rocket.rows("topic", "describe", topic)["messages"] >= 4, "the topic has it again")
+    rocket.well("dlq", "replay", "Buriers", "--all", "--rate", "50", "--to-topic")
+    wait_until(lambda: rocket.rows("topic", "describe", topic)["messages"] >= 7, "the topic has all again")
+    many = len(_letters(rocket))  # what came again has died again
+    assert {"group": "Buriers", "messages": many}.items() <= rocket.rows("dlq", "list")[0].items()
+    assert f"are deleted: {many}. Do it?" in rocket.refused("dlq", "purge", "Buriers", code=2)
+    assert f"{many} dead letters deleted" in rocket.well("dlq", "purge", "Buriers", "--yes")
+    wait_until(lambda: rocket.rows("dlq", "list") == [], "no dead letters are left")
+    assert "nothing is to be changed" in rocket.well("dlq", "purge", "Buriers", "--yes")
 
 
 def _letters(rocket: Rocket) -> Any:

@@ -382,6 +382,7 @@ class Admin(_Running[_admin.Admin]):
     recall = waits(_admin.Admin.recall)
     dead_letters = waits(_admin.Admin.dead_letters)
     resend_dead_letters = waits(_admin.Admin.resend_dead_letters)
+    purge_dead_letters = waits(_admin.Admin.purge_dead_letters)
     create_topic = waits(_admin.Admin.create_topic)
     put_topic = waits(_admin.Admin.put_topic)
     put_topics = waits(_admin.Admin.put_topics)

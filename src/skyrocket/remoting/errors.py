@@ -1,8 +1,22 @@
 """What can go wrong between two peers before an answer is there; every text names the address and the cause."""
 
+import errno
+import re
+import socket
 from collections.abc import Sequence
+from typing import Final
 
 from skyrocket.errors import SkyrocketError
+
+# What an operator can look at, instead of the name of a Python class and a number of the kernel's.
+_PLAIN: Final = {
+    errno.ECONNREFUSED: "nothing listens there",
+    errno.EHOSTUNREACH: "the host cannot be reached from here",
+    errno.ENETUNREACH: "the network cannot be reached from here",
+    errno.ETIMEDOUT: "no answer in time: is it a wrong address, or a firewall?",
+    errno.ECONNRESET: "the other side reset the connection",
+    errno.EPIPE: "the other side closed the connection",
+}
 
 
 class RemotingError(SkyrocketError):
@@ -12,7 +26,7 @@ class RemotingError(SkyrocketError):
         self.address = address
         self.what = what
         self.__cause__ = cause
-        because = "" if cause is None else f": {_named(cause)}"
+        because = "" if cause is None else f": {plainly(cause)}"
         super().__init__(f"{address}: {what}{because}")
 
 
@@ -45,5 +59,20 @@ class NoAddressAnswered(RemotingError):
         super().__init__(",".join(failure.address for failure in failures), f"no address answered ({tried})")
 
 
-def _named(error: BaseException) -> str:
+def plainly(error: BaseException) -> str:
+    """The cause in words; what has no words of ours keeps its class and text."""
+    inner = getattr(error, "reason", None)
+    if isinstance(inner, BaseException):  # urllib's errors have the kernel's inside
+        return plainly(inner)
+    if isinstance(error, socket.gaierror):
+        return f"the host's name is not known here ({error.strerror})"
+    if isinstance(error, TimeoutError) and not str(error):
+        return _PLAIN[errno.ETIMEDOUT]
+    # A name with several addresses has an error of each in one text.
+    numbers = {int(number) for number in re.findall(r"\[Errno (\d+)\]", str(error))}
+    known = [_PLAIN[number] for number in sorted(numbers) if number in _PLAIN]
+    if isinstance(error, OSError) and known and len(known) == len(numbers):
+        return ", or ".join(known)
+    if type(error) is ConnectionError and str(error):
+        return str(error)  # words of ours
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

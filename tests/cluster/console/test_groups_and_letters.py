@@ -1,8 +1,11 @@
 """Groups, dead letters, transactions, timers, settings and accounts over the JSON endpoints."""
 
 import asyncio
+import io
+import time
 from urllib.parse import quote
 
+import pyarrow.parquet
 import pytest
 
 from skyrocket.client import Acl, Message, PushConsumerSettings, TransactionProducer, TransactionState
@@ -104,6 +107,45 @@ async def test_a_dead_letter_shows_its_cause_and_is_sent_again() -> None:
     assert (row["error"], row["error_message"], row["topic"]) == ("ValueError", "<b>no stock</b>", "Orders")
     assert "k-1" in table.text
     assert "empty" in empty["error"]
+
+
+async def test_dead_letters_are_sent_again_at_a_rate_exported_as_parquet_and_purged() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        await visitor.log_in()
+        await cluster.create_topic("Orders", queues=1)
+        await cluster.create_group("billing", retries=0)
+        consumer = cluster.push_consumer("billing", settings=PushConsumerSettings(max_reconsume_times=0))
+
+        @consumer.on("Orders")
+        async def fail(_: ReceivedMessage) -> None:
+            raise ValueError("no stock")
+
+        async with consumer:
+            async with cluster.producer() as producer:
+                for number in range(3):
+                    await producer.send(Message("Orders", b"x" * 1000, keys=f"k-{number}"))
+            await until(lambda: len(cluster.dead_letters("billing")) == 3)
+        rows = (await visitor.get("/api/dead-letters/billing"))["rows"]
+        ids = [row["message_id"] for row in rows]
+        slow = await visitor.post(
+            "/api/dead-letters/billing/resend", {"message_ids": ids, "per_second": 0.01}, status=400
+        )
+        began = time.monotonic()
+        again = {"message_ids": ids, "per_second": 4, "to_topic": True}
+        await visitor.post("/api/dead-letters/billing/resend", again)
+        took = time.monotonic() - began
+        file = await visitor.http.get("/api/dead-letters/billing/export", params={"format": "parquet"})
+        table = pyarrow.parquet.read_table(io.BytesIO(file.content))
+        gone = await visitor.post("/api/dead-letters/billing/purge", {})
+        left = await visitor.get("/api/dead-letters/billing")
+        orders = await visitor.get("/api/topics/Orders")
+    assert "300 s" in slow["error"]
+    assert took >= 0.5, "three messages, four a second"
+    assert table["keys"].to_pylist() == [["k-0"], ["k-1"], ["k-2"]]
+    assert {len(body) for body in table["body"].to_pylist()} == {1000}
+    assert gone["done"] == "3 dead letters of billing are gone"
+    assert left["rows"] == []
+    assert orders["messages"] == 6, "what was sent again stays"
 
 
 async def test_a_half_message_is_committed_and_a_timer_taken_back() -> None:

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from skyrocket.client import BrokerRefused, Message, MessageQueue, NotFound, ReceivedMessage
+from skyrocket.client import BrokerRefused, Message, MessageQueue, NotFound, PushConsumerSettings, ReceivedMessage
 from skyrocket.testing import LocalCluster
-from tests.cluster.command_line import rows, skyrocket, well
+from tests.cluster.command_line import at, rows, skyrocket, well
 from tests.waiting import wait_until
 
 USERS = pytest.mark.rocketmq(
@@ -229,3 +229,46 @@ def test_lag_of_the_systems_groups_is_for_those_who_ask_for_all(rocketmq: LocalC
     consumed(rocketmq)
     assert {row["group"] for row in rows(rocketmq, "group", "lag")} == {"Billing"}
     assert "Billing" in {row["group"] for row in rows(rocketmq, "group", "lag", "--all")}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("topic", "list"), ("doctor",), ("group", "lag"), ("mqadmin", "topicList"), ("msg", "send", "T", "x")]
+)
+def test_a_name_server_that_is_not_there_is_told_in_words(arguments: tuple[str, ...]) -> None:
+    done = at("127.0.0.1:1", *arguments)
+    assert done.code == 1
+    told = done.errors + done.output
+    assert "127.0.0.1:1: could not connect: nothing listens there" in told
+    assert "Errno" not in told
+    assert "ConnectionRefusedError" not in told
+    assert "and that one of them runs (`skyrocket namesrv`)" in told or "→ start it, open the port" in told
+
+
+def test_a_server_that_is_asked_by_its_address_and_is_not_there_is_told_with_the_next_step() -> None:
+    done = at("127.0.0.1:1", "controller", "status", "127.0.0.1:1")
+    assert done.code == 1
+    assert done.errors.rstrip().endswith("nothing listens there; start it, open its port, or correct the address")
+
+
+def test_dead_letters_are_listed_for_all_groups_replayed_and_purged(rocketmq: LocalCluster) -> None:
+    send_three(rocketmq)
+    rocketmq.create_group("Billing", retries=0)
+    consumer = rocketmq.push_consumer("Billing", settings=PushConsumerSettings(max_reconsume_times=0))
+
+    @consumer.on("Orders")
+    def fail(_: ReceivedMessage) -> None:
+        raise ValueError("no stock")
+
+    assert rows(rocketmq, "dlq", "list") == []
+    with consumer:
+        wait_until(lambda: len(rocketmq.dead_letters("Billing")) == 3)
+    (row,) = rows(rocketmq, "dlq", "list")
+    assert (row["group"], row["messages"]) == ("Billing", 3)
+    assert "say of which group" in skyrocket(rocketmq, "dlq", "list", "--key", "o-1").errors
+    assert "3 messages sent again" in well(rocketmq, "dlq", "replay", "Billing", "--all", "--rate", "100", "--to-topic")
+    unanswered = skyrocket(rocketmq, "dlq", "purge", "Billing")
+    assert (unanswered.code, "are deleted: 3. Do it?" in unanswered.errors) == (2, True)
+    assert "nothing was changed" in well(rocketmq, "dlq", "purge", "Billing", "--dry-run")
+    assert "3 dead letters deleted" in well(rocketmq, "dlq", "purge", "Billing", "--yes")
+    assert rows(rocketmq, "dlq", "list") == []
+    assert skyrocket(rocketmq, "dlq", "purge", "Nobody", "--yes").code == 4

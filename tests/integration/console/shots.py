@@ -52,10 +52,10 @@ def _shoot(one: Shop, pages: list[str]) -> None:
         for page in pages:
             _keep(browser, page, "light")
         browser.driver.execute_script("localStorage.setItem('theme', 'dark')")
-        for page in ("/", "/topics/Orders", "/groups/billing", "/cluster"):
+        for page in pages:
             _keep(browser, page, "dark")
         browser.driver.execute_script("localStorage.setItem('language', 'zh'); localStorage.setItem('theme', 'light')")
-        for page in ("/", "/topics", "/groups/billing"):
+        for page in pages:
             _keep(browser, page, "zh")
         for text in browser.complaints():
             print(text)  # noqa: T201

@@ -181,6 +181,25 @@ async def test_resend_a_dead_letter_commit_a_half_message_and_take_back_a_timer(
 
 
 @pytest.mark.slow
+async def test_delete_the_dead_letters_of_a_group_by_its_name() -> None:
+    async with looking(orders=3) as (one, browser):
+
+        def work() -> None:
+            browser.open("/dead-letters/billing")
+            browser.sees("the order has no items")
+            browser.click("#purge")
+            browser.type("confirm", "billing")
+            browser.button("Delete all", "dialog[open]")
+            browser.sees("1 dead letter of billing is gone", "#notices")
+            browser.sees("No dead letters")
+            assert browser.complaints() == []
+
+        await asyncio.to_thread(work)
+        actions = [entry.action for entry in await one.console.parts.audit.entries()]
+        assert actions[0] == "POST /api/dead-letters/{group}/purge"
+
+
+@pytest.mark.slow
 async def test_change_a_setting_of_a_broker() -> None:
     async with looking(orders=3) as (one, browser):
         address = next(iter(one.cluster.broker_addresses.values()))

@@ -116,12 +116,12 @@ async def test_an_address_that_fails_rests() -> None:
     clock = FakeClock()
     with free_address() as address:
         async with RemotingClient(clock=clock) as client:
-            with pytest.raises(ConnectFailed, match=f"{address}: could not connect: Connection"):
+            with pytest.raises(ConnectFailed, match=f"{address}: could not connect: nothing listens"):
                 await client.call(address, ASK)
             with pytest.raises(ConnectFailed, match="next attempt in"):
                 await client.call(address, ASK)
             clock.advance(seconds=rest_seconds(1) + 0.01)
-            with pytest.raises(ConnectFailed, match="could not connect: Connection"):
+            with pytest.raises(ConnectFailed, match="could not connect: nothing listens there"):
                 await client.call(address, ASK)
             with pytest.raises(ConnectFailed, match="could not connect 2 times"):
                 await client.call(address, ASK)

@@ -12,6 +12,7 @@ from skyrocket.clock import Clock
 from skyrocket.errors import StoreError
 from skyrocket.protocol.errors import ProtocolError
 from skyrocket.remoting.addresses import Address
+from skyrocket.remoting.errors import plainly
 
 _logger = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class HaClient:
                     lambda: link, address.host, address.port, ssl=self._tls
                 )
         except (OSError, TimeoutError) as error:
-            self._say(f"cannot connect to {address}: {error or 'time-out'}", may_pass=True)
+            self._say(f"cannot connect to {address}: {plainly(error)}", may_pass=True)
             return
         if self._is_stopped or self._master() != address:
             link.end(MasterLeft("this slave stops, or has another master now"))

@@ -71,14 +71,36 @@ def declared_in(content: Any, place: str) -> "Declared":
         )
         raise ConfigError(f"{place}: {unknown} is not one of {', '.join(_SECTIONS)}")
     problems: list[str] = []
-    topics = {name: _topic(name, given or {}, problems) for name, given in (content.get("topics") or {}).items()}
-    groups = {name: _group(name, given or {}, problems) for name, given in (content.get("groups") or {}).items()}
-    users = {name: _user(name, given or {}, problems) for name, given in (content.get("users") or {}).items()}
-    rights = [right for given in content.get("rights") or [] for right in _rights(given, problems)]
-    settings = {str(key): _text(value) for key, value in (content.get("settings") or {}).items()}
+    topics = {name: _topic(name, given, problems) for name, given in _named(content, "topics", problems)}
+    groups = {name: _group(name, given, problems) for name, given in _named(content, "groups", problems)}
+    users = {name: _user(name, given, problems) for name, given in _named(content, "users", problems)}
+    listed = content.get("rights") or []
+    rights = [right for given in _list(listed, "rights", problems) for right in _rights(given, problems)]
+    settings = {str(key): _text(value) for key, value in _mapping(content.get("settings"), "settings", problems)}
     if problems:
         raise ConfigError(f"{place}: " + "; ".join(problems))
     return Declared(topics, groups, users, tuple(rights), settings)
+
+
+def _mapping(given: Any, place: str, problems: list[str]) -> list[tuple[str, Any]]:
+    if given is not None and not isinstance(given, dict):
+        problems.append(f"{place} is {given!r}, not names with their values: write `{place}:` and below it `  name: …`")
+        return []
+    return [(str(key), value) for key, value in (given or {}).items()]
+
+
+def _named(content: Mapping[str, Any], section: str, problems: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (name, dict(_mapping(fields, f"{section}.{name}", problems)))
+        for name, fields in _mapping(content.get(section), section, problems)
+    ]
+
+
+def _list(given: Any, place: str, problems: list[str]) -> list[Any]:
+    if not isinstance(given, list):
+        problems.append(f"{place} is {given!r}, not a list: begin each line with `- `")
+        return []
+    return given
 
 
 def _text(value: Any) -> str:
@@ -103,7 +125,8 @@ def _topic(name: str, given: Mapping[str, Any], problems: list[str]) -> dict[str
             problems.append(f"topic {name}: {error}")
     if "ordered" in given:
         fields["ordered"] = bool(given["ordered"])
-    attributes = {str(key): _text(value) for key, value in (given.get("attributes") or {}).items()}
+    said = _mapping(given.get("attributes"), f"topics.{name}.attributes", problems)
+    attributes = {key: _text(value) for key, value in said}
     if "type" in given:
         attributes["message.type"] = str(given["type"]).upper()
     return fields | ({"attributes": attributes} if attributes else {})
@@ -137,13 +160,17 @@ def _rights(given: Any, problems: list[str]) -> Iterator[Any]:
     if not isinstance(given, dict) or not {"subject", "resources", "actions"} <= set(given):
         problems.append(f"right {given!r}: subject, resources and actions must be said")
         return
-    for resource in given["resources"]:
+    resources, actions, sources = (
+        _list(given.get(key, []), f"right of {given['subject']}: {key}", problems)
+        for key in ("resources", "actions", "from")
+    )
+    for resource in resources:
         yield Right(
             subject_of(str(given["subject"])),
             str(resource),
-            tuple(map(str, given["actions"])),
+            tuple(map(str, actions)),
             str(given.get("decision", "Allow")),
-            tuple(map(str, given.get("from", ()))),
+            tuple(map(str, sources)),
         )
 
 

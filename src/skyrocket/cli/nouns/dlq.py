@@ -1,4 +1,4 @@
-"""`skyrocket dlq list | resend`: the dead letters of a consumer group."""
+"""`skyrocket dlq list | resend | purge`: the dead letters of consumer groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,14 @@ from skyrocket.cli.program.moments import ago_or_at
 from skyrocket.cli.program.options import JsonLinesOption, limit_option, panel
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
+from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, DeadLetterFilter, ReceivedMessage
 
 _which = panel("Which dead letters")
+_COUNTED: Final = 1000  # enough to know what would be lost
 
 GroupArgument = Annotated[str, typer.Argument(help="The consumer group that gave them up.", show_default=False)]
 
@@ -39,6 +41,9 @@ LETTERS: Final = (
     Column("body", wide=True),
     Column("diedAtMs", "DIED MS", wide=True, number=True),
 )
+
+
+GROUPS: Final = (Column("group"), Column("messages", "DEAD LETTERS", number=True), Column("newestAt", "NEWEST"))
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,9 @@ class LetterOptions:
 @operator_command("dlq list")
 def list_letters(
     operator: Operator,
-    group: GroupArgument,
+    group: Annotated[
+        str | None, typer.Argument(help="The consumer group that gave them up; without it, all groups that have some.")
+    ] = None,
     *,
     which: LetterOptions,
     trace: Annotated[bool, typer.Option("--trace", help="With traceback and attempts.")] = False,
@@ -82,6 +89,11 @@ def list_letters(
     """
     if as_json:
         operator.output = Output.JSONL
+    if group is None:
+        if trace or which.are_given:
+            raise ConfigError("say of which group: `skyrocket dlq list` alone lists the groups")
+        operator.show(GROUPS, operator.ask(_groups), empty="no dead letters")
+        return
     found = _letters(operator, group, which)
     if trace and found and operator.output.is_for_people:
         for message in found:
@@ -101,6 +113,7 @@ def resend(
     to_topic: Annotated[
         bool, typer.Option("--to-topic", help="To the topics they came from, for all their groups.")
     ] = False,
+    rate: Annotated[float, typer.Option("--rate", min=0, help="Messages per second; 0: no limit.")] = 0.0,
 ) -> None:
     """Let the group have them again, with all attempts before them; they also stay where they are.
 
@@ -122,10 +135,47 @@ def resend(
     ]
 
     async def do(admin: "Admin") -> None:
-        sent = await admin.resend_dead_letters(group, chosen, most=limit, to_topic=to_topic)
+        sent = await admin.resend_dead_letters(group, chosen, most=limit, to_topic=to_topic, rate=rate)
         operator.say(f"{counted(len(sent), 'message')} sent again")
 
     operator.carry_out(changes, do, done="they also stay among the dead letters")
+
+
+# Others call it so.
+dlq.command("replay", help="The same as resend.")(resend)
+
+
+@dlq.command()
+@operator_command("dlq purge", writes=True)
+def purge(operator: Operator, group: GroupArgument) -> None:
+    """Delete all dead letters of a group, for ever.
+
+    Exit code 0: deleted, or there were none, 1: it failed, 2: wrong usage, 4: there is no such group.
+    """
+    found = len(operator.ask(lambda admin: admin.dead_letters(group, most=_COUNTED)))
+    many = f"{found:,}{' or more' if found == _COUNTED else ''}"
+    changes = [Change(f"dead letters of {group}", "all brokers", "messages", many, None)] if found else []
+
+    async def do(admin: "Admin") -> None:
+        operator.say(f"{counted(await admin.purge_dead_letters(group), 'dead letter')} deleted")
+
+    operator.carry_out(changes, do, question=f"The dead letters of {group} are deleted: {many}. Do it?")
+
+
+async def _groups(admin: "Admin") -> list[Row]:
+    rows: list[Row] = []
+    for topic in await admin.topics():
+        if topic.startswith(DLQ_PREFIX):
+            offsets = (await admin.topic_offsets(topic)).values()
+            newest = max((each.last_update_timestamp for each in offsets), default=0)
+            rows.append(
+                {
+                    "group": topic.removeprefix(DLQ_PREFIX),
+                    "messages": sum(each.max_offset - each.min_offset for each in offsets),
+                    "newestAt": moment(newest) if newest else None,
+                }
+            )
+    return [row for row in rows if row["messages"]]
 
 
 def _letters(operator: Operator, group: str, which: LetterOptions) -> "Sequence[ReceivedMessage]":

@@ -182,10 +182,15 @@ def leave(name: str, error: SkyrocketError, operator: Operator) -> NoReturn:
 
 
 def advice(error: SkyrocketError, settings: "ClientSettings") -> str:
-    """What to try when an account is missing or has too few rights."""
+    """What to try when nobody is there, or an account is missing or has too few rights."""
     from skyrocket.client import BrokerRefused
     from skyrocket.protocol.codes import ResponseCode
+    from skyrocket.remoting.errors import ConnectFailed
 
+    if isinstance(error, ConnectFailed):
+        return "; start it, open its port, or correct the address"
+    if isinstance(error, BrokerRefused) and error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+        return "; none of its clients is connected: `skyrocket doctor --group` says more"
     if not isinstance(error, BrokerRefused) or error.code != ResponseCode.NO_PERMISSION:
         return ""
     if "--access-key" in str(error):

@@ -3,6 +3,7 @@
 A log only grows: what is sent again stays among the dead letters. Choose by time, key, id or error what to send.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -153,21 +154,37 @@ class DeadLetterAdmin(GroupAdmin):
         *,
         most: int = 1000,
         to_topic: bool = False,
+        rate: float = 0.0,
     ) -> list[SendReceipt]:
         """Let the group have dead letters again, with all attempts before them; `to_topic`: let all groups.
 
-        They stay among the dead letters: a second call sends them a second time. Raises WrongUse when the group
-        consumes in order: its brokers make each retry a dead letter at once.
+        They stay among the dead letters: a second call sends them a second time. `rate` is messages per second, 0 for
+        no limit. Raises WrongUse when the group consumes in order: its brokers make each retry a dead letter at once.
         """
         full = self._full(group)
         messages = await self.dead_letters(group, wanted, most=most)
         sender = RetryingSender(self._instance, INNER_PRODUCER_GROUP, SendRules())
         receipts: list[SendReceipt] = []
-        for message in messages:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for number, message in enumerate(messages):
+            if rate:
+                await asyncio.sleep(max(began + number / rate - loop.time(), 0))
             receipts.append(await sender.send(_again(full, message, to_topic=to_topic), self._timeout))
             if len(receipts) == 1 and not to_topic:
                 await self._check_alive(full, receipts[0])
         return receipts
+
+    async def purge_dead_letters(self, group: str) -> int:
+        """Delete all dead letters of a group, for ever; how many there were. Raises NotFound for an unknown group."""
+        queues = await self._dead_letter_queues(self._full(group))
+        kept = 0
+        for queue in queues:
+            begin, end = await asyncio.gather(min_offset(self._instance, queue), max_offset(self._instance, queue))
+            kept += end - begin
+        if queues:
+            await self.delete_topic(DLQ_PREFIX + group)  # brokers make it again for the next one
+        return kept
 
     async def _check_alive(self, group: str, receipt: SendReceipt) -> None:
         position = parse_offset_message_id(receipt.offset_message_id)

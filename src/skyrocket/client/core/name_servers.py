@@ -9,7 +9,7 @@ from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import AddressList
 from skyrocket.remoting.client import RemotingClient
-from skyrocket.remoting.errors import NoAddressAnswered
+from skyrocket.remoting.errors import NoAddressAnswered, plainly
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply
 
 _logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class NameServers:
             text = await asyncio.wait_for(asyncio.to_thread(_get, self.lookup_url), _LOOKUP_TIMEOUT + 1)
         except (OSError, TimeoutError, ValueError) as error:
             raise NoNameServer(
-                f"{self.lookup_url} did not tell the name servers ({error}): check name_server_lookup"
+                f"{self.lookup_url} did not tell the name servers ({plainly(error)}): check name_server_lookup"
             ) from error
         found = AddressList.parse(text).in_order()
         if not found:

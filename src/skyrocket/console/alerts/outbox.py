@@ -12,6 +12,8 @@ from typing import Final
 
 from skyrocket.clock import ServiceClock
 from skyrocket.console.alerts.news import News
+from skyrocket.model.words import counted
+from skyrocket.remoting.errors import plainly
 
 _logger = logging.getLogger(__name__)
 
@@ -37,7 +39,7 @@ class Outbox:
         """Tell it soon; never waits."""
         if len(self._waiting) >= MOST_WAITING:
             lost = self._waiting.popleft()
-            _logger.warning("%d alerts were not told to %s: too many wait for it", len(lost), self.receiver)
+            _logger.warning("%s not told to %s: too many wait for it", _were(lost), self.receiver)
         self._waiting.append(news)
         self._something.set()
 
@@ -57,8 +59,17 @@ class Outbox:
                 return
             except (OSError, ValueError) as error:  # smtplib's errors are OSErrors too
                 _logger.warning(
-                    "%d alerts were not told to %s (try %d of %d): %s", len(news), self.receiver, tried, TRIES, error
+                    "%s not told to %s (try %d of %d): %s",
+                    _were(news),
+                    self.receiver,
+                    tried,
+                    TRIES,
+                    plainly(error),
                 )
             if tried < TRIES:
                 await self._clock.sleep(pause_seconds)
                 pause_seconds *= _GROWTH
+
+
+def _were(news: Sequence[News]) -> str:
+    return counted(len(news), "alert was", "alerts were")

@@ -1,9 +1,8 @@
 """Dead letters: what groups have given up, why, and letting them have it again."""
 
-import csv
-import io
+import asyncio
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import orjson
 from starlette.responses import Response
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from skyrocket.client.admin.dead_letters import DeadLetterFilter
 from skyrocket.client.consumer.dead_letter_cause import cause_of
 from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.console.api.dead_letter_files import csv_of, parquet_of
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, full_of, preview_of
@@ -22,6 +22,7 @@ family = Family("Dead letters")
 
 _MOST: Final = 500
 _MOST_EXPORTED: Final = 20_000
+_LONGEST_SECONDS: Final = 60  # a page waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ class ResendWanted:
 
     message_ids: list[str]
     to_topic: bool = False
+    per_second: float = 0.0  # 0: no limit
 
 
 @family.post("/api/dead-letters/{group}/resend")
@@ -170,25 +172,43 @@ async def resend(call: Call, wanted: ResendWanted) -> Done:
         raise BadInput("message_ids is empty: choose what to send again")
     if len(wanted.message_ids) > _MOST:
         raise BadInput(f"at most {_MOST} are sent at once")
+    seconds = len(wanted.message_ids) / wanted.per_second if wanted.per_second > 0 else 0
+    if wanted.per_second < 0 or seconds > _LONGEST_SECONDS:
+        raise BadInput(
+            f"per_second is {wanted.per_second:g}, which takes {seconds:.0f} s of the {_LONGEST_SECONDS} that are "
+            "allowed: send faster, or fewer at once (`skyrocket dlq resend --rate` has no such limit)"
+        )
     chosen = DeadLetterFilter(message_ids=frozenset(wanted.message_ids))
     receipts = await call.admin.resend_dead_letters(
-        call.path["group"], chosen, most=len(wanted.message_ids), to_topic=wanted.to_topic
+        call.path["group"],
+        chosen,
+        most=len(wanted.message_ids),
+        to_topic=wanted.to_topic,
+        rate=wanted.per_second,
     )
     return Done(f"{counted(len(receipts), 'message was', 'messages were')} sent again")
+
+
+@family.post("/api/dead-letters/{group}/purge")
+async def purge(call: Call) -> Done:
+    """Delete all dead letters of a group, for ever."""
+    group = call.path["group"]
+    gone = await call.admin.purge_dead_letters(group)
+    return Done(f"{counted(gone, 'dead letter')} of {group} {'is' if gone == 1 else 'are'} gone")
 
 
 @dataclass(frozen=True, slots=True)
 class ExportWanted:
     """As a file."""
 
-    format: Literal["csv", "json"] = "csv"
+    format: Literal["csv", "json", "parquet"] = "csv"
     key: str = ""
     error: str = ""
 
 
 @family.get("/api/dead-letters/{group}/export")
 async def export(call: Call, wanted: ExportWanted) -> Response:
-    """Dead letters as a file: a CSV table, or JSON lines with bodies."""
+    """Dead letters as a file: a CSV table, or JSON lines or Parquet with bodies."""
     choice = _choice(DeadWanted(wanted.key, wanted.error))
     found = await call.admin.dead_letters(call.path["group"], choice, most=_MOST_EXPORTED)
     name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in call.path["group"])
@@ -196,19 +216,8 @@ async def export(call: Call, wanted: ExportWanted) -> Response:
     if wanted.format == "json":
         lines = b"".join(orjson.dumps(full_of(message)) + b"\n" for message in found)
         return Response(lines, media_type="application/x-ndjson", headers=headers)
-    return Response(_table([_row(message) for message in found]), media_type="text/csv", headers=headers)
-
-
-def _table(rows: list[DeadRow]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(DeadRow.__slots__)
-    for row in rows:
-        writer.writerow([_cell(getattr(row, name)) for name in DeadRow.__slots__])
-    return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Spreadsheets take what begins so for a formula."""
-    text = " ".join(value) if isinstance(value, list) else value
-    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    if wanted.format == "parquet":
+        data = await asyncio.to_thread(parquet_of, found)
+        return Response(data, media_type="application/vnd.apache.parquet", headers=headers)
+    rows = [_row(message) for message in found]
+    return Response(csv_of(DeadRow.__slots__, rows), media_type="text/csv", headers=headers)

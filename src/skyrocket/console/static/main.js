@@ -65,7 +65,7 @@ function drawNav() {
     }),
   ]);
   fill(document.getElementById("nav"),
-    h("a", { class: "brand", href: "/" }, h("img", { src: "/static/icon.svg", alt: "" }), "Skyrocket"),
+    h("a", { class: "brand", href: "/" }, h("img", { src: new URL("icon.svg", import.meta.url).href, alt: "" }), "Skyrocket"),
     links,
     h("div", { class: "nav-foot" }, h("a", { href: "/docs" }, t("JSON API")), h("br"), session.name_servers.join(", "), h("br"), session.version));
 }

@@ -1,16 +1,12 @@
 """The application: endpoints, what is followed live, the pages and their files."""
 
-import hashlib
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.routing import Match, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Scope
 
 from skyrocket.console.api.endpoint import Endpoint
@@ -21,36 +17,13 @@ from skyrocket.console.core.parts import Parts
 from skyrocket.console.live.events import streamed
 from skyrocket.console.live.watch import watch
 from skyrocket.console.web.answering import Answering
+from skyrocket.console.web.files import Files
 from skyrocket.console.web.guard import Guard
 from skyrocket.console.web.json_answer import json_answer
 from skyrocket.console.web.refusals import refusal
 from skyrocket.errors import SkyrocketError
 
-_STATIC: Final = Path(__file__).parent.parent / "static"
-
 Handler = Callable[[Request], Awaitable[Response]]
-
-
-class _Files(StaticFiles):
-    """Files under an address that changes with them are kept by browsers, others are asked for again each time."""
-
-    def __init__(self, *, kept: bool) -> None:
-        super().__init__(directory=_STATIC)
-        self._caching = "public, max-age=31536000, immutable" if kept else "no-cache"
-
-    def file_response(self, *arguments: Any, **named: Any) -> Response:
-        response = super().file_response(*arguments, **named)
-        response.headers["Cache-Control"] = self._caching
-        return response
-
-
-def _digest() -> str:
-    """Of all files: a new release has other addresses, and shows at once."""
-    found = hashlib.sha256()
-    for path in sorted(path for path in _STATIC.rglob("*") if path.is_file()):
-        found.update(path.relative_to(_STATIC).as_posix().encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
 
 
 def application(parts: Parts) -> ASGIApp:
@@ -58,18 +31,22 @@ def application(parts: Parts) -> ASGIApp:
     answering = Answering(parts)
     routes = [Route(each.path, _serve(answering, each), methods=[each.method]) for each in ENDPOINTS]
     follow = _follow(answering, parts, routes)
-    release = f"/static/{_digest()}"
-    document = (_STATIC / "index.html").read_text("utf-8").replace('"/static/', f'"{release}/')
+    files = Files()
     pages = [
         Route("/api/live", follow),
         Route("/api/openapi.json", _openapi),
         Route("/api/{path:path}", _no_such_endpoint),
-        Mount(release, _Files(kept=True)),
-        Mount("/static", _Files(kept=False)),
-        Route("/{path:path}", _page(document)),
+        Route(files.release + "/{path:path}", files.kept),
+        Route("/static/{path:path}", files.asked_again),
+        Route("/{path:path}", files.document),
     ]
     settings = parts.settings
-    return Guard(Starlette(routes=[*routes, *pages]), (*settings.host_names, settings.host), is_https=settings.is_https)
+    return Guard(
+        Starlette(routes=[*routes, *pages]),
+        (*settings.host_names, settings.host),
+        files.inline_hashes,
+        is_https=settings.is_https,
+    )
 
 
 def _serve(answering: Answering, endpoint: Endpoint) -> Handler:
@@ -114,12 +91,3 @@ async def _openapi(_: Request) -> Response:
 async def _no_such_endpoint(request: Request) -> Response:
     text = f"there is no {request.method} {request.url.path}: /docs lists what there is"
     return json_answer({"error": text, "kind": "NotFound"}, 404)
-
-
-def _page(document: str) -> Handler:
-    """Every address of a page gives the same document; its script shows what the address names."""
-
-    async def page(_: Request) -> Response:
-        return HTMLResponse(document, headers={"Cache-Control": "no-cache"})
-
-    return page

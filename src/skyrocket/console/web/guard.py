@@ -9,10 +9,6 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HEADERS: Final = {
-    # Nothing is loaded from elsewhere, and no text of a message can become code.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -20,16 +16,25 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
+# Nothing is loaded from elsewhere, and no text of a message can become code.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self' {inline}; style-src 'self' {inline}; img-src 'self'; "
+    "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
 _HTTPS_ONLY: Final = "max-age=31536000"
 
 
 class Guard:
-    """Wraps the application."""
+    """Wraps the application; `inline_hashes` are of what stands in the document itself."""
 
-    def __init__(self, app: ASGIApp, host_names: Iterable[str], *, is_https: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, host_names: Iterable[str], inline_hashes: Iterable[str], *, is_https: bool
+    ) -> None:
         self._app = app
         self._names = {"localhost", *(name.lower() for name in host_names)}
-        self._headers = {**_HEADERS, **({"Strict-Transport-Security": _HTTPS_ONLY} if is_https else {})}
+        policy = {"Content-Security-Policy": _POLICY.format(inline=" ".join(inline_hashes))}
+        self._headers = {**_HEADERS, **policy, **({"Strict-Transport-Security": _HTTPS_ONLY} if is_https else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -2,10 +2,10 @@
 import { get, path, post, query, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { count, moment } from "../format.js";
-import { badge, callout, dialog, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
+import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, show as reload, withQuery } from "../router.js";
 import { t } from "../words.js";
-import { bodyCard, factsCard, propertiesCard } from "./message.js";
+import { bodyCard, factsCard, propertiesCard, text } from "./message.js";
 import { send } from "./topic.js";
 
 export async function show(root, context) {
@@ -21,8 +21,11 @@ export async function show(root, context) {
     field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
     h("button", null, t("Search")), h("span", { class: "grow" }),
     h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error }) }, "CSV"),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error }) }, "JSON"), again);
-  root.append(head(group, { crumb: { text: t("Dead letters"), href: "/dead-letters" }, actions: [h("a", { class: "button", href: `/groups/${encodeURIComponent(group)}` }, t("Group"))] }), form, data);
+    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error }) }, "JSON"),
+    h("a", { class: "button", href: query(`${base}/export`, { format: "parquet", key: wanted.key, error: wanted.error }) }, "Parquet"), again);
+  root.append(head(group, { crumb: { text: t("Dead letters"), href: "/dead-letters" }, actions: [
+    h("a", { class: "button", href: `/groups/${encodeURIComponent(group)}` }, t("Group")),
+    h("button", { class: "danger", id: "purge", disabled: !session.may_change, onclick: () => purge(group) }, t("Delete all"))] }), form, data);
   const answer = await get(query(base, { key: wanted.key, error: wanted.error, contains: wanted.contains, most: 200 }));
   const choose = (row, is) => {
     is ? chosen.add(row.message_id) : chosen.delete(row.message_id);
@@ -37,7 +40,7 @@ export async function show(root, context) {
     { name: t("Message id"), kind: "mono", of: (row) => h("a", { href: "#", onclick: (event) => { event.preventDefault(); look(group, row); } }, row.message_id) },
     { name: t("From topic"), kind: "name", of: (row) => h("a", { href: `/topics/${encodeURIComponent(row.topic)}` }, row.topic) },
     { name: t("Attempts"), kind: "number", of: (row) => count(row.attempts) },
-    { name: t("Keys"), kind: "mono", of: (row) => row.keys.join(" ") },
+    { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
     { name: t("Cause"), of: (row) => (row.error ? [badge(row.error, "bad"), " ", row.error_message] : h("span", { class: "faint" }, t("not told"))) },
     { name: t("Body"), kind: "preview", of: (row) => row.preview },
   ], answer.rows, { nothing: empty(t("No dead letters")) }));
@@ -49,9 +52,24 @@ function resend(group, ids) {
     action: t("Send again"),
     body: [
       callout(t("They stay among the dead letters; a second time sends them a second time."), "warn"),
-      field({ name: "to", label: t("To"), options: [["group", t("{group} alone", { group })], ["topic", t("the topics they came from: all groups get them")]] })],
+      field({ name: "to", label: t("To"), options: [["group", t("{group} alone", { group })], ["topic", t("the topics they came from: all groups get them")]] }),
+      field({ name: "per_second", label: t("Messages per second"), type: "number", min: 0, hint: t("Empty: as fast as it goes") })],
     act: async (values) => {
-      const done = await post(`${path("dead-letters", group)}/resend`, { message_ids: ids, to_topic: values.to === "topic" });
+      const done = await post(`${path("dead-letters", group)}/resend`, { message_ids: ids, to_topic: values.to === "topic", per_second: Number(values.per_second) || 0 });
+      reload();
+      return done.done;
+    },
+  });
+}
+
+function purge(group) {
+  confirmByName({
+    title: t("Delete the dead letters of {group}", { group }),
+    name: group,
+    action: t("Delete all"),
+    effects: callout(t("They are gone for ever, for everybody."), "bad"),
+    act: async () => {
+      const done = await post(`${path("dead-letters", group)}/purge`, {});
       reload();
       return done.done;
     },
@@ -73,7 +91,7 @@ async function look(group, row) {
         { name: t("Error"), of: (attempt) => attempt.error },
       ], page.attempts)),
       bodyCard(page.message),
-      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, { body: row.preview, tags: row.tags || "", keys: row.keys.join(" ") }) }, t("Edit and send"))),
+      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, { body: text(page.message) || "", tags: row.tags || "", keys: row.keys.join(" ") }) }, t("Edit and send"))),
       factsCard(page.message), propertiesCard(page.message));
   } catch (error) {
     fill(place, shownTrouble(error));

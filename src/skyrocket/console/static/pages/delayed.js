@@ -28,7 +28,7 @@ export async function show(root, context) {
         { name: t("Due"), kind: "soft", of: (row) => `${moment(row.due_ms)} (${t("in {time}", { time: duration(Math.max(row.due_ms - Date.now(), 0)) })})` },
         { name: t("Topic"), kind: "name", of: (row) => row.topic },
         { name: t("Message id"), kind: "mono", of: (row) => row.message_id },
-        { name: t("Keys"), kind: "mono", of: (row) => row.keys.join(" ") },
+        { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
         { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", disabled: !session.may_change, onclick: () => recall(row) }, t("Take back")) },
       ], rows, { nothing: empty(t("Nothing waits")) }))));
 }

@@ -33,7 +33,7 @@ export async function show(root) {
     { name: t("Path"), kind: "mono", of: (row) => row.path },
     { name: "", of: (row) => row.operation.summary },
     { name: t("Takes"), kind: "mono", of: (row) => [...row.operation.parameters.filter((parameter) => parameter.in === "query").map((parameter) => `${parameter.name}: ${typeOf(parameter.schema)}`), row.operation.requestBody ? typeOf(row.operation.requestBody.content["application/json"].schema) : ""].filter(Boolean).join(", ") },
-    { name: t("Answers"), kind: "mono", of: (row) => answer(row.operation) },
+    { name: t("Answers"), kind: "mono roomy", of: (row) => answer(row.operation) },
   ], operations))),
   h("div", { class: "card flush" }, h("h2", null, t("Types")), table([
     { name: t("Name"), kind: "name", of: ([name]) => name },

@@ -94,7 +94,7 @@ export function factsCard(message) {
 
 export function propertiesCard(message) {
   return h("div", { class: "card flush" }, h("h2", null, t("Properties")), table([
-    { name: t("Name"), kind: "mono", of: ([name]) => name },
+    { name: t("Name"), kind: "mono roomy", of: ([name]) => name },
     { name: t("Value"), kind: "mono", of: ([, value]) => value },
   ], Object.entries(message.properties).sort(), { nothing: empty(t("None")) }));
 }

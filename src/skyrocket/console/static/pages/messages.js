@@ -19,7 +19,7 @@ export function messagesTable(rows, nothing = empty(t("No message"), t("Nothing 
     { name: t("Message id"), kind: "address", of: (row) => h("a", { href: link(row) }, row.message_id) },
     { name: t("Place"), kind: "address soft", of: (row) => `${row.broker} ${row.queue} @ ${row.offset}` },
     { name: t("Tag"), of: (row) => (row.tags ? badge(row.tags, "accent") : "") },
-    { name: t("Keys"), kind: "mono", of: (row) => row.keys.join(" ") },
+    { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
     { name: t("Size"), kind: "number", of: (row) => bytes(row.size) },
     { name: t("Body"), kind: "preview", of: (row) => row.preview },
   ], rows, { nothing });

@@ -2,7 +2,7 @@
 import { path, query } from "../api.js";
 import { fill, h } from "../dom.js";
 import { clock, count } from "../format.js";
-import { badge, callout, head, valuesOf, field } from "../parts.js";
+import { badge, callout, empty, head, valuesOf, field } from "../parts.js";
 import { go, withQuery } from "../router.js";
 import { t } from "../words.js";
 
@@ -17,6 +17,7 @@ export function show(root, context) {
   const state = h("span", { class: "badge" }, "…");
   const trouble = h("div");
   const rows = h("tbody");
+  const nothing = empty(t("Nothing yet"), t("What is sent to {topic} from now on appears here.", { topic }));
   const kept = [];
   let paused = false;
   let shown = 0;
@@ -30,13 +31,14 @@ export function show(root, context) {
     field({ name: "per_second", label: t("At most per second"), type: "number", value: wanted.per_second || 50, min: 1, max: 500 }),
     h("button", null, t("Apply")));
   root.append(
-    head(t("Live tail"), { crumb: { text: topic, href: here }, actions: [state, pause, h("button", { onclick: () => { rows.replaceChildren(); kept.length = 0; } }, t("Clear")), h("button", { onclick: () => download(topic, kept) }, t("Download"))] }),
+    head(t("Live tail"), { crumb: { text: topic, href: here }, actions: [state, pause, h("button", { onclick: () => { rows.replaceChildren(); kept.length = 0; draw(); } }, t("Clear")), h("button", { onclick: () => download(topic, kept) }, t("Download"))] }),
     form,
     h("div", { class: "bar" }, COLUMNS.map((name) => h("label", { class: "check" }, h("input", { type: "checkbox", checked: !hidden.has(name), onchange: () => { hidden.has(name) ? hidden.delete(name) : hidden.add(name); go(withQuery({ hide: [...hidden].join(",") })); } }), t(name)))),
     trouble,
-    h("div", { class: "card flush tail", id: "tail" }, h("table", null, rows)));
+    h("div", { class: "card flush tail", id: "tail" }, h("table", null, rows), nothing));
 
   function draw() {
+    nothing.hidden = rows.childElementCount > 0;
     fill(pause, paused ? t("Go on") : t("Pause"));
     state.className = `badge ${source && source.readyState === EventSource.OPEN ? (paused ? "warn" : "good") : ""}`;
     fill(state, h("i", { class: "dot" }), paused ? t("paused") : t("live"), ` · ${count(shown)}`, skipped ? ` (${t("{n} not shown", { n: count(skipped) })})` : "");

@@ -17,7 +17,7 @@ export function show(root, context) {
       { name: t("Topic"), kind: "name", of: (row) => h("a", { href: `/topics/${encodeURIComponent(row.topic)}` }, row.topic) },
       { name: t("Producer group"), of: (row) => row.producer_group },
       { name: t("Transaction"), kind: "mono", of: (row) => row.transaction_id },
-      { name: t("Keys"), kind: "mono", of: (row) => row.keys.join(" ") },
+      { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
       { name: t("Checks"), kind: "number", of: (row) => count(row.checks) },
       { name: t("Broker"), kind: "soft", of: (row) => row.broker },
       { name: "", kind: "actions", of: (row) => [
