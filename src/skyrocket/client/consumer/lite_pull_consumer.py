@@ -16,7 +16,8 @@ from datetime import datetime
 from skyrocket.client.consumer.answer_puller import AnswerPuller
 from skyrocket.client.consumer.fetched_answers import FetchedQueue
 from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
-from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
+from skyrocket.client.consumer.offset_place import offset_store
+from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.polling import Held, Polling
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
 from skyrocket.client.consumer.puller import PullerParts, PullRules

@@ -28,7 +28,8 @@ from skyrocket.client.consumer.group_member import GroupMember
 from skyrocket.client.consumer.handler_registry import HandlerRegistry
 from skyrocket.client.consumer.handler_types import BatchDecorator, HandlerDecorator
 from skyrocket.client.consumer.handlers import NO_POLICY, HandlerWrapper, current_group
-from skyrocket.client.consumer.offset_store import OffsetStorage, OffsetStore, OwnOffsets, SessionOffsets, offset_store
+from skyrocket.client.consumer.offset_place import offset_store
+from skyrocket.client.consumer.offset_store import OffsetStorage, OffsetStore, OwnOffsets, SessionOffsets
 from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.puller import PullerParts
