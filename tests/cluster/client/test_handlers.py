@@ -301,7 +301,7 @@ async def test_dependencies_are_made_once_for_a_call_and_cleaned_up_after_it(tmp
         async def order(
             body: str,
             session: Annotated[str, Depends(session)],
-            table: str = Depends(table),  # type: ignore[assignment]
+            table: str = Depends(table),
         ) -> None:
             seen.append(f"{body}, {session}, {table}")
 

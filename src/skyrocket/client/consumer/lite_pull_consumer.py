@@ -34,7 +34,7 @@ from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_topic, unwrap, wrap
-from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, of_kind, settings_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.errors import RemotingError
 
@@ -56,7 +56,9 @@ class LitePullConsumer(Polling):
         client: ClientSettings | None = None,
         credentials: Acl | None = None,
     ) -> None:
-        super().__init__(group, settings_of(client, name_servers, credentials), settings or LitePullSettings())
+        super().__init__(
+            group, settings_of(client, name_servers, credentials), of_kind("settings", settings, LitePullSettings)
+        )
         self._assigned = False
         self._paused: set[MessageQueue] = set()
         self._sharing = asyncio.Lock()

@@ -45,9 +45,9 @@ from skyrocket.client.core.errors import IllegalSubscription, WrongUse
 from skyrocket.client.core.hooks import ConsumeHook
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
-from skyrocket.client.core.middleware import Middleware
+from skyrocket.client.core.middleware import Middleware, checked
 from skyrocket.client.core.names import retry_topic, unwrap, wrap
-from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, of_kind, settings_of
 from skyrocket.clock import SystemClock
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
@@ -73,7 +73,7 @@ class PushConsumer(GroupMember):
         on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
         offset_storage: OffsetStorage | None = None,
     ) -> None:
-        self.settings = settings or PushConsumerSettings()
+        self.settings = of_kind("settings", settings, PushConsumerSettings)
         super().__init__(
             group,
             settings_of(client, name_servers, credentials),
@@ -138,6 +138,11 @@ class PushConsumer(GroupMember):
         refused. Raises IllegalSubscription, also for a function whose parameters or result do not fit.
         """
 
+        if callable(topic):
+            raise IllegalSubscription(
+                f"@consumer.on needs a topic: write @consumer.on('Orders') above {topic.__name__}"
+            )
+
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             self._subscribe(topic, function, tags, sql, batch=batch, once=once, retry=retry)
             return function
@@ -189,7 +194,7 @@ class PushConsumer(GroupMember):
     def use(self, *middleware: Middleware) -> None:
         """Let every call of a handler go through these, the first outermost; before the start."""
         self._check_new()
-        self._handlers.middleware += middleware
+        self._handlers.middleware += checked(middleware)
         self._answers.middleware += middleware
 
     async def _announce(self) -> None:
