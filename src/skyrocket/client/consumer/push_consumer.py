@@ -15,7 +15,7 @@ A topic may have several, by tag or condition (topic_handlers.py); each takes th
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, overload
@@ -26,6 +26,7 @@ from skyrocket.client.consumer.concurrent_consumption import ConcurrentConsumpti
 from skyrocket.client.consumer.consume_statistics import SAMPLE_SECONDS, ConsumeStatistics
 from skyrocket.client.consumer.group_member import GroupMember
 from skyrocket.client.consumer.handler_registry import HandlerRegistry
+from skyrocket.client.consumer.handler_threads import HandlerThreads
 from skyrocket.client.consumer.handler_types import BatchDecorator, HandlerDecorator
 from skyrocket.client.consumer.handlers import NO_POLICY, HandlerWrapper, current_group
 from skyrocket.client.consumer.offset_place import offset_store
@@ -88,7 +89,7 @@ class PushConsumer(GroupMember):
         self._handlers = HandlerRegistry(
             self.group, self._executor, commits=not self.settings.auto_commit, producer=self._answers.get
         )
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: HandlerThreads | None = None
         self._stopped = asyncio.Event()
         self._offsets: OffsetStore
         self._statistics: ConsumeStatistics
@@ -433,7 +434,7 @@ class PushConsumer(GroupMember):
 
     def _executor(self) -> Executor:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.settings.max_concurrency, f"skyrocket-{self.group}")
+            self._threads = HandlerThreads(self.settings.max_concurrency, f"skyrocket-{self.group}")
         return self._threads
 
 
