@@ -39,9 +39,9 @@ NAMES = "127.0.0.1:9876"
         ),
         (lambda: LitePullConsumer("Billing", NAMES, {}), "settings is dict, not LitePullSettings"),  # type: ignore[arg-type]
         (
-            lambda: SimpleConsumer("Billing", NAMES, {}, subscription={"T": "*"}),
+            lambda: SimpleConsumer("Billing", NAMES, {}, subscription={"T": "*"}),  # type: ignore[arg-type]
             "settings is dict, not SimpleConsumerSettings",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: Producer("Shop", client=NAMES), "client is str, not ClientSettings: write client="),  # type: ignore[arg-type]
         (
             lambda: Producer("Shop", NAMES, credentials=("user", "secret")),  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def test_a_decorator_without_its_topic_says_so() -> None:
     consumer = PushConsumer("Billing", NAMES, PushConsumerSettings(), credentials=Acl("user", "secret"))
     with pytest.raises(IllegalSubscription, match=r"write @consumer.on\('Orders'\) above lost"):
 
-        @consumer.on  # type: ignore[call-overload, untyped-decorator]
+        @consumer.on  # type: ignore[call-overload]
         async def lost(message: object) -> None: ...
 
     with pytest.raises(IllegalName, match=r"the topic is <function .*: give its name as text"):

@@ -140,9 +140,8 @@ class PushConsumer(GroupMember):
         """
 
         if callable(topic):
-            raise IllegalSubscription(
-                f"@consumer.on needs a topic: write @consumer.on('Orders') above {topic.__name__}"
-            )
+            name = getattr(topic, "__name__", topic)
+            raise IllegalSubscription(f"@consumer.on needs a topic: write @consumer.on('Orders') above {name}")
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             self._subscribe(topic, function, tags, sql, batch=batch, once=once, retry=retry)

@@ -251,9 +251,12 @@ class Producer(ProducerGroupMember):
     async def _request(self, message: Message, timeout: float) -> ReceivedMessage:
         topic = self._usable(message.topic)
         began = self._instance.clock.monotonic()
-        await self._sender.publish_info(topic)
+        info = await self._sender.publish_info(topic)
+        # The reply comes over a connection that has named this client.
         if topic in self._instance.routes:
-            await self._instance.introduce(topic)  # the reply comes over a connection that has named this client
+            await self._instance.introduce(topic)
+        else:  # this message makes the topic
+            await self._instance.introduce_to({queue.broker_name for queue in info.queues})
         correlation = os.urandom(16).hex()
         waiting = self._instance.replies[correlation] = asyncio.get_running_loop().create_future()
         extra = {
