@@ -8,7 +8,7 @@ A retry that a handler asked for itself is not a warning; a dead letter always i
 
 import logging
 
-from skyrocket.client.consumer.handlers import Outcome
+from skyrocket.client.consumer.handlers import Outcome, ReconsumeLater
 from skyrocket.client.consumer.retry_policy import delay_text
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.errors import SkyrocketError
@@ -81,6 +81,6 @@ class FailureLog:
 def _reason(outcome: Outcome) -> str:
     """Our own errors are sentences; of others the kind is half of what they say (`KeyError: 'x'`)."""
     cause = outcome.cause
-    if cause is None or isinstance(cause, SkyrocketError):
+    if cause is None or isinstance(cause, SkyrocketError | ReconsumeLater):
         return str(outcome.status if cause is None else cause)
     return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
