@@ -87,7 +87,7 @@ interop: ## RocketMQ's clients, tools and stores with ours, and a table (needs J
 interop-pairs: ## masters and slaves of both makers under 200,000 messages, kills and restarts (needs Java, Maven)
 interop-client: ## our client with Skyrocket and Apache RocketMQ: one suite, a table (needs Java, Maven)
 pipelines: ## the long modes of the Spark suites: kills, clusters, five million messages, Apache RocketMQ
-pipelines-outside: ## the sink exactly once through twenty kills, on S3, on HDFS, Dagster, Airflow, Celery (installs them)
+pipelines-outside: ## the sink exactly once through twenty kills, on S3, on HDFS, Dagster, Airflow, Celery, FastStream (installs them)
 deploy-files: ## what lies in deploy/ through Helm, Kubernetes' and Grafana's schemas, and a real Prometheus (needs Go, prometheus)
 console-pages: ## the pages of the console in Chromium: what people do in them (needs chromium, chromium-driver)
 $(filter-out faults-failover,$(FAULTS)) interop interop-pairs interop-client pipelines pipelines-outside console-pages deploy-files: $(STAMP)

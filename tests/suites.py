@@ -51,7 +51,7 @@ _BENCHMARKS = ("tests/integration/test_bench_runs.py", "tests/integration/test_b
 _OUTSIDE = tuple(
     f"tests/pipeline/test_{name}.py" for name in ("topic_sink_kills", "topic_sink_s3", "hdfs", "orchestration")
 )
-_CELERY = "tests/integration/test_celery.py"
+_LIBRARIES = ("tests/integration/test_celery.py", "tests/integration/test_faststream.py")
 _CLIENT = ("three_servers", "kill", "mixed_groups", "terminal")
 
 # The parts of the fault suite are cut so that each ends within 20 minutes on two quiet cores.
@@ -191,8 +191,8 @@ SUITES = (
     ),
     Suite(
         "pipelines-outside",
-        "the sink exactly once through twenty kills of driver, task, broker; on S3 and HDFS; Dagster, Airflow, Celery",
-        (*_OUTSIDE, _CELERY),
+        "the sink exactly once through twenty kills; on S3 and HDFS; Dagster, Airflow, Celery, FastStream",
+        (*_OUTSIDE, *_LIBRARIES),
         (),
     ),
 )

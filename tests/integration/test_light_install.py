@@ -17,6 +17,8 @@ OF_SERVERS = ("numpy", "yaml", "zstandard")
 OF_COMMANDS = ("click", "rich", "typer", "uvloop")
 OTHERS = ("fastavro", "google", "msgspec", "prometheus_client", "pyarrow", "pydantic", "pyspark")
 MOST_MB = 25.0
+# Without `site`: a .pth of an editable install, or of a tool, would import things of its own.
+WITH_PACKAGES = f"import sys; sys.path += {[path for path in sys.path if 'site-packages' in path]!r}\n"
 
 PROGRAM = """
 import asyncio
@@ -89,6 +91,45 @@ def test_a_command_whose_libraries_are_missing_says_what_to_install(
         cwd=tmp_path,
     )
     assert (said in done.stderr, done.returncode) == (True, 1 if missing is OF_COMMANDS else 2), done.stderr
+
+
+IMPORT = """
+import sys, time
+began = time.process_time()
+from skyrocket import Message, Producer, PushConsumer
+spent = time.process_time() - began
+print(spent, *sorted(sys.modules))
+"""
+NEVER_AT_ONCE = (
+    *(*OF_SERVERS, *OF_COMMANDS, *OTHERS),
+    *("pathlib", "urllib.parse", "http.client", "hashlib", "multiprocessing"),
+    "skyrocket.client.admin.admin",
+    "skyrocket.client.consumer.local_offsets",
+    "skyrocket.client.consumer.other_allocations",
+    "skyrocket.model.subscription_group",
+    "skyrocket.protocol.requests.admin_groups",
+)
+
+
+def test_importing_the_client_loads_little(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its time is printed, not judged: the machine is busy. What makes it short is judged."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled once
+    spent = []
+    for _ in range(6):
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", WITH_PACKAGES + IMPORT], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        seconds, *modules = done.stdout.split()
+        spent.append(float(seconds))
+    ours = sum(name.startswith("skyrocket") for name in modules)
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"\nimporting the client costs {min(spent[1:]):.3f} s of CPU (best of {len(spent) - 1}; with compiling "
+            f"{spent[0]:.3f} s), {len(modules)} modules, {ours} of them ours"
+        )
+    assert [name for name in NEVER_AT_ONCE if name in modules] == []
 
 
 def test_the_light_install_is_small(capsys: pytest.CaptureFixture[str]) -> None:

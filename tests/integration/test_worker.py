@@ -24,6 +24,7 @@ import asyncio
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 from skyrocket import ConsumeFromWhere, PushConsumer, PushConsumerSettings
@@ -50,6 +51,9 @@ async def order(body: str) -> None:
 
 @others[1].on("Orders")
 def mail(body: str) -> None:
+    if body == "stuck":
+        note("began to mail")
+        time.sleep(3600)
     note(f"mailed {body}")
 
 
@@ -70,6 +74,9 @@ if __name__ == "__main__":
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "shop.py").write_text(APPLICATION)
+    (tmp_path / "torn.py").write_text("def (\n")
+    (tmp_path / "needy.py").write_text("import no_such_library\n")
+    (tmp_path / "failing.py").write_text("def read():\n    return {}['x']\n\n\nconsumer = read()\n")
     return tmp_path
 
 
@@ -115,11 +122,24 @@ def test_a_handler_that_takes_longer_than_the_drain_is_left_and_its_message_come
         producer.send("Orders", "slow")
         wait_until(lambda: texts(folder) == ["began slow"])
         assert program.stop() == 0
+        program.await_line("1 handler has not ended within 0.1 s and will not be waited for, the messages come again")
         (folder / "go").touch()
         with worker(folder, names) as second:
             wait_until(lambda: "done slow" in texts(folder))
             assert second.stop() == 0
     assert texts(folder) == ["began slow", "began slow", "done slow"]
+
+
+def test_a_plain_function_that_never_returns_does_not_keep_the_worker_alive(
+    folder: Path, rocketmq: LocalCluster
+) -> None:
+    names = rocketmq.name_server_address
+    application = worker(folder, names, "--drain", "100ms", target="shop:others")
+    with blocking.Producer("Shop", names) as producer, application as program:
+        producer.send("Orders", "stuck")
+        wait_until(lambda: "began to mail" in texts(folder))
+        assert program.stop() == 0, "a thread that sleeps for an hour is not waited for"
+        program.await_line("1 handler has not ended within 0.1 s")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -229,12 +249,30 @@ def test_it_starts_before_its_cluster_and_says_so(folder: Path) -> None:
         ("nowhere:consumer", "there is no module nowhere in "),
         ("shop:text", "shop:text is 'no consumer': give a PushConsumer, a list of them, or a function that makes them"),
         ("shop:wants_an_argument", "shop:wants_an_argument cannot be called without arguments"),
+        ("shop.py:consumer", "there is no module shop.py in "),
+        ("torn:consumer", "module torn cannot be imported:"),
+        ("needy:consumer", "module needy cannot be imported:"),
     ],
 )
 def test_a_target_that_is_no_application_is_wrong_usage(folder: Path, target: str, said: str) -> None:
     with worker(folder, "127.0.0.1:1", target=target) as program:
         assert program.process.wait(60) == 2
         program.await_line(re.escape(f"skyrocket worker: {said}"))
+
+
+def test_a_module_that_fails_when_it_is_imported_is_shown_without_our_own_frames(folder: Path) -> None:
+    with worker(folder, "127.0.0.1:1", target="failing:consumer") as program:
+        assert program.process.wait(60) == 1
+        program.await_line("KeyError: 'x'")
+    assert [line.strip() for line in program.lines if "^" not in line] == [
+        "skyrocket worker: module failing cannot be imported:",
+        "Traceback (most recent call last):",
+        f'File "{folder}/failing.py", line 5, in <module>',
+        "consumer = read()",
+        f'File "{folder}/failing.py", line 2, in read',
+        "return {}['x']",
+        "KeyError: 'x'",
+    ]
 
 
 @pytest.mark.parametrize("target", ["shop:make", "shop:others"])

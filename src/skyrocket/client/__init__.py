@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from skyrocket.client.admin.topic_admin import TopicChange as TopicChange
     from skyrocket.client.admin.reset_preview import QueueMove as QueueMove, ResetPreview as ResetPreview
     from skyrocket.client.admin.waiting_messages import OpenTransaction as OpenTransaction, PendingTimer as PendingTimer
-    from skyrocket.client.consumer.allocation import (
-        Averagely as Averagely,
+    from skyrocket.client.consumer.allocation import Averagely as Averagely
+    from skyrocket.client.consumer.other_allocations import (
         AveragelyByCircle as AveragelyByCircle,
         ByConfig as ByConfig,
         ByMachineRoom as ByMachineRoom,
@@ -136,7 +136,8 @@ _NAMES: Final = {
     "client.admin.offset_admin": "GroupProgress QueueLag",
     "client.admin.places": "BrokerPlace",
     "client.admin.topic_admin": "TopicChange",
-    "client.consumer.allocation": "Averagely AveragelyByCircle ByConfig ByMachineRoom ConsistentHash MachineRoomNearby",
+    "client.consumer.allocation": "Averagely",
+    "client.consumer.other_allocations": "AveragelyByCircle ByConfig ByMachineRoom ConsistentHash MachineRoomNearby",
     "client.admin.reset_preview": "QueueMove ResetPreview",
     "client.consumer.offset_store": "OffsetStorage",
     "client.consumer.push_consumer_settings": "PushConsumerSettings",

@@ -1,10 +1,12 @@
 """Tasks with an owner: none is forgotten, and none outlives its owner."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+_CANCEL_AGAIN_SECONDS: Final = 1.0
 
 
 class TaskSet:
@@ -23,15 +25,32 @@ class TaskSet:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def drain(self, seconds: float) -> None:
-        """Let them finish for a while, then cancel those that have not."""
+    async def settle(self, seconds: float) -> None:
+        """Let them finish for a while."""
         if self._tasks and seconds > 0:
             await asyncio.wait(self._tasks, timeout=seconds)
+
+    async def drain(self, seconds: float) -> None:
+        """Let them finish for a while, then cancel those that have not."""
+        await self.settle(seconds)
         await self.cancel()
 
     async def cancel(self) -> None:
         """End them all."""
-        tasks = list(self._tasks)
-        for task in tasks:
+        await cancel_all(self._tasks)
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their end, whatever they raise.
+
+    They are cancelled again after a second: Python 3.11's `wait_for` loses a cancellation when what it waits for comes
+    in the same turn of the loop, and a function of the application may swallow one.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        done, left = await asyncio.wait(left, timeout=_CANCEL_AGAIN_SECONDS)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # looked at, or Python would complain about it

@@ -33,12 +33,11 @@ from skyrocket.protocol.requests.admin_broker import GetBrokerRuntimeInfo, ViewB
 from skyrocket.protocol.requests.admin_groups import (
     GetAllProducerInfo,
     GetBrokerConsumeStats,
-    GetConsumerConnectionList,
     GetConsumeStats,
     GetProducerConnectionList,
 )
 from skyrocket.protocol.requests.admin_topics import GetTopicStatsInfo
-from skyrocket.protocol.requests.consumers import CheckClientConfig
+from skyrocket.protocol.requests.consumers import CheckClientConfig, GetConsumerConnectionList
 from skyrocket.protocol.requests.messaging import ConsumerSendMsgBack
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
 from skyrocket.protocol.requests.query import (

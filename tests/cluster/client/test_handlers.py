@@ -267,13 +267,13 @@ async def test_a_retry_policy_decides_delay_number_and_which_exceptions(
     assert causes["hopeless"].error_type == "ValueError"
     assert (causes["asked"].error_type.rpartition(".")[2], causes["asked"].error_message) == ("Broken", "the cause")
     lines = [record.getMessage() for record in caplog.records if "a handler failed" in record.getMessage()]
-    (again,) = (line for line in lines if "comes again in" in line and "reason=try again" in line)
+    (again,) = (line for line in lines if "comes again in" in line and "reason=Broken: try again" in line)
     assert re.fullmatch(
         r"a handler failed, the message comes again in 1s topic=Orders group=Billing message=\w+ "
-        r"handler=\S+test_handlers\.\S+\.order attempt=1 of 2 reason=try again",
+        r"handler=\S+test_handlers\.\S+\.order attempt=1 of 2 reason=Broken: try again",
         again,
     )
-    (last,) = (line for line in lines if "goes to" in line and "reason=try again" in line)
+    (last,) = (line for line in lines if "goes to" in line and "reason=Broken: try again" in line)
     assert "the message goes to %DLQ%Billing after 2 attempts topic=Orders group=Billing message=" in last
     levels = {record.levelno for record in caplog.records if "comes again in" in record.getMessage()}
     assert levels == {logging.INFO, logging.WARNING}, "a retry that was asked for is no warning"
@@ -301,7 +301,7 @@ async def test_dependencies_are_made_once_for_a_call_and_cleaned_up_after_it(tmp
         async def order(
             body: str,
             session: Annotated[str, Depends(session)],
-            table: str = Depends(table),  # type: ignore[assignment]
+            table: str = Depends(table),
         ) -> None:
             seen.append(f"{body}, {session}, {table}")
 

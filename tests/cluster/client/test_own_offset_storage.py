@@ -77,7 +77,7 @@ async def test_a_group_goes_on_where_its_own_storage_says(tmp_path: Path, caplog
 async def test_a_commit_that_is_waited_for_is_sent_again_when_no_answer_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skyrocket.client.consumer.offset_store._TIMEOUT", 0.3)
+    monkeypatch.setattr("skyrocket.client.consumer.remote_offsets._TIMEOUT", 0.3)
     async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
         await send(producer, 4)
         consumer = PushConsumer(GROUP, given.names, PushConsumerSettings(persist_interval=3600))

@@ -18,6 +18,7 @@ from skyrocket.client.core.errors import (
     BrokerRefused,
     NoRoute,
     NotRunning,
+    RequestTimeout,
     SendFailed,
     TooManyInFlight,
     WrongUse,
@@ -521,3 +522,11 @@ async def test_sends_and_what_is_sent_back_may_go_over_the_vip_port(
             await until(lambda: times == [0, 1])
         sent_back = [address for address, each in asked if isinstance(each, ConsumerSendMsgBack)]
         assert sent_back == [f"127.0.0.1:{port - 2 if vip else port}"]
+
+
+async def test_a_request_that_makes_its_topic_names_the_client_first(tmp_path: Path) -> None:
+    """Else the reply would find nobody, and come only with the next delivery."""
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        with pytest.raises(RequestTimeout):
+            await producer.request(Message("NewQuestions", b"?"), timeout=0.1)
+        assert producer._instance.is_known_to(f"127.0.0.1:{given.ports['broker-a']}")

@@ -60,8 +60,9 @@ def _is_error(value: object) -> bool:
 
 def _entry(name: str, value: object) -> str:
     if not inspect.isclass(value):
-        kind = "function" if isinstance(value, types.FunctionType) else "context variable"
-        return f"### {name}\n\n{kind}.\n"
+        if isinstance(value, types.FunctionType):
+            return f"### {name}`{_signature(value)}`\n\n{_doc(value)}\n"
+        return f"### {name}\n\ncontext variable.\n"
     lines = [f"### {name}{_constructor(value)}\n", _doc(value), ""]
     if not _is_error(value):
         lines += list(_members(value))

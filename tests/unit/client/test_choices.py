@@ -267,7 +267,7 @@ def test_properties_arrive_as_they_were_given(properties: dict[str, str], tags: 
         (Message("T", b"x", properties={"KEYS": "k"}), "property KEYS is reserved: choose another name"),
         (Message("T", b"x", properties={"a": " "}), "property a has no text for a value: ' '"),
         (Message("T", b"x", properties={" ": "a"}), "a property has a blank name"),
-        (Message("T", b"x", tags="a\x01b"), "property 'TAGS' contains 0x01 or 0x02, which separate properties"),
+        (Message("T", b"x", tags="a\x01b"), "property 'tags' contains 0x01 or 0x02, which separate properties"),
         (Message("T", b"x", properties={"a": "ä" * 20_000}), "properties take .* bytes; the limit is 32767"),
         (Message("T", b"x", delay_level=1, delay=3), "exclude each other: give one of them"),
     ],

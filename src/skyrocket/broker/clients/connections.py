@@ -8,12 +8,8 @@ from skyrocket.protocol.bodies.groups import GroupList
 from skyrocket.protocol.bodies.subscription import ClientConfigCheck, GroupSubscription
 from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.command import Body
-from skyrocket.protocol.requests.admin_groups import (
-    GetAllProducerInfo,
-    GetConsumerConnectionList,
-    GetProducerConnectionList,
-)
-from skyrocket.protocol.requests.consumers import CheckClientConfig
+from skyrocket.protocol.requests.admin_groups import GetAllProducerInfo, GetProducerConnectionList
+from skyrocket.protocol.requests.consumers import CheckClientConfig, GetConsumerConnectionList
 from skyrocket.protocol.requests.query import QuerySubscriptionByConsumer, QueryTopicConsumeByWho, QueryTopicsByConsumer
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve

@@ -20,12 +20,12 @@ from skyrocket.protocol.bodies.topics import TopicList
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.requests.admin_groups import (
     DeleteSubscriptionGroup,
-    GetConsumerConnectionList,
     GetProducerConnectionList,
     UpdateAndCreateSubscriptionGroup,
     UpdateAndCreateSubscriptionGroupList,
     UpdateAndGetGroupForbidden,
 )
+from skyrocket.protocol.requests.consumers import GetConsumerConnectionList
 from skyrocket.protocol.requests.pop import SetMessageRequestMode
 from skyrocket.protocol.requests.query import QueryTopicsByConsumer
 from skyrocket.protocol.requests.server_to_client import GetConsumerRunningInfo

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origi
 
 import orjson
 
-from skyrocket.client.bodies.values import NotReadable, converter_of
+from skyrocket.client.bodies.values import NotReadable, by_library, converter_of
 
 T = TypeVar("T")
 
@@ -67,11 +67,11 @@ def codec_for(kind: Any) -> BodyCodec[Any]:
     if kind is str:
         return FunctionCodec(as_body, _text)
     if hasattr(kind, "model_validate_json"):
-        return FunctionCodec(as_body, kind.model_validate_json)
+        return FunctionCodec(as_body, by_library(kind.model_validate_json))
     if hasattr(kind, "__struct_fields__"):
         import msgspec
 
-        return FunctionCodec(as_body, msgspec.json.Decoder(kind).decode)
+        return FunctionCodec(as_body, by_library(msgspec.json.Decoder(kind).decode))
     if hasattr(kind, "FromString") and hasattr(kind, "SerializeToString"):
         return FunctionCodec(as_body, kind.FromString)
     return _json_codec(kind)

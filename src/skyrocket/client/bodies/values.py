@@ -86,11 +86,11 @@ class _Reading:
         if isinstance(kind, type) and issubclass(kind, Enum):
             return _enum(kind)
         if hasattr(kind, "model_validate"):
-            return _library(kind.model_validate)
+            return by_library(kind.model_validate)
         if hasattr(kind, "__struct_fields__"):
             import msgspec
 
-            return _library(lambda value: msgspec.convert(value, kind))
+            return by_library(lambda value: msgspec.convert(value, kind))
         if not dataclasses.is_dataclass(kind) and not is_typeddict(kind):
             raise _unknown(kind)
         if kind in self._known:  # being read further up: it is there when a value comes
@@ -236,14 +236,25 @@ def _enum(kind: type[Enum]) -> Converter:
     return convert
 
 
-def _library(validate: Converter) -> Converter:
+def by_library(validate: Converter) -> Converter:
+    """A converter of pydantic's or msgspec's; what does not fit is NotReadable as everywhere."""
+
     def convert(value: Any) -> Any:
         try:
             return validate(value)
         except ValueError as error:  # theirs are all of this kind
-            raise NotReadable(str(error)) from error
+            raise NotReadable(_in_one_line(error)) from error
 
     return convert
+
+
+def _in_one_line(error: ValueError) -> str:
+    """pydantic's own words take many lines, for which logs and lists of dead letters have no room."""
+    errors = getattr(error, "errors", None)
+    if not callable(errors):
+        return str(error)
+    found = [(".".join(map(str, each["loc"])), each["msg"]) for each in errors()]
+    return "; ".join(f"{place}: {text}" if place else text for place, text in found)
 
 
 def _fields(make: Callable[..., Any], fields: Mapping[str, Converter], needed: Any) -> Converter:

@@ -19,9 +19,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from skyrocket.client.core.errors import IllegalSubscription
 from skyrocket.client.core.hooks import ConsumeContext
 from skyrocket.client.core.message import CORRELATION_ID, Message, ReceivedMessage
 from skyrocket.client.core.middleware import Middleware, Proceed
+from skyrocket.client.core.names import check_topic
 from skyrocket.client.core.settings import ClientSettings
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ def publish(
     A list is one message; a `Message` is sent as it is.
     """
 
+    check_topic(topic)
+
     def decorate(function: Callable[P, Any]) -> Callable[P, Awaitable[None]]:
         return _marked(function, Answer(topic, tags, keys, codec))
 
@@ -73,6 +77,11 @@ def reply(function: Callable[P, Any]) -> Callable[P, Awaitable[None]]:
 
 
 def _marked(function: Callable[P, Any], answer: Answer) -> Callable[P, Awaitable[None]]:
+    if answer_of(function) is not None:
+        raise IllegalSubscription(
+            f"handler {function.__qualname__} has two of @publish and @reply: its result goes to one place, send the "
+            "other with a producer"
+        )
     if inspect.iscoroutinefunction(function):
 
         async def call_async(*args: P.args, **kwargs: P.kwargs) -> Any:

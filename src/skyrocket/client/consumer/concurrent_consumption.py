@@ -266,4 +266,6 @@ class ConcurrentConsumption:
             timer.cancel()
         for worker in self._idle:
             worker.wake()
-        await self._tasks.drain(seconds)
+        await self._tasks.settle(seconds)
+        self.failures.cut_off(self.running, seconds)
+        await self._tasks.cancel()

@@ -19,15 +19,21 @@ from dataclasses import dataclass
 from typing import Any
 
 
+def Depends(make: Callable[..., Any]) -> Any:  # noqa: N802 - as users of FastStream and FastAPI know it
+    """A parameter that this function makes; as `Annotated[T, Depends(f)]`, or as the parameter's default.
+
+    Any, so that type checkers take it for a default of every type.
+    """
+    if not callable(make):
+        raise TypeError(f"Depends({make!r}): give a function that makes the value")
+    return Dependency(make)
+
+
 @dataclass(frozen=True, slots=True)
-class Depends:
-    """A parameter that this function makes; as `Annotated[T, Depends(f)]`, or as the parameter's default."""
+class Dependency:
+    """What `Depends` notes at a parameter."""
 
     make: Callable[..., Any]
-
-    def __post_init__(self) -> None:
-        if not callable(self.make):
-            raise TypeError(f"Depends({self.make!r}): give a function that makes the value")
 
     @property
     def needs_loop(self) -> bool:

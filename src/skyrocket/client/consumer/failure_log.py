@@ -8,9 +8,10 @@ A retry that a handler asked for itself is not a warning; a dead letter always i
 
 import logging
 
-from skyrocket.client.consumer.handlers import Outcome
+from skyrocket.client.consumer.handlers import Outcome, ReconsumeLater
 from skyrocket.client.consumer.retry_policy import delay_text
 from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.errors import SkyrocketError
 from skyrocket.model.topic import DLQ_PREFIX
 
 _logger = logging.getLogger("skyrocket.client.consumer.handlers")
@@ -46,6 +47,17 @@ class FailureLog:
         fate = f"no broker takes the message back, it is tried here again in {seconds:g} s"
         self._line(logging.WARNING, fate, message, outcome, str(message.reconsume_times + 1))
 
+    def cut_off(self, count: int, seconds: float) -> None:
+        """The consumer ends before its handlers did."""
+        if count:
+            text = "1 handler has" if count == 1 else f"{count} handlers have"
+            _logger.warning(
+                "%s not ended within %g s and will not be waited for, the messages come again group=%s",
+                text,
+                seconds,
+                self._group,
+            )
+
     def _say(self, message: ReceivedMessage, outcome: Outcome, fate: str, most: int | None) -> None:
         of = "" if most is None else f" of {most + 1}"
         level = logging.INFO if outcome.error is None else logging.WARNING
@@ -61,6 +73,14 @@ class FailureLog:
             message.message_id,
             outcome.handler or "-",
             attempt,
-            outcome.cause if outcome.cause is not None else outcome.status,
+            _reason(outcome),
             exc_info=outcome.error,
         )
+
+
+def _reason(outcome: Outcome) -> str:
+    """Our own errors are sentences; of others the kind is half of what they say (`KeyError: 'x'`)."""
+    cause = outcome.cause
+    if cause is None or isinstance(cause, SkyrocketError | ReconsumeLater):
+        return str(outcome.status if cause is None else cause)
+    return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__

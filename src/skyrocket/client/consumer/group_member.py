@@ -29,7 +29,7 @@ from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, DirectCo
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.errors import RemotingError
-from skyrocket.remoting.tasks import TaskSet
+from skyrocket.remoting.tasks import TaskSet, cancel_all
 
 if TYPE_CHECKING:
     from skyrocket.client.tracing.trace import Tracer
@@ -161,9 +161,7 @@ class GroupMember(Startable):
     async def _end(self, seconds: float) -> None:
         self._state = State.STOPPED
         try:
-            for task in self._repeated:
-                task.cancel()
-            await asyncio.gather(*self._repeated, return_exceptions=True)
+            await cancel_all(self._repeated)
             await self._tasks.cancel()
             await self._finish(seconds)
             if self._tracer is not None:

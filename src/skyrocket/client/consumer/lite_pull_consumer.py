@@ -16,7 +16,8 @@ from datetime import datetime
 from skyrocket.client.consumer.answer_puller import AnswerPuller
 from skyrocket.client.consumer.fetched_answers import FetchedQueue
 from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
-from skyrocket.client.consumer.offset_store import OffsetStore, offset_store
+from skyrocket.client.consumer.offset_place import offset_store
+from skyrocket.client.consumer.offset_store import OffsetStore
 from skyrocket.client.consumer.polling import Held, Polling
 from skyrocket.client.consumer.process_queue import FlowLimits, ProcessQueue
 from skyrocket.client.consumer.puller import PullerParts, PullRules
@@ -33,7 +34,7 @@ from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_topic, unwrap, wrap
-from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, of_kind, settings_of
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.remoting.errors import RemotingError
 
@@ -55,7 +56,9 @@ class LitePullConsumer(Polling):
         client: ClientSettings | None = None,
         credentials: Acl | None = None,
     ) -> None:
-        super().__init__(group, settings_of(client, name_servers, credentials), settings or LitePullSettings())
+        super().__init__(
+            group, settings_of(client, name_servers, credentials), of_kind("settings", settings, LitePullSettings)
+        )
         self._assigned = False
         self._paused: set[MessageQueue] = set()
         self._sharing = asyncio.Lock()

@@ -75,7 +75,8 @@ class OrderlyConsumption:
         for process_queue in self._of_queue:
             process_queue.wake()
         if self._of_queue:
-            await asyncio.wait(self._of_queue.values(), timeout=seconds)
+            _, left = await asyncio.wait(self._of_queue.values(), timeout=seconds)
+            self._calls.failures.cut_off(len(left), seconds)
         await self._tasks.cancel()
         self._of_queue.clear()
 

@@ -15,7 +15,7 @@ A topic may have several, by tag or condition (topic_handlers.py); each takes th
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, overload
@@ -26,9 +26,11 @@ from skyrocket.client.consumer.concurrent_consumption import ConcurrentConsumpti
 from skyrocket.client.consumer.consume_statistics import SAMPLE_SECONDS, ConsumeStatistics
 from skyrocket.client.consumer.group_member import GroupMember
 from skyrocket.client.consumer.handler_registry import HandlerRegistry
+from skyrocket.client.consumer.handler_threads import HandlerThreads
 from skyrocket.client.consumer.handler_types import BatchDecorator, HandlerDecorator
 from skyrocket.client.consumer.handlers import NO_POLICY, HandlerWrapper, current_group
-from skyrocket.client.consumer.offset_store import OffsetStorage, OffsetStore, OwnOffsets, SessionOffsets, offset_store
+from skyrocket.client.consumer.offset_place import offset_store
+from skyrocket.client.consumer.offset_store import OffsetStorage, OffsetStore, OwnOffsets, SessionOffsets
 from skyrocket.client.consumer.orderly_consumption import OrderlyConsumption
 from skyrocket.client.consumer.process_queue import ProcessQueue
 from skyrocket.client.consumer.puller import PullerParts
@@ -44,9 +46,9 @@ from skyrocket.client.core.errors import IllegalSubscription, WrongUse
 from skyrocket.client.core.hooks import ConsumeHook
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
-from skyrocket.client.core.middleware import Middleware
+from skyrocket.client.core.middleware import Middleware, checked
 from skyrocket.client.core.names import retry_topic, unwrap, wrap
-from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, of_kind, settings_of
 from skyrocket.clock import SystemClock
 from skyrocket.model import property_names
 from skyrocket.model.message_queue import MessageQueue
@@ -72,7 +74,7 @@ class PushConsumer(GroupMember):
         on_queues_changed: Callable[[str, set[MessageQueue]], None] | None = None,
         offset_storage: OffsetStorage | None = None,
     ) -> None:
-        self.settings = settings or PushConsumerSettings()
+        self.settings = of_kind("settings", settings, PushConsumerSettings)
         super().__init__(
             group,
             settings_of(client, name_servers, credentials),
@@ -87,7 +89,7 @@ class PushConsumer(GroupMember):
         self._handlers = HandlerRegistry(
             self.group, self._executor, commits=not self.settings.auto_commit, producer=self._answers.get
         )
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: HandlerThreads | None = None
         self._stopped = asyncio.Event()
         self._offsets: OffsetStore
         self._statistics: ConsumeStatistics
@@ -136,6 +138,10 @@ class PushConsumer(GroupMember):
         Several handlers may share a topic: each message goes to the first that takes it, and two that overlap are
         refused. Raises IllegalSubscription, also for a function whose parameters or result do not fit.
         """
+
+        if callable(topic):
+            name = getattr(topic, "__name__", topic)
+            raise IllegalSubscription(f"@consumer.on needs a topic: write @consumer.on('Orders') above {name}")
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             self._subscribe(topic, function, tags, sql, batch=batch, once=once, retry=retry)
@@ -188,7 +194,7 @@ class PushConsumer(GroupMember):
     def use(self, *middleware: Middleware) -> None:
         """Let every call of a handler go through these, the first outermost; before the start."""
         self._check_new()
-        self._handlers.middleware += middleware
+        self._handlers.middleware += checked(middleware)
         self._answers.middleware += middleware
 
     async def _announce(self) -> None:
@@ -427,7 +433,7 @@ class PushConsumer(GroupMember):
 
     def _executor(self) -> Executor:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.settings.max_concurrency, f"skyrocket-{self.group}")
+            self._threads = HandlerThreads(self.settings.max_concurrency, f"skyrocket-{self.group}")
         return self._threads
 
 

@@ -1,8 +1,8 @@
 """How push consumers consume; times are in seconds, names are RocketMQ's in Python's spelling."""
 
+import os
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from skyrocket.client.consumer.allocation import AllocationStrategy, Averagely
@@ -68,7 +68,7 @@ class PushConsumerSettings:
     """Seconds between two reports of progress to the brokers."""
     shutdown_timeout: float = 30.0
     """Seconds that `stop` waits for running handlers."""
-    local_offsets: Path | None = None
+    local_offsets: str | os.PathLike[str] | None = None
     """Broadcasting: where offsets are kept; None: ~/.rocketmq_offsets."""
     broadcast_from_newest: bool = False
     """Broadcasting: no offset is kept, what came while it was stopped is skipped."""

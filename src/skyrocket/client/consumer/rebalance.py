@@ -7,6 +7,7 @@ members are not known the assignment stays as it is.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
@@ -60,10 +61,9 @@ class Rebalancer:
             seconds = WAIT_SECONDS if await self.round() else SOON_SECONDS
             # Many news at once are one: members join in crowds.
             await asyncio.sleep(MIN_INTERVAL)
-            try:
-                await asyncio.wait_for(self._wanted.wait(), seconds)
-            except TimeoutError:
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):  # not wait_for: in 3.11 it goes on when it is woken and cancelled
+                    await self._wanted.wait()
 
     async def round(self) -> bool:
         """Share every topic's queues once; whether nothing is left to do."""

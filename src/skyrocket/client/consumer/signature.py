@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Never, NoReturn, Union, get_args, get_origin
 
-from skyrocket.client.consumer.depends import Depends, Made
+from skyrocket.client.consumer.depends import Dependency, Made
 from skyrocket.client.consumer.handlers import ConsumeStatus, UndecodableBody, current_group
 from skyrocket.client.core.errors import IllegalSubscription
 from skyrocket.client.core.message import ReceivedMessage
@@ -96,6 +96,9 @@ class Signature:
         self.needs = Needs({}, {})
         if parameters is None:
             return
+        own = getattr(function, "__wrapped__", function) if answers else function  # below @publish or @reply
+        if inspect.isgeneratorfunction(own) or inspect.isasyncgenfunction(own):
+            raise self._wrong("it has a `yield`, so calling it would do nothing: return, or send with a producer")
         first, rest = self._first(parameters, skip)
         if first is not None:
             self._read_first(first)
@@ -112,6 +115,8 @@ class Signature:
         self, parameters: list[inspect.Parameter], skip: int
     ) -> tuple[inspect.Parameter | None, list[inspect.Parameter]]:
         taken = [each for each in parameters if each.kind in _POSITIONAL]
+        if taken and taken[0].name == "self":
+            raise self._wrong("it is a method without its object: register it as consumer.on(…)(thing.method)")
         variadic = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
         if not taken and not variadic:
             raise self._wrong("it takes no message: give it a parameter, as `message: ReceivedMessage`")
@@ -133,6 +138,8 @@ class Signature:
             if get_origin(kind) not in _LISTS:
                 raise self._wrong(f"with batch=True `{first.name}` is a list: annotate it as list[ReceivedMessage]")
             (kind,) = get_args(kind)
+        if first.name == "body" and kind in (_EMPTY, Any):
+            raise self._wrong("`body` has no type: say what it is, as `body: Order`, or call it `message`")
         if not _is_message(kind):
             self.decode = self._decoder(first.name, kind)
 
@@ -144,7 +151,7 @@ class Signature:
             codec = codec_for(kind)
         except NotReadable as error:
             raise self._wrong(f"`{name}` is neither ReceivedMessage nor a body: {error}") from None
-        return _naming(codec.decode, getattr(kind, "__name__", str(kind)))
+        return _naming(codec.decode, _word(kind))
 
     def _needs_of(self, parameters: list[inspect.Parameter], on_loop: bool, owner: Callable[..., Any]) -> Needs:
         sources: dict[str, Source] = {}
@@ -218,14 +225,21 @@ def annotation_of(function: Callable[..., Any], annotation: Any) -> Any:
 
 
 def _is_message(kind: Any) -> bool:
-    return kind is _EMPTY or kind is Any or (isinstance(kind, type) and issubclass(ReceivedMessage, kind))
+    return kind is _EMPTY or kind is Any or kind in ReceivedMessage.__mro__
 
 
-def _depends(kind: Any, default: Any) -> Depends | None:
-    if isinstance(default, Depends):
+def _word(kind: Any) -> str:
+    """A type as people write it, without what a codec adds to it."""
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind).replace("typing.", "")
+
+
+def _depends(kind: Any, default: Any) -> Dependency | None:
+    if isinstance(default, Dependency):
         return default
     notes = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
-    return next((note for note in notes if isinstance(note, Depends)), None)
+    return next((note for note in notes if isinstance(note, Dependency)), None)
 
 
 def _is_result(kind: Any) -> bool:

@@ -14,8 +14,7 @@ from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.instance import ClientInstance
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.subscription import ClientConfigCheck, SubscriptionData
-from skyrocket.protocol.requests.admin_groups import GetConsumerConnectionList
-from skyrocket.protocol.requests.consumers import CheckClientConfig
+from skyrocket.protocol.requests.consumers import CheckClientConfig, GetConsumerConnectionList
 from skyrocket.remoting.errors import RemotingError
 
 _logger = logging.getLogger(__name__)

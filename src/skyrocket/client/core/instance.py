@@ -11,7 +11,7 @@ Background work is a few tasks; one that fails is logged and goes on. All of it 
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Final, TypeVar
 
 from skyrocket.client.core.client_id import client_id_of
@@ -246,6 +246,13 @@ class ClientInstance:
         for address in await self.brokers_of(topic):
             if not self.is_known_to(address):
                 await self.beat(address)
+
+    async def introduce_to(self, broker_names: Iterable[str]) -> None:
+        """The same for the masters of these, whatever topics they have."""
+        for name in broker_names:
+            found = self.brokers.replica(name, MASTER_ID)
+            if found is not None and not self.is_known_to(found[0]):
+                await self.beat(found[0])
 
     # ── routes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

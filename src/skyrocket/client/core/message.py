@@ -122,12 +122,12 @@ def property_text(message: Message, unique_key: str, extra: Mapping[str, str] | 
     waits = "true" if message.wait_store_ok else "false"
     text = f"UNIQ_KEY\x01{unique_key}\x02WAIT\x01{waits}\x02"
     if message.tags:
-        text = f"{text}{names.TAGS}\x01{_value(names.TAGS, message.tags)}\x02"
+        text = f"{text}{names.TAGS}\x01{_word('tags', message.tags)}\x02"
     if message.keys:
         keys = message.keys if isinstance(message.keys, str) else _joined(message.keys)
         text = f"{text}{names.KEYS}\x01{_value(names.KEYS, keys)}\x02"
     if message.sharding_key is not None:
-        text = f"{text}{names.SHARDING_KEY}\x01{_value(names.SHARDING_KEY, message.sharding_key)}\x02"
+        text = f"{text}{names.SHARDING_KEY}\x01{_word('sharding_key', message.sharding_key)}\x02"
     if message.delay_level or message.delay is not None or message.deliver_at is not None:
         text += _timing(message)
     if message.priority is not None:
@@ -174,6 +174,19 @@ def _value(name: str, value: str) -> str:
     return _clean(name, value)
 
 
+def _word(field: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise MessageRefused(f"{field}={value!r}: it is one text, give {field}={_as_text(value)!r}")
+    if not value.strip():
+        raise MessageRefused(f"{field}={value!r} is blank: give a text, or leave it out")
+    return _clean(field, value)
+
+
+def _as_text(value: Any) -> str:
+    """The text that was probably meant: of several the first."""
+    return str(next(iter(value), "")) if isinstance(value, list | tuple | set) else str(value)
+
+
 def _clean(name: str, text: str) -> str:
     if "\x01" in text or "\x02" in text:
         raise MessageRefused(f"property {name!r} contains 0x01 or 0x02, which separate properties")
@@ -193,7 +206,8 @@ def _timing(message: Message) -> str:
     if message.delay is not None:
         seconds = delay_seconds(message.delay)
         return f"{names.TIMER_DELAY_MS}\x01{round(seconds * 1000)}\x02"
-    assert message.deliver_at is not None
+    if not isinstance(message.deliver_at, datetime):
+        raise MessageRefused(f"deliver_at={message.deliver_at!r}: give a datetime; delay= takes seconds and '5m'")
     return f"{names.TIMER_DELIVER_MS}\x01{round(message.deliver_at.timestamp() * 1000)}\x02"
 
 

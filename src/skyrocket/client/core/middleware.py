@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.hooks import ConsumeContext
 from skyrocket.client.core.message import Message
 
@@ -44,6 +45,16 @@ class Middleware:
     async def send(self, sending: Sending, proceed: Proceed) -> Any:
         """Around a send with all its attempts."""
         return await proceed()
+
+
+def checked(middleware: Sequence[Middleware]) -> Sequence[Middleware]:
+    """The same; raises WrongUse for what could not stand around a call: a class, a function, a hook."""
+    for each in middleware:
+        if isinstance(each, type):
+            raise WrongUse(f"use({each.__name__}): give an object, as use({each.__name__}())")
+        if not callable(getattr(each, "consume", None)) or not callable(getattr(each, "send", None)):
+            raise WrongUse(f"use({each!r}): give a Middleware, an object with `consume` and `send`")
+    return middleware
 
 
 def through(around: Sequence[Callable[[Any, Proceed], Awaitable[Any]]], context: object, innermost: Proceed) -> Proceed:

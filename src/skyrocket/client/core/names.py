@@ -54,7 +54,9 @@ def check_creatable(topic: str) -> None:
 
 
 def _check(kind: str, name: str, longest: int) -> None:
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str):
+        raise IllegalName(f"the {kind} is {name!r}: give its name as text")
+    if not name.strip():
         raise IllegalName(f"the {kind} is blank: give it a name of letters, digits and % | _ -")
     if len(name) > longest:
         raise IllegalName(f"{kind} {name[:40]}… has {len(name)} characters; {longest} are allowed")

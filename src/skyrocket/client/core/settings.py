@@ -5,7 +5,7 @@ import re
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from skyrocket.client.core.errors import NoNameServer, WrongUse
 from skyrocket.client.core.names import check_topic
@@ -15,6 +15,7 @@ from skyrocket.protocol.signing import Credentials, Signer
 from skyrocket.remoting.addresses import Address
 
 DEFAULT_INSTANCE: Final = "DEFAULT"
+S = TypeVar("S")
 _INSTANCE_ID = re.compile(r"(?:\w+://)?(MQ_INST_\w+_\w+)\..*")
 
 
@@ -37,7 +38,7 @@ class ClientSettings:
     """
 
     name_servers: str | Sequence[str] = ""
-    """host:port, several joined by ; or as a list; "": $NAMESRV_ADDR."""
+    """host:port, several joined by ; or , or as a list; "": $NAMESRV_ADDR."""
     name_server_lookup: str = ""
     """A URL that answers with such a list; asked again every two minutes."""
     instance_name: str = DEFAULT_INSTANCE
@@ -75,6 +76,9 @@ class ClientSettings:
 
     def __post_init__(self) -> None:
         check_types(self)
+        names = [self.name_servers] if isinstance(self.name_servers, str) else self.name_servers
+        if not isinstance(names, Sequence) or not all(isinstance(text, str) for text in names):
+            raise WrongUse(f"name_servers={self.name_servers!r}: give 'host:9876', or a list of such texts")
         if isinstance(self.trace, str) and self.trace:
             check_topic(self.trace)
         if self.sign is not None and self.credentials is not None:
@@ -87,7 +91,7 @@ class ClientSettings:
     def addresses(self) -> tuple[str, ...]:
         """The name servers; empty when they must be looked up. Raises NoNameServer or WrongUse."""
         given = self.name_servers or os.environ.get("NAMESRV_ADDR", "")
-        texts = given.split(";") if isinstance(given, str) else list(given)
+        texts = given.replace(",", ";").split(";") if isinstance(given, str) else list(given)
         found = tuple(_address(text) for text in texts if text.strip())
         if not found and not self.name_server_lookup:
             raise NoNameServer(
@@ -105,11 +109,25 @@ class ClientSettings:
         return next((match[1] for match in matches if match), "")
 
 
+def of_kind(argument: str, given: Any, kind: type[S]) -> S:
+    """What was given for an argument, None: the defaults; raises WrongUse for something else, such as a dict."""
+    if given is None:
+        return kind()
+    if not isinstance(given, kind):
+        # Not the value: it may be a secret.
+        raise WrongUse(
+            f"{argument} is {type(given).__name__}, not {kind.__name__}: write {argument}={kind.__name__}(…)"
+        )
+    return given
+
+
 def settings_of(
     client: ClientSettings | None, name_servers: str | Sequence[str], credentials: Acl | None
 ) -> ClientSettings:
     """The shared settings with what a member was given itself."""
-    settings = client or ClientSettings()
+    settings = of_kind("client", client, ClientSettings)
+    if credentials is not None:
+        of_kind("credentials", credentials, Acl)
     if name_servers:
         settings = replace(settings, name_servers=name_servers)
     return settings if credentials is None else replace(settings, credentials=credentials)

@@ -9,6 +9,7 @@ Messages with the same sharding key leave one after the other; one that fails ho
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -100,10 +101,9 @@ class OutboxRelay(Startable):
                 _logger.exception("%s could not do a round, it tries again in %g s", self, pause)
                 self.failed += 1
             pause = self._poll_seconds if failed == self.failed else min(pause * 2, _LONGEST_PAUSE)
-            try:
-                await asyncio.wait_for(self._wake.wait(), pause)
-            except TimeoutError:
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):  # not wait_for: in 3.11 it goes on when it is woken and cancelled
+                    await self._wake.wait()
 
     # ── one round ────────────────────────────────────────────────────────────────────────────────────────────────────
 

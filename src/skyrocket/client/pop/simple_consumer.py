@@ -36,7 +36,7 @@ from skyrocket.client.core.errors import (
 from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.names import check_topic, retry_topic, unwrap, wrap
 from skyrocket.client.core.setting_types import check_types
-from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, of_kind, settings_of
 from skyrocket.client.pop.acknowledgements import Acknowledgements
 from skyrocket.client.pop.pop_notifications import ANY_QUEUE, PopNotifications, TopicAtBroker
 from skyrocket.client.pop.popped_message import PoppedMessage, popped_messages
@@ -111,7 +111,7 @@ class SimpleConsumer(GroupMember):
             raise IllegalSubscription("the subscription is empty: give at least one topic, as {'Orders': '*'}")
         for topic in subscription:
             check_topic(topic)
-        self.settings = settings or SimpleConsumerSettings()
+        self.settings = of_kind("settings", settings, SimpleConsumerSettings)
         super().__init__(group, settings_of(client, name_servers, credentials), self.settings.consume_from)
         self._wanted = {wrap(self._namespace, topic): wanted for topic, wanted in subscription.items()}
         self._subscribe(0)

@@ -34,6 +34,7 @@ from skyrocket.client.core.middleware import Proceed, Sending, through
 from skyrocket.client.core.send_receipt import BatchReceipt, SendReceipt, topic_and_broker
 from skyrocket.client.producer.accumulator import PendingSend
 from skyrocket.client.producer.batches import ELEMENT_BYTES, batch, check_together, element_of, split
+from skyrocket.client.producer.choices import check_choices, check_message, check_messages
 from skyrocket.client.producer.gathering import may_travel_together
 from skyrocket.client.producer.producer_member import ProducerGroupMember
 from skyrocket.client.sending.message_encoding import (
@@ -52,12 +53,9 @@ from skyrocket.protocol.requests.messaging import RecallMessage
 from skyrocket.remoting.errors import ConnectFailed, RemotingError
 
 if TYPE_CHECKING:
-    pass
+    from skyrocket.client.bodies.codecs import BodyCodec
 
 _logger = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from skyrocket.client.bodies.codecs import BodyCodec
 
 _ONEWAYS_BETWEEN_YIELDS: Final = 64
 
@@ -84,9 +82,11 @@ class Producer(ProducerGroupMember):
         A `queue`, a `selector` or the message's sharding key decides where it goes; otherwise queues take turns.
         Raises SendFailed with all attempts, TooManyInFlight, MessageRefused, NoRoute or NoNameServer.
         """
-        if message.__class__ is not Message or body is not None:
+        if message.__class__ is not Message or body is not None or fields or codec is not None:
             message = _message(message, body, codec, fields)
         assert isinstance(message, Message)
+        if timeout is not None or queue is not None or retries is not None:
+            check_choices(timeout, queue, retries)
         if self._is_short and timeout is None and queue is None and selector is None:
             # The usual cases by the shortest way: in one request with others of the same moment.
             topic = self._known_topics.get(message.topic)
@@ -257,6 +257,8 @@ class Producer(ProducerGroupMember):
 
     async def request(self, message: Message, *, timeout: float = 3.0) -> ReceivedMessage:
         """Send a message and wait for the reply of whoever consumes it; raises SendFailed or RequestTimeout."""
+        check_message("request", message)
+        check_choices(timeout, None, None)
         if self._around:
             sending = Sending(self.group, [message], "request")
             reply: ReceivedMessage = await self._through(sending, lambda: self._request(sending.messages[0], timeout))
@@ -266,9 +268,12 @@ class Producer(ProducerGroupMember):
     async def _request(self, message: Message, timeout: float) -> ReceivedMessage:
         topic = self._usable(message.topic)
         began = self._instance.clock.monotonic()
-        await self._sender.publish_info(topic)
+        info = await self._sender.publish_info(topic)
+        # The reply comes over a connection that has named this client.
         if topic in self._instance.routes:
-            await self._instance.introduce(topic)  # the reply comes over a connection that has named this client
+            await self._instance.introduce(topic)
+        else:  # this message makes the topic
+            await self._instance.introduce_to({queue.broker_name for queue in info.queues})
         correlation = os.urandom(16).hex()
         waiting = self._instance.replies[correlation] = asyncio.get_running_loop().create_future()
         extra = {
@@ -327,6 +332,9 @@ class Producer(ProducerGroupMember):
         argument: Any = None,
     ) -> None:
         """Send and never know: no answer, no retry. Raises SendFailed when it could not even leave."""
+        if message.__class__ is not Message or queue is not None:
+            check_message("send_oneway", message)
+            check_choices(None, queue, None)
         if self._around:
             sending = Sending(self.group, [message], "send_oneway")
             await self._through(sending, lambda: self._send_oneway(sending.messages[0], queue, selector, argument))
@@ -354,6 +362,8 @@ class Producer(ProducerGroupMember):
 
         Each part is sent after the one before it was confirmed; a part that fails raises, the earlier ones stay sent.
         """
+        check_messages("send_batch", messages)
+        check_choices(timeout, queue, None)
         if not messages:
             return []
         if self._around:
@@ -398,6 +408,8 @@ class Producer(ProducerGroupMember):
 
         Waits only when `auto_batch_total_bytes` are under way. The quickest way to send many small messages.
         """
+        if message.__class__ is not Message:
+            check_message("enqueue", message)
         topic = self._usable(message.topic)
         if self._accumulator.is_full:
             await self._accumulator.room()

@@ -13,10 +13,10 @@ from skyrocket.client.core.message import (
     Message,
     ReceivedMessage,
 )
-from skyrocket.client.core.middleware import Middleware
+from skyrocket.client.core.middleware import Middleware, checked
 from skyrocket.client.core.names import check_group, check_sendable, unwrap, wrap
 from skyrocket.client.core.routes import Route
-from skyrocket.client.core.settings import Acl, ClientSettings, settings_of
+from skyrocket.client.core.settings import Acl, ClientSettings, of_kind, settings_of
 from skyrocket.client.producer.accumulator import Accumulator
 from skyrocket.client.producer.gathering import Gathering
 from skyrocket.client.producer.in_flight import InFlight
@@ -50,7 +50,7 @@ class ProducerGroupMember(Startable):
         hooks: Sequence[SendHook] = (),
     ) -> None:
         check_group(group)
-        self.settings = settings or ProducerSettings()
+        self.settings = of_kind("settings", settings, ProducerSettings)
         self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self.group = wrap(self._namespace, group)
@@ -82,7 +82,7 @@ class ProducerGroupMember(Startable):
     def use(self, *middleware: Middleware) -> None:
         """Let sends go through these, the first outermost; before the start. `enqueue` goes past them."""
         self._check_new()
-        self._around += middleware
+        self._around += checked(middleware)
 
     # ── lifecycle ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,6 +1,6 @@
-"""Administration of consumer groups, and who is connected."""
+"""Administration of consumer groups, and which producers are connected."""
 
-from skyrocket.protocol.bodies.connections import ConsumerConnections, ProducerConnections, ProducerTable
+from skyrocket.protocol.bodies.connections import ProducerConnections, ProducerTable
 from skyrocket.protocol.bodies.groups import SUBSCRIPTION_GROUP, GroupConfigList, GroupForbidden, GroupTable
 from skyrocket.protocol.bodies.statistics import BrokerConsumeStats, ConsumeStats
 from skyrocket.protocol.codes import RequestCode
@@ -76,13 +76,6 @@ class GetBrokerConsumeStats(Request[Header]):
     """How far all groups lag behind."""
 
     is_order: bool = False
-
-
-@request(RequestCode.GET_CONSUMER_CONNECTION_LIST, answer_body=ConsumerConnections)
-class GetConsumerConnectionList(Request[Header]):
-    """Members of a consumer group."""
-
-    consumer_group: str
 
 
 @request(RequestCode.GET_PRODUCER_CONNECTION_LIST, answer_body=ProducerConnections)

@@ -3,7 +3,7 @@
 Apart from `clients`, which every producer loads.
 """
 
-from skyrocket.protocol.bodies.connections import ConsumerList
+from skyrocket.protocol.bodies.connections import ConsumerConnections, ConsumerList
 from skyrocket.protocol.bodies.locks import LockedQueues, QueueLocks
 from skyrocket.protocol.bodies.subscription import ClientConfigCheck
 from skyrocket.protocol.codes import RequestCode
@@ -13,6 +13,13 @@ from skyrocket.protocol.requests.header import EmptyAnswer, Header, Request, req
 @request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, answer=EmptyAnswer, answer_body=ConsumerList)
 class GetConsumerListByGroup(Request[EmptyAnswer]):
     """Who shares the queues with me?"""
+
+    consumer_group: str
+
+
+@request(RequestCode.GET_CONSUMER_CONNECTION_LIST, answer_body=ConsumerConnections)
+class GetConsumerConnectionList(Request[Header]):
+    """Members of a consumer group, and what they subscribe to."""
 
     consumer_group: str
 

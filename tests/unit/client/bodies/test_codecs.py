@@ -249,3 +249,11 @@ def test_without_the_library_avro_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(Exception, match=r"Avro bodies need fastavro: pip install 'skyrocket\[avro\]'"):
         Avro(AVRO)
+
+
+def test_what_pydantic_finds_is_said_in_one_line() -> None:
+    with pytest.raises(NotReadable) as caught:
+        codec_for(PydanticOrder).decode(b'{"number": "x"}')
+    assert "\n" not in str(caught.value)
+    assert "number: Input should be a valid UUID" in str(caught.value)
+    assert isinstance(caught.value.__cause__, pydantic.ValidationError)

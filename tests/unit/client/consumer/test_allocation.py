@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.client.consumer.allocation import (
-    AllocationStrategy,
-    Averagely,
+from skyrocket.client.consumer.allocation import AllocationStrategy, Averagely
+from skyrocket.client.consumer.other_allocations import (
     AveragelyByCircle,
     ByConfig,
     ByMachineRoom,

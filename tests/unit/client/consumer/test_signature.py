@@ -3,14 +3,16 @@
 import dataclasses
 import functools
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
 from skyrocket import Depends, PushConsumer, ReceivedMessage
-from skyrocket.client import ConsumeStatus, IllegalSubscription, RetryPolicy, WrongUse, publish
+from skyrocket.client import Avro, ConsumeStatus, IllegalSubscription, RetryPolicy, UndecodableBody, WrongUse, publish
 from skyrocket.client.consumer.retry_policy import delay_text, level_of
+from skyrocket.client.consumer.signature import Signature
 
 
 @dataclasses.dataclass
@@ -52,6 +54,21 @@ async def session() -> AsyncIterator[str]:
     yield "s"
 
 
+async def generator(message: ReceivedMessage) -> AsyncIterator[int]:
+    yield 1
+
+
+async def untyped(body) -> None: ...  # type: ignore[no-untyped-def]
+
+
+class Shop:
+    async def method(self, message: ReceivedMessage) -> None: ...
+
+
+class Row(TypedDict):
+    number: int
+
+
 def plain(message: ReceivedMessage, session: Annotated[str, Depends(session)]) -> None: ...
 
 
@@ -66,6 +83,10 @@ def plain(message: ReceivedMessage, session: Annotated[str, Depends(session)]) -
         (single, {"batch": True}, "handler single: with batch=True `message` is a list: annotate it as list[Received"),
         (with_more, {"batch": True}, "handler with_more: with batch=True it takes the list alone"),
         (plain, {}, "handler plain: `session` needs the event loop, but "),
+        (generator, {}, "handler generator: it has a `yield`, so calling it would do nothing"),
+        (publish("Invoices")(generator), {}, "handler generator: it has a `yield`"),
+        (untyped, {}, "handler untyped: `body` has no type: say what it is, as `body: Order`, or call it `message`"),
+        (Shop.method, {}, "handler Shop.method: it is a method without its object: register it as consumer.on("),
         (publish("Invoices")(with_more), {"batch": True}, "@publish, @reply and batch= exclude each other"),
         (single, {"retry": 3}, "retry=3 (topic Orders): give a RetryPolicy("),
         ("no function", {}, "the handler for topic Orders is 'no function': give a function"),
@@ -113,6 +134,24 @@ def test_functions_of_every_kind_may_be_handlers(function: Any) -> None:
     consumer = PushConsumer("Billing", "127.0.0.1:9876")
     consumer.subscribe("Orders", function)
     assert list(consumer._handlers.callers) == ["Orders"]
+
+
+def test_a_body_is_named_as_its_type_is_written() -> None:
+    consumer = PushConsumer("Billing", "127.0.0.1:9876")
+    for kind, named in (
+        (Row, "Row"),
+        (list[int], "list[int]"),
+        (Annotated[Order, Avro({"type": "record", "name": "Order", "fields": []})], "Order"),
+    ):
+
+        async def take(body: Any) -> None: ...
+
+        take.__annotations__["body"] = kind
+        consumer.subscribe(f"Orders-{named[:3]}", take)
+        signature = Signature(take, takes_list=False)
+        assert signature.decode is not None
+        with pytest.raises(UndecodableBody, match=rf"^the body is no {re.escape(named)}: "):
+            signature.decode(b"\xff")
 
 
 def test_a_function_of_the_message_is_called_as_it_is() -> None:
