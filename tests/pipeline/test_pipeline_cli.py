@@ -233,7 +233,7 @@ def _rows(out: Path, name: str) -> list[dict[str, Any]]:
 
 def test_what_is_not_there_is_told_in_a_line(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
     cases: list[tuple[list[object], str]] = [
-        (["dlq", "Nobody", *shop.cluster], "%DLQ%Nobody"),
+        (["dlq", "Nobody", *shop.cluster], "retries of group Nobody: check its name"),
         (["dlq", "--store", tmp_path], "no folder `commitlog`"),
         (["dlq", "--archive", tmp_path], "no Parquet files"),
         (["audit", shop.store], "give the broker's maxHashSlotNum as --index-slots"),
