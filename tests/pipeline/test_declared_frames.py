@@ -112,7 +112,7 @@ sinks:
   - {topic: t, from: a, deliveryGuarantee: perhaps}
 """,
     )
-    assert [problem.split(": ", 1)[0] for problem in found] == ["p.yml:3:38", "p.yml:4:6", "p.yml:5:6", "p.yml:6:6"]
+    assert [problem.split(": ", 1)[0] for problem in found] == ["p.yml:3:38", "p.yml:4:29", "p.yml:5:6", "p.yml:6:6"]
     assert "sometimes" in found[0]
     assert "STRIN" in found[1].upper()
     assert "/does/not/exist" in found[2]
