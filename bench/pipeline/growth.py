@@ -41,7 +41,7 @@ def decoding(split: Split, _: Path) -> None:
 
 def archiving(split: Split, directory: Path) -> None:
     """The split as Parquet."""
-    archive_split(SplitTask(split, "broker-a", ".*", str(directory / "staging")))
+    archive_split(SplitTask(split, "broker-a", ".*", str(directory), "staging"))
 
 
 WORK: dict[str, Callable[[Split, Path], None]] = {"decode": decoding, "archive": archiving}

@@ -112,7 +112,7 @@ sinks:
   - {topic: t, from: a, deliveryGuarantee: perhaps}
 """,
     )
-    assert [problem.split(": ", 1)[0] for problem in found] == ["p.yml:3:38", "p.yml:4:6", "p.yml:5:6", "p.yml:6:6"]
+    assert [problem.split(": ", 1)[0] for problem in found] == ["p.yml:3:38", "p.yml:4:29", "p.yml:5:6", "p.yml:6:6"]
     assert "sometimes" in found[0]
     assert "STRIN" in found[1].upper()
     assert "/does/not/exist" in found[2]
@@ -237,3 +237,25 @@ def test_avro_bodies_become_columns_and_others_are_kept_apart(spark: "SparkSessi
     good = well_formed(given, decode, "orders", Malformed.COUNT)
     assert rows_of(good.selectExpr("id", "message.queueOffset")) == [("abc", 0), ("z", 2)]
     assert rows_of(malformed_messages(given, decode).select("body")) == [(b"no Avro",)]
+
+
+def test_json_bodies_behind_the_number_of_their_schema_become_columns(spark: "SparkSession", tmp_path: Path) -> None:
+    """A JSON Schema beside the pipeline's file says what the columns are, so no registry is asked."""
+    from skyrocket.pipeline.bodies import from_json_body
+    from skyrocket.pipeline.declared.transforms import malformed_messages, well_formed
+
+    schema = {"type": "object", "properties": {"id": {"type": "string"}, "count": {"type": "integer"}}}
+    (tmp_path / "order.json").write_text(json.dumps(schema))
+    source = "{subscribe: orders, decode: {schemaFile: order.json, registry: 'http://127.0.0.1:1'}}"
+    (tmp_path / "p.yml").write_text(f"name: x\nsource: {source}\nsink: {{format: console}}\n")
+    decode = load(tmp_path / "p.yml").pipeline.sources["source"].decode
+    assert decode is not None
+    number = b"\0\0\0\0\7"
+    given = messages(spark, number + b'{"id": "a", "count": 3}', b'{"id": "b"}', number + b"{", number + b'{"id": "c"}')
+    good = well_formed(given, decode, "orders", Malformed.COUNT)
+    assert rows_of(good.selectExpr("id", "count", "message.queueOffset")) == [("a", 3, 0), ("c", None, 3)]
+    bad = malformed_messages(given, decode).select("body")
+    assert rows_of(bad) == [(b'{"id": "b"}',), (number + b"{",)]
+    column = from_json_body("body", schema_file=str(tmp_path / "order.json"), registry="http://127.0.0.1:1")
+    found = given.select("queueOffset", column.alias("order")).selectExpr("queueOffset", "order.id")
+    assert sorted(rows_of(found)) == [(0, "a"), (1, None), (2, None), (3, "c")]

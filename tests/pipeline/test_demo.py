@@ -16,6 +16,7 @@ from rich.console import Console
 from skyrocket.cli.demo import Show
 from skyrocket.pipeline.demo.orders import orders
 from skyrocket.pipeline.demo.page import Minute, page
+from tests.waiting import wait_until
 
 PATIENCE_SECONDS = 840
 START = datetime(2026, 1, 31, 8, tzinfo=UTC)
@@ -60,6 +61,23 @@ def test_without_a_terminal_each_minute_is_a_line_once_in_whatever_order_they_co
     page_text = (tmp_path / "revenue.html").read_text()
     assert "refresh" not in page_text
     assert "5 minutes finished" in page_text
+
+
+def test_on_a_terminal_a_line_says_what_it_waits_for_until_there_are_rows(tmp_path: Path) -> None:
+    text = io.StringIO()
+    log = tmp_path / "pipeline.log"
+    with contextlib.ExitStack() as stack:
+        show = Show(tmp_path / "revenue.html", log, stack, Console(file=text, width=100, force_terminal=True))
+        log.write_text("revenue: Spark starts on local[2] …\n")
+        show.sent = 1890
+        show.draw()
+        wait_until(lambda: "Spark" in text.getvalue(), "it is drawn")
+        waiting = text.getvalue()
+        show.add(Minute("2026-01-31T08:04", 100, 12.5))
+        show.draw()
+    assert "revenue: Spark starts on local[2] … 1,890 orders sent. Ctrl-C ends it." in waiting
+    assert "minute" not in waiting, "no table without rows"
+    assert "2026-01-31T08:04" in text.getvalue()
 
 
 @pytest.mark.slow

@@ -103,6 +103,56 @@ def test_the_error_of_a_worker_is_told_without_the_traceback_around_it() -> None
     assert cause_of(Exception("[TABLE_OR_VIEW_NOT_FOUND] x\n at y")) == "Spark says: [TABLE_OR_VIEW_NOT_FOUND] x"
 
 
+def _no_spark(*_: object) -> None:
+    pytest.fail("Spark is started before the mistake is told")
+
+
+def test_what_is_not_there_is_told_before_spark_starts(
+    rocketmq: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "job_session", _no_spark)
+    rocketmq.create_topic("Orders")
+    cluster = ["-n", rocketmq.name_server_address]
+    nowhere, plain = tmp_path / "nowhere", tmp_path / "plain"
+    plain.write_text("no directory")
+    store = tmp_path / "store"
+    (store / "commitlog").mkdir(parents=True)
+    (store / "commitlog" / ("0" * 20)).write_bytes(bytes(4096))
+    to_lake = ["--broker-name", "broker-a", "--lake"]
+    mistakes: list[tuple[list[object], str]] = [
+        (["replay", "Nope", "--to", "Orders", *cluster], "no route for topic Nope"),
+        (["replay", "Orders", "--to", "Nope", *cluster], "skyrocket topic create Nope"),
+        (["replay", "--dlq", "Nobody", *cluster], "group Nobody has no dead letters here"),
+        (["trace", *cluster], "no client has left traces here"),
+        (["trace", "--engine", "spark", *cluster], "trace=True"),
+        (["dlq", "Nobody", *cluster], "retries of group Nobody: check its name"),
+        (["dlq", "Nobody", "--engine", "spark", *cluster], "retries of group Nobody: check its name"),
+        (["dedupe", "Orders", "--by", "kezs", *cluster], "did you mean keys?"),
+        (["rebuild", nowhere], "does not exist"),
+        (["archive", nowhere, *to_lake, tmp_path / "lake"], "does not exist"),
+        (["archive", store, *to_lake, plain / "lake"], "plain/lake cannot be written: "),
+        (["compact", "--lake", nowhere], "is not a lake"),
+    ]
+    for arguments, said in mistakes:
+        ended = _run(*arguments)
+        assert ended.code == 1, ended.text
+        assert said in ended.text
+        assert ended.text.count("\n") == 1, "a line"
+
+
+@ENGINES
+def test_a_group_that_has_no_dead_letters_so_far_is_no_failure(
+    rocketmq: LocalCluster, engine: str, request: pytest.FixtureRequest
+) -> None:
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    with blocking.Admin(client=rocketmq.client_settings) as admin:
+        admin.create_group("Billing")
+    ended = _run("dlq", "Billing", "--engine", engine, "-n", rocketmq.name_server_address)
+    assert ended.code == 0, ended.text
+    assert "no findings" in ended.text
+
+
 # ── a shop ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -183,7 +233,7 @@ def _rows(out: Path, name: str) -> list[dict[str, Any]]:
 
 def test_what_is_not_there_is_told_in_a_line(spark: "SparkSession", shop: Shop, tmp_path: Path) -> None:
     cases: list[tuple[list[object], str]] = [
-        (["dlq", "Nobody", *shop.cluster], "%DLQ%Nobody"),
+        (["dlq", "Nobody", *shop.cluster], "retries of group Nobody: check its name"),
         (["dlq", "--store", tmp_path], "no folder `commitlog`"),
         (["dlq", "--archive", tmp_path], "no Parquet files"),
         (["audit", shop.store], "give the broker's maxHashSlotNum as --index-slots"),

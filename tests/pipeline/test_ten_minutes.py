@@ -20,20 +20,17 @@ PAGE = ROOT / "docs" / "start" / "spark-in-ten-minutes.md"
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.rocketmq(brokers=2)
 def test_the_page_does_what_it_says(
     spark: "SparkSession", rocketmq: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = PAGE.read_text().replace("127.0.0.1:9876", rocketmq.name_server_address).replace("/tmp/ten", str(tmp_path))
-    # Two brokers here, one there: the page's eight queues are those of a single one.
-    code = page.replace('"clicks", 8', '"clicks", 4').replace('"clicks_per_page", 8', '"clicks_per_page", 4')
     names: dict[str, Any] = {}
-    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", code, re.DOTALL)), str(PAGE), "exec"), names)
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), str(PAGE), "exec"), names)
     assert names["spark"] is spark
-    of_brokers = Counter(message.broker_name for message in rocketmq.messages("clicks"))
-    assert of_brokers == dict.fromkeys(rocketmq.broker_names, 1000)
+    of_queues = Counter(message.queue_id for message in rocketmq.messages("clicks"))
+    assert of_queues == dict.fromkeys(range(8), 250)
     assert capsys.readouterr().out.count("|  250|") == 8
-    assert len(rocketmq.messages("clicks_per_page")) == 1000
+    assert len(rocketmq.messages("slow_clicks")) == 1000
     for line in re.findall(r"^skyrocket (pipeline .*)$", page, re.MULTILINE):
         ended = CliRunner().invoke(app, shlex.split(line))
         assert ended.exit_code == 0, ended.output

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from skyrocket.cli.pipeline.running import job_failures_shown
 from skyrocket.cli.program.options import VerboseOption
@@ -115,7 +116,7 @@ class Show:
         if not minutes:
             self._follow_pipeline()
         if self._live is not None:
-            self._live.update(self._table())
+            self._live.update(self._table() if minutes else self._waiting())
         if len(minutes) == self._drawn:
             return
         self._write_page(minutes, is_last=False)
@@ -153,10 +154,12 @@ class Show:
                 self.say(line)
         self._said = len(lines)
 
+    def _waiting(self) -> Text:
+        """A table without rows would only make what is said narrow."""
+        return Text(f"{self._phase.removesuffix(' …')} … {counted(self.sent, 'order')} sent. Ctrl-C ends it.")
+
     def _table(self) -> Table:
         table = Table("minute", "orders", "revenue", caption=f"{counted(self.sent, 'order')} sent. Ctrl-C ends it.")
-        if not self.minutes:
-            table.title = f"{self._phase} …"
         for minute in sorted(self.minutes.values())[-15:]:
             table.add_row(minute.minute, str(minute.orders), f"{minute.revenue:.2f}")
         return table

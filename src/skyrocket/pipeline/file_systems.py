@@ -4,8 +4,10 @@ Spark's file systems live in the JVM, which Python's workers cannot ask: ours ar
 through the package hdfs-native, which needs neither Java nor libhdfs.
 """
 
+import os
 import secrets
 import urllib.parse
+from functools import lru_cache
 from typing import Any, Final
 
 from pyarrow import fs
@@ -49,17 +51,31 @@ def file_system(location: str) -> tuple[fs.FileSystem, str]:
 
 def create_remote_file(location: str, data: bytes) -> None:
     """Write a file that is whole or absent. On HDFS the first of two wins; an object store cannot tell them apart."""
-    files, path = file_system(location)
-    folder, _, name = path.rpartition("/")
-    files.create_dir(folder)
-    aside = f"{folder}/_{secrets.token_hex(8)}.{name}.part"
-    with files.open_output_stream(aside) as stream:
-        stream.write(data)
+    create_at(*file_system(location), data)
+
+
+def create_at(files: fs.FileSystem, path: str, data: bytes) -> None:
+    """As create_remote_file, in a system that is known."""
+    aside = _written_aside(files, path, data)
     handler: Any = getattr(files, "handler", None)
     if isinstance(handler, HadoopFiles):
         handler.move_unless_there(aside, path)
     else:
         files.move(aside, path)
+
+
+def replace_at(files: fs.FileSystem, path: str, data: bytes) -> None:
+    """Write a file so that readers see the old bytes or the new ones."""
+    files.move(_written_aside(files, path, data), path)
+
+
+def _written_aside(files: fs.FileSystem, path: str, data: bytes) -> str:
+    folder, _, name = path.rpartition("/")
+    files.create_dir(folder)
+    aside = f"{folder}/_{secrets.token_hex(8)}.{name}.part"
+    with files.open_output_stream(aside) as stream:
+        stream.write(data)
+    return aside
 
 
 def read_remote_file(location: str) -> bytes | None:
@@ -77,15 +93,23 @@ def _by_uri(uri: str) -> tuple[fs.FileSystem, str]:
 
 
 def _hadoop(scheme: str, location: str) -> tuple[fs.FileSystem, str]:
+    parts = urllib.parse.urlsplit(location)
     try:
-        from hdfs_native.fsspec import HdfsFileSystem, ViewfsFileSystem
+        files = _hadoop_client(scheme, parts.hostname, parts.port, os.getpid())
     except ModuleNotFoundError:
         return _by_libhdfs(scheme, location)
-    parts = urllib.parse.urlsplit(location)
+    return fs.PyFileSystem(HadoopFiles(files)), parts.path
+
+
+@lru_cache(maxsize=10)
+def _hadoop_client(scheme: str, host: str | None, port: int | None, _process: int) -> Any:
+    """Kept here, one per process, and not by fsspec: that drops its own in a child before it becomes Spark's JVM, and
+    the child waits for threads which it does not have."""
+    from hdfs_native.fsspec import HdfsFileSystem, ViewfsFileSystem
+
     kind = HdfsFileSystem if scheme == "hdfs" else ViewfsFileSystem
     # Without a host it is the one of fs.defaultFS, in the files of HADOOP_CONF_DIR.
-    files = kind(parts.hostname, parts.port)
-    return fs.PyFileSystem(HadoopFiles(files)), parts.path
+    return kind(host, port, skip_instance_cache=True)
 
 
 def _by_libhdfs(scheme: str, location: str) -> tuple[fs.FileSystem, str]:

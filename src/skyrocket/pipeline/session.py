@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -40,11 +41,17 @@ class SparkMissing(SkyrocketError):
 
 
 def session(
-    app_name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None, *, log: Path | None = None
+    app_name: str,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    *,
+    log: Path | None = None,
+    keeps_output: bool = False,
 ) -> "SparkSession":
     """The running session, or a new one; our formats are known in it. Raises SparkMissing or NoJava.
 
-    `log`: what the JVM and its workers say goes there, if this call starts it, instead of to our own output.
+    `log`: what the JVM and its workers say goes there, if this call starts it, instead of to our own output;
+    `keeps_output`: but for its standard output, to which Spark's console sink prints rows.
     """
     package = _pyspark_package()
     from pyspark.sql import SparkSession
@@ -56,13 +63,22 @@ def session(
         builder = builder.config(name, value)
     if SparkSession.getActiveSession() is not None:
         return builder.getOrCreate()
-    with launch_environment(package, local=local):
+    with launch_environment(package, local=local), _without_warning_of_itself():
         if log is not None:
-            _start_into(log, {**settings, "spark.app.name": app_name, "spark.master": master})
+            named = {**settings, "spark.app.name": app_name, "spark.master": master}
+            _start_into(log, named, keeps_output=keeps_output)
         return builder.getOrCreate()
 
 
-def _start_into(log: Path, settings: Mapping[str, str]) -> None:
+@contextlib.contextmanager
+def _without_warning_of_itself() -> Iterator[None]:
+    """Spark warns of the pandas that it imports itself while it starts; who calls toPandas still hears it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+def _start_into(log: Path, settings: Mapping[str, str], *, keeps_output: bool) -> None:
     """Start the JVM, unless there is one: banners, warnings of its modules and workers' tracebacks go to a file."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -71,7 +87,8 @@ def _start_into(log: Path, settings: Mapping[str, str]) -> None:
         return
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with log.open("ab") as output:
-        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+        said = {"stderr": output} if keeps_output else {"stdout": output, "stderr": output}
+        gateway = launch_gateway(conf, said)  # type: ignore[no-untyped-call]
     SparkContext(conf=SparkConf(_jvm=gateway.jvm).setAll(list(settings.items())), gateway=gateway)
 
 

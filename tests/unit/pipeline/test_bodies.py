@@ -1,5 +1,6 @@
-"""Avro and Protobuf bodies as Arrow columns, without Spark."""
+"""JSON, Avro and Protobuf bodies as columns, without Spark."""
 
+import base64
 import io
 import json
 import struct
@@ -20,8 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.bodies.columns import BodyReader, Described, reader_of, values_of
-from skyrocket.pipeline.bodies.protobuf import message_class
+from skyrocket.pipeline.bodies.columns import BodyReader, Described, json_columns, reader_of, values_of
+from skyrocket.pipeline.bodies.protobuf import ProtobufReader, message_class
 from skyrocket.pipeline.bodies.registry import RegistryError
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 250_000, UTC)
@@ -119,18 +120,43 @@ OLDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "s
 NEWER = {**OLDER, "fields": [*OLDER["fields"], {"name": "city", "type": "string", "default": "?"}]}
 
 
+ACCOUNT = "Basic " + base64.b64encode(b"me:p@ss").decode()
+JSON_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "amount": {"oneOf": [{"type": "null"}, {"type": "number"}]},
+        "at": {"type": ["string", "null"], "format": "date-time"},
+        "day": {"type": "string", "format": "date"},
+        "lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}},
+        "tags": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        "any": {"type": ["string", "integer"]},
+        "odd`name": {"enum": [1, "two"]},
+    },
+    "$defs": {"Line": {"type": "object", "properties": {"article": {"type": "string"}, "count": {"type": "integer"}}}},
+}
+
+
 @pytest.fixture
 def registry() -> Iterator[str]:
-    """Answers as Confluent's does: schemas 1 and 2, of one subject."""
+    """Answers as Confluent's does: schemas 1 and 2, of one subject; subjects of Protobuf and of JSON; an account."""
     answers = {
         "/schemas/ids/1": {"schema": json.dumps(OLDER)},
         "/schemas/ids/2": {"schema": json.dumps(NEWER)},
         "/subjects/orders-value/versions/latest": {"id": 2, "version": 2, "schema": json.dumps(NEWER)},
+        "/subjects/json-value/versions/latest": {"schemaType": "JSON", "schema": json.dumps(JSON_SCHEMA)},
+        "/subjects/shop/versions/latest?format=serialized": serialized(shop_file(), {"states.proto": "states"}),
+        "/subjects/states/versions/3?format=serialized": serialized(states_file(), {}),
+        "/subjects/text/versions/latest?format=serialized": {"schemaType": "PROTOBUF", "schema": "syntax = 'proto3';"},
+        "/subjects/orders-value/versions/latest?format=serialized": {"schema": json.dumps(NEWER)},
+        "/secret/subjects/orders-value/versions/latest": {"schema": json.dumps(NEWER)},
     }
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found = answers.get(self.path)
+            if self.path.startswith("/secret/") and self.headers["Authorization"] != ACCOUNT:
+                found = None
             self.send_response(200 if found else 404)
             self.end_headers()
             self.wfile.write(json.dumps(found or {"error_code": 40401}).encode())
@@ -169,6 +195,50 @@ def test_a_registry_that_does_not_know_or_answer_is_told(registry: str) -> None:
         read(reader, numbered(99, b""))  # not malformed: nobody knows what it says
     with pytest.raises(ConfigError, match="http://host:8081"):
         reader_of(Described("avro", registry="file:///etc", subject="x"))
+
+
+def test_a_registry_is_told_the_account_of_its_address_and_errors_do_not_show_it(registry: str) -> None:
+    address = registry.replace("http://", "http://me:p%40ss@") + "/secret"
+    assert reader_of(Described("avro", registry=address, subject="orders-value")).arrow_type.num_fields == 2
+    with pytest.raises(RegistryError, match="404") as raised:
+        reader_of(Described("avro", registry=address, subject="nobody"))
+    assert "p%40ss" not in str(raised.value)
+    with pytest.raises(RegistryError, match="Connection refused; check that the registry runs"):
+        reader_of(Described("avro", registry="http://127.0.0.1:1", subject="x"))
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_json_schema_becomes_columns_and_what_they_cannot_say_stays_text(registry: str, tmp_path: Path) -> None:
+    expected = (
+        "`id` string, `amount` double, `at` timestamp, `day` date, "
+        "`lines` array<struct<`article`: string, `count`: bigint>>, `tags` map<string, boolean>, "
+        "`any` string, `odd``name` string"
+    )
+    assert json_columns(Described("json", registry=registry, subject="json-value")) == expected
+    file = tmp_path / "order.json"
+    file.write_text(json.dumps({"$ref": "#/definitions/Order", "definitions": {"Order": JSON_SCHEMA}}))
+    with pytest.raises(ConfigError, match=r"refers to #/\$defs/Line, which is not in it"):
+        json_columns(Described("json", schema_file=str(file)))
+    file.write_text(json.dumps(JSON_SCHEMA))
+    assert json_columns(Described("json", schema_file=str(file))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is no object"),
+        ('{"type": "string"}', "no object with properties"),
+        ('{"properties": {"a": {"$ref": "#"}}}', "contains itself"),
+    ],
+)
+def test_a_json_schema_without_columns_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "order.json"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        json_columns(Described("json", schema_file=str(file)))
 
 
 # ── Protobuf ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,6 +299,69 @@ def test_a_message_becomes_the_columns_of_its_fields(order_file: str) -> None:
         "tags": [("a", 0.5)],
     }
     assert (empty["id"], empty["at"], empty["state"], bad) == ("", None, "NEW", None)
+
+
+def states_file() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name="", package="shop", syntax="proto3")
+    state = file.enum_type.add(name="State")
+    state.value.add(name="NEW", number=0)
+    state.value.add(name="PAID", number=1)
+    return file
+
+
+def shop_file() -> descriptor_pb2.FileDescriptorProto:
+    """Two messages, the second with another inside; imports a file of the registry and one of the library."""
+    imported = ["states.proto", "google/protobuf/timestamp.proto"]
+    file = descriptor_pb2.FileDescriptorProto(name="", package="shop", syntax="proto3", dependency=imported)
+    order, basket = file.message_type.add(name="Order"), file.message_type.add(name="Basket")
+    one = FIELD.LABEL_OPTIONAL
+    order.field.add(name="id", number=1, type=FIELD.TYPE_STRING, label=one)
+    order.field.add(name="state", number=2, type=FIELD.TYPE_ENUM, type_name=".shop.State", label=one)
+    order.field.add(name="at", number=3, type=FIELD.TYPE_MESSAGE, type_name=".google.protobuf.Timestamp", label=one)
+    basket.nested_type.add(name="Line").field.add(name="article", number=1, type=FIELD.TYPE_STRING, label=one)
+    return file
+
+
+def serialized(file: descriptor_pb2.FileDescriptorProto, imported: dict[str, str]) -> dict[str, Any]:
+    """As the registry answers to format=serialized."""
+    references = [{"name": name, "subject": subject, "version": 3} for name, subject in imported.items()]
+    text = base64.b64encode(file.SerializeToString()).decode()
+    return {"schemaType": "PROTOBUF", "schema": text, "references": references}
+
+
+def test_protobuf_bodies_of_a_registry_are_read_by_their_message_in_its_file(registry: str) -> None:
+    reader = reader_of(Described("protobuf", registry=registry, subject="shop"))
+    assert isinstance(reader, ProtobufReader)
+    order = message_class(reader.descriptors, "shop.Order")(id="o-1", state=1)
+    order.at.FromDatetime(NOON)
+    data = order.SerializeToString()
+    bodies = (numbered(7, b"\0" + data), numbered(7, b"\2\0" + data), numbered(7, b"\2\2" + data), data, b"\0\0", b"")
+    expected = {"id": "o-1", "state": "PAID", "at": NOON}
+    assert read(reader, *bodies) == [expected, expected, None, None, None, None]
+    line = reader_of(Described("protobuf", registry=registry, subject="shop", message="shop.Basket.Line"))
+    assert read(line, numbered(7, b"\4\2\0" + b"\x0a\x03tea")) == [{"article": "tea"}]
+
+
+def test_a_file_of_descriptors_beside_a_registry_is_enough(order_file: str) -> None:
+    reader = reader_of(
+        Described("protobuf", schema_file=order_file, registry="http://127.0.0.1:1", message="shop.Order")
+    )
+    found, bare = read(reader, numbered(7, b"\2\2" + b"\x0a\x03o-1"), b"\x0a\x03o-1")
+    assert (found["id"], bare) == ("o-1", None)
+
+
+@pytest.mark.parametrize(
+    ("subject", "message", "said"),
+    [
+        ("text", "", "as text, not as descriptors: give schema_file beside registry"),
+        ("orders-value", "", "a schema of AVRO, not of PROTOBUF"),
+        ("shop", "shop.Odrer", "they have .*shop.Order"),
+        ("", "", "schema_file, or registry and subject"),
+    ],
+)
+def test_what_a_registry_has_not_is_told(registry: str, subject: str, message: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        reader_of(Described("protobuf", registry=registry, subject=subject, message=message))
 
 
 def test_a_message_that_is_not_there_or_contains_itself_is_refused(order_file: str, tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_variables_of_the_environment_are_replaced_in_values() -> None:
             "name: x\nsource: {subscribe: a}\ndecode: {format: json}\nsink: {format: console}\n"
             "onError: {malformed: dlq}\n",
             [
-                'p.yml:2:9: decode of source has no schema; name the fields, as `schema: "id string, amount double"`',
+                'p.yml:3:9: decode of source has no schema; name the fields, as `schema: "id string, amount double"`',
                 "p.yml:5:10: malformed: dlq needs a topic; as `topic: orders_malformed`",
             ],
             id="decode-and-dead-letters",
@@ -245,13 +245,19 @@ def test_variables_of_the_environment_are_replaced_in_values() -> None:
         pytest.param(
             "name: x\nsources:\n  a: {subscribe: a, decode: {format: avro, registry: http://r}}\n"
             "  b: {subscribe: b, decode: {format: protobuf, schemaFile: x}}\n"
-            "  c: {subscribe: c, decode: {schema: id string, subject: s}}\nsink: {format: console}\n",
+            "  c: {subscribe: c, decode: {schema: id string, subject: s}}\n"
+            "  d: {subscribe: d, decode: {format: json, registry: http://r}}\n"
+            "  e: {subscribe: e, decode: {format: protobuf, registry: http://r}}\n"
+            "  f: {subscribe: f, decode: {schema: id string, schemaFile: x}}\nsink: {format: console}\n",
             [
                 "p.yml:3:29: registry and subject belong together; as `registry: http://host:8081`, "
                 "`subject: orders-value`",
-                "p.yml:4:29: decode of b needs schemaFile and message; as `{format: protobuf, schemaFile: order.desc, "
-                "message: shop.Order}`",
-                "p.yml:5:58: subject does not go with json bodies; take it away, or check the format",
+                "p.yml:4:29: decode of b needs schemaFile and message, or registry and subject; as `{format: protobuf, "
+                "schemaFile: order.desc, message: shop.Order}`",
+                "p.yml:5:58: a subject is one of a registry; add `registry: http://host:8081`",
+                "p.yml:6:54: a registry needs a subject; as `subject: orders-value`",
+                "p.yml:7:58: a registry needs a subject; as `subject: orders-value`",
+                "p.yml:8:38: schema and schemaFile say the same; take one away",
             ],
             id="decode-by-schemas",
         ),
@@ -406,3 +412,14 @@ def test_the_command_tells_one_mistake_per_line_and_exits_with_1(tmp_path: Path)
 def test_the_nearest_name_is_found_whatever_its_spelling() -> None:
     assert nearest("starting_offsets", ["startingOffsets", "startingTimestamp"]) == "startingOffsets"
     assert nearest("xyz", ["startingOffsets"]) is None
+
+
+def test_a_decode_that_sources_share_stands_where_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "p.yml"
+    own = "  b: {subscribe: b, decode: {schema: id int}}\n"
+    file.write_text(
+        f"name: x\nsources:\n  a: {{subscribe: a}}\n{own}decode: {{schema: id strin}}\nsink: {{format: console}}\n"
+    )
+    locations = load(file).locations
+    shared, of_b = (locations.of(("sources", name, "decode", "schema")) for name in ("a", "b"))
+    assert [(each.line, each.column) for each in (shared, of_b)] == [(5, 18), (4, 38)]

@@ -29,7 +29,7 @@ def archive(lake: Lake, begin: int, end: int) -> None:
         if lake.state().archived_to.get("broker-a", 0) >= end:
             return
         new = a_file(f"broker-a-{begin}", begin, end)
-        staged = books.staging / new.path
+        staged = lake.root / books.staging / new.path
         staged.parent.mkdir(parents=True)
         staged.write_bytes(b"rows")
         books.publish(Change("archive", "broker-a", begin, end, added=(new,)))
@@ -41,7 +41,7 @@ def compact(lake: Lake) -> None:
         if len(state.files) == 1:
             return
         new = a_file("compacted", 0, 20)
-        staged = books.staging / new.path
+        staged = lake.root / books.staging / new.path
         staged.parent.mkdir(parents=True)
         staged.write_bytes(b"all rows")
         books.publish(Change("compact", "broker-a", added=(new,), removed=tuple(sorted(state.files))))

@@ -37,7 +37,7 @@ def staged_file(staging: Path, topic: str, begin: int, rows: int = 3) -> LakeFil
 
 def archive(lake: Lake, topic: str, begin: int) -> LakeFile:
     with lake_writer(lake, "broker-a") as books:
-        new = staged_file(books.staging, topic, begin)
+        new = staged_file(lake.root / books.staging, topic, begin)
         books.publish(Change("archive", "broker-a", begin, begin + 3, added=(new,)))
     return new
 
@@ -45,7 +45,7 @@ def archive(lake: Lake, topic: str, begin: int) -> LakeFile:
 def compact(lake: Lake) -> None:
     with lake_writer(lake, "compaction") as books:
         for files in files_to_join(lake.state().files.values(), 1 << 20):
-            new = joined(lake.root, books.staging, files)
+            new = joined(lake.files, books.staging, files)
             books.publish(Change("compact", "broker-a", added=(new,), removed=tuple(each.path for each in files)))
 
 
@@ -83,7 +83,7 @@ def test_a_file_with_other_rows_than_its_books_say_is_not_joined(tmp_path: Path)
     staged_file(tmp_path, "Orders", 3, rows=2)
     (tmp_path / second.path).write_bytes((tmp_path / file_path("Orders", "2026-11-16", "broker-a", 3, 4)).read_bytes())
     with pytest.raises(DataError, match="hold 5 rows, the lake's books say 6"):
-        joined(tmp_path, tmp_path / "_staging", [first, second])
+        joined(lake.files, "_staging", [first, second])
 
 
 def test_a_delta_table_lists_exactly_the_files_of_the_lake(tmp_path: Path) -> None:

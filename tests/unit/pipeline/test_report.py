@@ -117,6 +117,17 @@ def test_pages_of_earlier_runs_stay_and_are_listed_newest_first(
     assert len(list((tmp_path / "runs").iterdir())) == 6, "what is not listed is not kept"
 
 
+def test_long_names_of_bars_are_whole_and_have_lines_of_their_own() -> None:
+    names = [f"Billing: OutOfStock: article {n} of the shop is gone" for n in range(3)]
+    svg = Plot("By cause", "bar", names, {"letters": [3.0, 2.0, 1.0]}, "letters").svg()
+    heights = {}
+    for name in names:
+        found = re.search(rf'<text[^>]*translate\(([\d.]+) ([\d.]+)\)[^>]*>{name}</text>|y="([\d.]+)"[^>]*>{name}', svg)
+        assert found is not None, "in full"
+        heights[name] = float(found[2] or found[3])
+    assert sorted(heights, key=heights.__getitem__) == names, "one below the other, the first on top"
+
+
 def test_a_traceback_is_whole_on_the_page_and_shows_its_end_on_the_terminal(tmp_path: Path) -> None:
     frames = "".join(f'  File "framework_{n}.py", line 1, in call\n    call()\n' for n in range(30))
     raised = '  File "shop.py", line 7, in bill\n    x\nshop.OutOfStock: <no> tea\n'

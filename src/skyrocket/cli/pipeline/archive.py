@@ -1,6 +1,5 @@
 """`skyrocket pipeline archive | compact`: a broker's commit log → a lake of Parquet files, small ones → large ones."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -11,7 +10,9 @@ from skyrocket.cli.pipeline.running import job_command
 if TYPE_CHECKING:
     from skyrocket.pipeline.report import Report
 
-LakeOption = Annotated[Path, typer.Option("--lake", help="Directory of the lake.", file_okay=False)]
+LakeOption = Annotated[
+    str, typer.Option("--lake", help="Directory of the lake; or s3://…, gs://…, hdfs://… (see the guide of the lake).")
+]
 TableOption = Annotated[
     Literal["parquet", "delta", "iceberg"],
     typer.Option("--table", help="Also list the files as a Delta or Iceberg table (needs the extra of that name)."),
@@ -40,6 +41,7 @@ def archive(
     from skyrocket.pipeline.jobs import archive as job
 
     source = job.ArchiveFrom(store, broker_name, topics, retention_hours)
+    job.check(source, lake, table)
     with spark.session("archive") as session:
         return job.run(session, source, lake, table=table, split_bytes=split_mb << 20, dry_run=dry_run)
 
@@ -59,5 +61,6 @@ def compact(
     """
     from skyrocket.pipeline.jobs import compact as job
 
+    job.check(lake, table)
     with spark.session("compact") as session:
         return job.run(session, lake, target_bytes=target_mb << 20, table=table, dry_run=dry_run)

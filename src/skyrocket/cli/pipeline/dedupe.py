@@ -60,6 +60,7 @@ def dedupe(
     records = str(checkpoint or state_directory(os.environ) / "dedupe")
     wanted = (None, None) if dry_run else (to_parquet, to_topic)
     goal = dedupe_results.Goal(*wanted, cluster.spark_options(), records)
+    dedupe_results.check(topic, by, goal)
     if stream:
         # A stream writes until it is stopped: it has no report, so no findings.
         flow = dedupe_results.Flow(within, checkpoint, once)

@@ -33,12 +33,14 @@ def dlq(
     Findings: every dead letter. Exit code 0: none, 1: it failed, 2: findings.
     """
     from skyrocket.pipeline.jobs import dlq as job
-    from skyrocket.pipeline.jobs.inputs import messages
+    from skyrocket.pipeline.jobs.inputs import Topics, messages
     from skyrocket.pipeline.jobs.local import dlq as local
     from skyrocket.pipeline.jobs.local.reading import LocalRead
 
     source, times = place.input(cluster), window.window()
-    topics = job.dead_letter_topics(group or ())
+    groups = group or ()
+    in_cluster = isinstance(source, Topics)
+    topics = job.topics_in_cluster(cluster.settings(), groups) if in_cluster else job.dead_letter_topics(groups)
     read = LocalRead(source, topics, job.MESSAGE_COLUMNS, times)
     if engine.is_local(spark, lambda: read.amount):
         return engine.said(local.run(read.table(), samples), read.amount)

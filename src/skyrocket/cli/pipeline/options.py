@@ -164,7 +164,7 @@ class JobClusterOptions:
         }
         return {name: value for name, value in given.items() if value}
 
-    def refuse_namespace(self, option: str, directory: Path | None) -> None:
+    def refuse_namespace(self, option: str, directory: Path | str | None) -> None:
         """Files have the names that brokers know: raises ConfigError for names that would not be found there."""
         if directory is not None and self.namespace:
             raise ConfigError(
@@ -179,9 +179,11 @@ class InputOptions:
 
     store: StoreOption = None
     archive: Annotated[
-        Path | None,
+        str | None,
         _whence(
-            "--archive", help="A lake of `pipeline archive`, or Parquet with the same columns, instead of the cluster."
+            "--archive",
+            help="A lake of `pipeline archive`, also by its URI, or Parquet with the same columns, instead of the "
+            "cluster.",
         ),
     ] = None
 

@@ -41,12 +41,14 @@ def rebuild(
     Findings: damaged regions, queues with missing or repeated numbers, records that cannot have a queue.
     Exit code 0: none, 1: it failed, 2: findings.
     """
+    from skyrocket.pipeline.commit_log.log_files import find_log_files
     from skyrocket.pipeline.jobs import rebuild as job
     from skyrocket.pipeline.rebuild.rules import RebuildRules, rules_of_broker
 
     rules = rules_of_broker(conf) if conf is not None else RebuildRules()
     if not index_tags:
         rules = replace(rules, index_tags=False)
+    find_log_files(str(store))  # raises for what is no store, before anybody waits for Spark
     with spark.session("rebuild") as session:
         return job.run(
             session,

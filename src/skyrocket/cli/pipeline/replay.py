@@ -56,6 +56,7 @@ def replay(
     Findings: messages that were chosen and cannot be sent. Exit code 0: none, 1: it failed, 2: findings.
     """
     from skyrocket.pipeline.jobs import replay as job
+    from skyrocket.pipeline.jobs.inputs import Topics
     from skyrocket.pipeline.jobs.replay import inputs
     from skyrocket.pipeline.jobs.replay.progress import default_path, open_progress
 
@@ -71,6 +72,8 @@ def replay(
     source, times = place.input(cluster), window.window()
     topics = inputs.topics_of(topic or (), dlq)
     sending = job.Sending(cluster.spark_options(), rate)
+    in_cluster = isinstance(source, Topics)
+    inputs.check_topics(cluster.settings(), topics if in_cluster else (), dlq if in_cluster else None, to)
     # As typed: "2h" of today and of tomorrow are one replay, which goes on where it stopped.
     identity = {
         "from": str(source),

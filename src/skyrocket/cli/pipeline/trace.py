@@ -51,11 +51,13 @@ def trace(
     Exit code 0: none, 1: it failed, 2: findings.
     """
     from skyrocket.pipeline.jobs import trace as job
-    from skyrocket.pipeline.jobs.inputs import messages
+    from skyrocket.pipeline.jobs.inputs import Topics, messages
     from skyrocket.pipeline.jobs.local import trace as local
     from skyrocket.pipeline.jobs.local.reading import LocalRead
 
     source, times = place.input(cluster), window.window()
+    if isinstance(source, Topics):
+        job.check_traced(cluster.settings(), trace_topic)
     limits = job.TraceLimits(slow_factor, slow_ms, hot_share, hot_count, skew_factor, skew_count)
     reads = [LocalRead(source, [trace_topic], job.TRACE_COLUMNS, times)]
     reads += [LocalRead(source, topic, job.MESSAGE_COLUMNS, times)] if topic else []

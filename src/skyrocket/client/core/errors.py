@@ -120,7 +120,7 @@ class NoRoute(ClientError):
     def __init__(self, topic: str, name_servers: str, why: str | None = None) -> None:
         self.topic = topic
         self.name_servers = name_servers
-        because = f" ({why})" if why else ""
+        because = f" ({' '.join(why.split())})" if why else ""  # name servers write two lines
         super().__init__(
             f"no route for topic {topic}: the name server {name_servers} knows no broker for it{because}; create it "
             f"with Admin.create_topic({topic!r}) or `skyrocket topic create {topic}`, or let brokers create topics "

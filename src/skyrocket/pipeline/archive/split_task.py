@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
@@ -25,9 +24,9 @@ from skyrocket.format.record_columns import Parts
 from skyrocket.pipeline.commit_log.log_files import mapped
 from skyrocket.pipeline.commit_log.splits import Split
 from skyrocket.pipeline.commit_log.walk import walk_split
-from skyrocket.pipeline.durable_files import flush_file
-from skyrocket.pipeline.lake import LakeFile
-from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
+from skyrocket.pipeline.lake import Lake, LakeFile
+from skyrocket.pipeline.lake.files import LakeFiles
+from skyrocket.pipeline.lake.parquet_files import file_path
 
 _DAY_MS = 86_400_000
 _BATCH_RECORDS = 8192
@@ -43,7 +42,8 @@ class SplitTask:
     split: Split
     broker: str
     topics: str  # a regular expression
-    staging: str
+    lake: str
+    staging: str  # relative to the lake
 
 
 class LostRange(NamedTuple):
@@ -69,10 +69,11 @@ class SplitOutcome:
 def archive_split(task: SplitTask) -> SplitOutcome:
     """Stage the messages of a split."""
     outcome = SplitOutcome()
+    lake = Lake(task.lake).files
     with mapped(task.split.path) as buffer:
         groups = _positions_by_topic_and_day(buffer, task, outcome)
         for (topic, day), positions in groups:
-            staged = _write_file(buffer, task, topic, day, positions, outcome)
+            staged = _write_file(buffer, task, lake, topic, day, positions, outcome)
             if staged is not None:
                 outcome.files.append(staged)
     return outcome
@@ -125,15 +126,14 @@ def _grouped(
 
 
 def _write_file(
-    buffer: Buffer, task: SplitTask, topic: str, day: int, positions: Int64s, outcome: SplitOutcome
+    buffer: Buffer, task: SplitTask, lake: LakeFiles, topic: str, day: int, positions: Int64s, outcome: SplitOutcome
 ) -> LakeFile | None:
     date = (_EPOCH + timedelta(days=day)).strftime("%Y-%m-%d")
     first, last = task.split.base_offset + int(positions[0]), task.split.base_offset + int(positions[-1])
     path = file_path(topic, date, task.broker, first, last)
-    target = Path(task.staging) / path
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = f"{task.staging}/{path}"
     rows, first_ms, last_ms = 0, 1 << 62, 0
-    with parquet_writer(target, arrow_schema()) as writer:
+    with lake.new_parquet(target, arrow_schema()) as writer:
         for group in _row_groups(buffer, task, positions, outcome):
             writer.write_table(group, row_group_size=group.num_rows)
             rows += group.num_rows
@@ -141,10 +141,9 @@ def _write_file(
             first_ms = min(first_ms, int(pa.compute.min(times).as_py()) // 1000)
             last_ms = max(last_ms, int(pa.compute.max(times).as_py()) // 1000)
     if not rows:
-        target.unlink()
+        lake.delete(target)
         return None
-    flush_file(target)
-    return LakeFile(path, topic, date, task.broker, rows, target.stat().st_size, first, last, first_ms, last_ms)
+    return LakeFile(path, topic, date, task.broker, rows, lake.size(target), first, last, first_ms, last_ms)
 
 
 def _row_groups(buffer: Buffer, task: SplitTask, positions: Int64s, outcome: SplitOutcome) -> Iterator[pa.Table]:

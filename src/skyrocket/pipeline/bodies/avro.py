@@ -6,7 +6,6 @@ that it was written with; what was written with an older or newer one is read as
 
 import io
 import json
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import time
@@ -17,10 +16,10 @@ from uuid import UUID
 import pyarrow as pa
 
 from skyrocket.columns.schema import TIMESTAMP
-from skyrocket.errors import ConfigError, DataError
+from skyrocket.errors import ConfigError
+from skyrocket.pipeline.bodies.numbered import BodyUnreadable, split_number
 from skyrocket.pipeline.bodies.registry import schema_text
 
-_HEAD: Final = struct.Struct(">bI")
 _PRIMITIVE: Final = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -40,10 +39,6 @@ _LOGICAL: Final = {
     "time-millis": pa.string(),
     "time-micros": pa.string(),
 }
-
-
-class BodyUnreadable(DataError):
-    """A body is not what its schema says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,8 @@ class AvroReader:
         ours = parsed(self.schema)
         writer, data = ours, body
         if self.registry:
-            if len(body) < _HEAD.size or body[0] != 0:
-                raise BodyUnreadable("the body does not begin with the number of its schema")
-            writer = parsed(schema_text(self.registry, _HEAD.unpack_from(body)[1]))
-            data = body[_HEAD.size :]
+            number, data = split_number(body)
+            writer = parsed(schema_text(self.registry, number))
         source = io.BytesIO(data)
         try:
             found = fastavro.schemaless_reader(source, writer, ours if writer is not ours else None)

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.bodies.avro import AvroReader, BodyUnreadable, parsed
-from skyrocket.pipeline.bodies.protobuf import ProtobufReader
+from skyrocket.pipeline.bodies.avro import AvroReader, parsed
+from skyrocket.pipeline.bodies.descriptors import latest_descriptors
+from skyrocket.pipeline.bodies.json_schema import columns_of
+from skyrocket.pipeline.bodies.numbered import BodyUnreadable
+from skyrocket.pipeline.bodies.protobuf import ProtobufReader, message_class, path_of
 from skyrocket.pipeline.bodies.registry import latest_schema
 
 if TYPE_CHECKING:
@@ -43,11 +46,48 @@ class Described:
 def reader_of(told: Described) -> BodyReader:
     """Looks at files and asks the registry, once; raises ConfigError or RegistryError."""
     if told.format == "protobuf":
-        reader: BodyReader = ProtobufReader(_file(told.schema_file), told.message)
+        reader: BodyReader = _protobuf(told)
     else:
         reader = _avro(told)
     reader.arrow_type  # noqa: B018 - raises for what has no columns
     return reader
+
+
+def _protobuf(told: Described) -> ProtobufReader:
+    if told.schema_file:
+        if not told.message:
+            raise ConfigError("Protobuf needs the name of the message in schema_file, as shop.Order")
+        return ProtobufReader(_file(told.schema_file), told.message, is_numbered=bool(told.registry))
+    if not (told.registry and told.subject):
+        raise ConfigError("Protobuf needs schema_file, or registry and subject")
+    descriptors, first = latest_descriptors(told.registry, told.subject)
+    message = told.message or first
+    message_class(descriptors, message)  # raises for one that is not there
+    return ProtobufReader(descriptors, message, is_numbered=True, path=path_of(descriptors, message))
+
+
+def json_columns(told: Described) -> str:
+    """The fields of a JSON body as DDL; raises ConfigError or RegistryError."""
+    if told.schema:
+        return told.schema
+    if not told.registry and not told.schema_file:
+        raise ConfigError("JSON needs one of schema, schema_file and registry (with subject)")
+    if told.registry and not told.schema_file and not told.subject:
+        raise ConfigError("a registry needs the subject whose newest schema the columns are to have")
+    if told.schema_file:
+        return columns_of(_file(told.schema_file).decode("utf-8", "replace"))
+    return columns_of(latest_schema(told.registry, told.subject))
+
+
+def json_text(body: "Column | str", *, is_numbered: bool) -> "Column":
+    """A body as text; NULL where the number of its schema should stand before it and does not."""
+    from pyspark.sql import functions as fn
+
+    column = fn.col(body) if isinstance(body, str) else body
+    if not is_numbered:
+        return column.cast("string")
+    rest = fn.substring(column, fn.lit(6), fn.length(column))
+    return fn.when(fn.hex(fn.substring(column, 1, 1)) == "00", rest.cast("string"))
 
 
 def _avro(told: Described) -> AvroReader:

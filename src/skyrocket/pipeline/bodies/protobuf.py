@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from skyrocket.columns.schema import TIMESTAMP
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.bodies.avro import BodyUnreadable
+from skyrocket.pipeline.bodies.numbered import BodyUnreadable, split_message_path, split_number
 
 _TIME: Final = "google.protobuf.Timestamp"
 # By the numbers of FieldDescriptor.TYPE_…; 10 and 11 are messages.
@@ -34,6 +34,8 @@ class ProtobufReader:
 
     descriptors: bytes  # a FileDescriptorSet
     message: str
+    is_numbered: bool = False  # a registry's clients put the number of the schema before a body
+    path: tuple[int, ...] | None = None  # of the message in its file, where the registry says it
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -45,11 +47,31 @@ class ProtobufReader:
         from google.protobuf.message import DecodeError
 
         found = message_class(self.descriptors, self.message)()
+        data = body
+        if self.is_numbered:
+            path, data = split_message_path(split_number(body)[1])
+            if self.path is not None and path != self.path:
+                raise BodyUnreadable(f"the body is another message of its schema than {self.message}")
         try:
-            found.ParseFromString(body)
+            found.ParseFromString(data)
         except DecodeError as error:
             raise BodyUnreadable(f"the body is no {self.message}: {error}") from error
         return _values(found)
+
+
+def path_of(descriptors: bytes, message: str) -> tuple[int, ...] | None:
+    """Where a message stands in the last of the files; None: it is in another one."""
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
+    inside, path = list(file.message_type), []
+    for name in message.removeprefix(f"{file.package}.").split("."):
+        place = next((number for number, each in enumerate(inside) if each.name == name), None)
+        if place is None:
+            return None
+        path.append(place)
+        inside = list(inside[place].nested_type)
+    return tuple(path)
 
 
 @lru_cache(maxsize=100)

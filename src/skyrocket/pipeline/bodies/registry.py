@@ -3,6 +3,7 @@
 What has a number never changes, so it is asked once per process.
 """
 
+import base64
 import json
 import urllib.error
 import urllib.parse
@@ -31,16 +32,34 @@ def latest_schema(registry: str, subject: str) -> str:
     return str(_asked(registry, f"subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")["schema"])
 
 
+def serialized_schema(registry: str, subject: str, version: str) -> dict[str, Any]:
+    """A schema of Protobuf, as descriptors where the registry can give them; raises RegistryError."""
+    name = urllib.parse.quote(subject, safe="")
+    return _asked(registry, f"subjects/{name}/versions/{version}?format=serialized")
+
+
 def _asked(registry: str, path: str) -> dict[str, Any]:
     if urllib.parse.urlsplit(registry).scheme not in ("http", "https"):
         raise ConfigError(f"registry {registry!r} is no address: write it as http://host:8081")
-    address = f"{registry.rstrip('/')}/{path}"
+    place, headers = _without_account(registry)
+    address = f"{place.rstrip('/')}/{path}"
     try:
-        request = urllib.request.Request(address, headers={"Accept": _ACCEPTED})
+        request = urllib.request.Request(address, headers={"Accept": _ACCEPTED, **headers})
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
             found: dict[str, Any] = json.load(answer)
     except urllib.error.HTTPError as error:
         raise RegistryError(f"{address}: {error.code} {error.reason}; check the subject and the registry") from error
     except (OSError, ValueError) as error:
-        raise RegistryError(f"{address} cannot be asked: {error}; check that the registry runs") from error
+        why = error.reason if isinstance(error, urllib.error.URLError) else error
+        raise RegistryError(f"{address} cannot be asked: {why}; check that the registry runs") from error
     return found
+
+
+def _without_account(registry: str) -> tuple[str, dict[str, str]]:
+    """The address, and what `http://user:password@host` says about who asks; errors show the first alone."""
+    parts = urllib.parse.urlsplit(registry)
+    account, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return registry, {}
+    token = base64.b64encode(urllib.parse.unquote(account).encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {token}"}

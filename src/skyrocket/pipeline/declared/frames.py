@@ -26,7 +26,7 @@ from skyrocket.pipeline.declared.transforms import (
     well_formed,
     with_watermark,
 )
-from skyrocket.pipeline.jobs.launch import process_session
+from skyrocket.pipeline.jobs.launch import pipeline_session
 from skyrocket.pipeline.options import OptionError
 from skyrocket.pipeline.session import register
 from skyrocket.pipeline.topic_sink.input_columns import InputError, input_columns
@@ -88,7 +88,9 @@ def prepared(
 ) -> Iterator[list[Output]]:
     """What is to be written, in a session that may end with the block; raises PipelineFileError."""
     pipeline = located.pipeline
-    with process_session(pipeline.name, master, {**pipeline.conf, **conf}, shows_phases=shows_phases) as spark:
+    settings = {**pipeline.conf, **conf}
+    told = (PipelineFileError,)
+    with pipeline_session(pipeline.name, master, settings, shows_phases=shows_phases, told=told) as spark:
         fresh = register(spark.newSession())  # tables of one pipeline are none of another's
         for name, value in pipeline.conf.items():
             if fresh.conf.isModifiable(name):
@@ -166,7 +168,11 @@ def _read(build: _Build, name: str, source: Source) -> "DataFrame":
     rows = _rows(build, name, source)
     build.raw[name] = rows
     if source.decode is not None and source.decode.format != "binary":
-        rows = well_formed(rows, source.decode, name, build.pipeline.on_error.malformed)
+        decode = partial(well_formed, rows, source.decode, name, build.pipeline.on_error.malformed)
+        decoded = _blamed(build, ("sources", name, "decode"), name, decode)
+        if decoded is None:
+            raise _NotBuilt
+        rows = decoded
     return with_watermark(rows, source.watermark)
 
 

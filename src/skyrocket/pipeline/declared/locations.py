@@ -27,6 +27,8 @@ class YamlLocations:
     def of(self, part: Part, index: int = 0) -> Location:
         if part in self._noted:
             return self._noted[part](index)
+        if part[:1] == ("sources",) and part[2:3] == ("decode",) and part[2:3] in self._noted:
+            return self.of(part[2:], index)  # the one that all sources share
         return self.of(part[:-1]) if part else Location(self._file, 1, 1)
 
 

@@ -41,8 +41,8 @@ class Decode:
 
     format: str = field(default="json", metadata={"choices": DECODINGS})
     schema: str | None = None  # of json: DDL, as "id string, amount decimal(18,2)"; of avro: its JSON
-    schema_file: str | None = None  # of avro: .avsc; of protobuf: descriptors, by protoc --descriptor_set_out
-    registry: str | None = None  # of avro, with the subject whose newest schema the columns have
+    schema_file: str | None = None  # avro: .avsc; protobuf: descriptors, by protoc --descriptor_set_out; json: a Schema
+    registry: str | None = None  # with the subject whose newest schema the columns have
     subject: str | None = None
     message: str | None = None  # of protobuf, as shop.Order
 

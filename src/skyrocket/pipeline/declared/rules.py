@@ -122,21 +122,21 @@ def _decode_faults(part: Part, name: str, decode: Decode | None) -> Iterator[Fau
     if decode is None:
         return
     yield from _choice_faults((*part, "format"), decode.format, DECODINGS, f"decode of {name}")
-    if decode.format == "json" and not decode.schema:
+    if decode.format == "json" and not (decode.schema or decode.schema_file or decode.registry):
         yield part, f"decode of {name} has no schema", 'name the fields, as `schema: "id string, amount double"`'
     if decode.format not in ("json", "avro") and decode.schema:
         yield (*part, "schema"), f"a {decode.format} body has no schema", "take it away, or decode as json"
     given = {"schemaFile": decode.schema_file, "registry": decode.registry, "subject": decode.subject}
     given["message"] = decode.message
-    taken = {"avro": {"schemaFile", "registry", "subject"}, "protobuf": {"schemaFile", "message"}}
+    of_all = {"schemaFile", "registry", "subject"}
+    taken = {"json": of_all, "avro": of_all, "protobuf": {*of_all, "message"}}
     for key, value in given.items():
         if value and key not in taken.get(decode.format, ()):
             yield (*part, key), f"{key} does not go with {decode.format} bodies", "take it away, or check the format"
     if decode.format == "avro":
         yield from _avro_faults(part, name, decode)
-    if decode.format == "protobuf" and not (decode.schema_file and decode.message):
-        step = "as `{format: protobuf, schemaFile: order.desc, message: shop.Order}`"
-        yield part, f"decode of {name} needs schemaFile and message", step
+    if decode.format in ("json", "protobuf"):
+        yield from _registry_faults(part, name, decode)
 
 
 def _avro_faults(part: Part, name: str, decode: Decode) -> Iterator[Fault]:
@@ -145,6 +145,21 @@ def _avro_faults(part: Part, name: str, decode: Decode) -> Iterator[Fault]:
         yield part, f"decode of {name} needs one of schema, schemaFile and registry", step
     if bool(decode.registry) != bool(decode.subject):
         yield part, "registry and subject belong together", "as `registry: http://host:8081`, `subject: orders-value`"
+
+
+def _registry_faults(part: Part, name: str, decode: Decode) -> Iterator[Fault]:
+    """A file beside a registry says what the columns are; the registry then only that bodies have numbers."""
+    has_file = bool(decode.schema_file or (decode.format == "json" and decode.schema))
+    if decode.subject and not decode.registry:
+        yield (*part, "subject"), "a subject is one of a registry", "add `registry: http://host:8081`"
+    if decode.registry and not decode.subject and not has_file:
+        yield (*part, "registry"), "a registry needs a subject", "as `subject: orders-value`"
+    if decode.format == "json" and decode.schema and decode.schema_file:
+        yield (*part, "schema"), "schema and schemaFile say the same", "take one away"
+    is_named = decode.message or not decode.schema_file
+    if decode.format == "protobuf" and not ((has_file or decode.registry) and is_named):
+        step = "as `{format: protobuf, schemaFile: order.desc, message: shop.Order}`"
+        yield part, f"decode of {name} needs schemaFile and message, or registry and subject", step
 
 
 def _step_faults(step: Step, former: Sequence[str], index: int) -> Iterator[Fault]:

@@ -81,9 +81,12 @@ def _sentence(error: PySparkException) -> str:
 @contextlib.contextmanager
 def without_log() -> Iterator[None]:
     """PySpark logs every wrong statement with two pages of Java; the problem itself is told."""
-    logger = logging.getLogger("SQLQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
+    loggers = [logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from skyrocket.pipeline.bodies.columns import Described, decoded, reader_of
+from skyrocket.pipeline.bodies.columns import Described, decoded, json_columns, json_text, reader_of
 from skyrocket.pipeline.declared.plan import Decode, Dedupe, Malformed, Watermark
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def parsed(rows: "DataFrame", decode: Decode) -> "DataFrame":
         found = rows.withColumn(_FIELDS, decoded("body", reader_of(described(decode))))
         return found.withColumn(_BAD, F.col(_FIELDS).isNull())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    fields = F.from_json(text, f"{decode.schema}, {_CORRUPT} string", options)
+    text = json_text("body", is_numbered=bool(decode.registry))
+    fields = F.from_json(text, f"{json_columns(described(decode))}, {_CORRUPT} string", options)
     found = rows.withColumn(_FIELDS, fields)
     bad = F.col(_FIELDS).isNull() | F.col(f"{_FIELDS}.{_CORRUPT}").isNotNull()
     return found.withColumn(_BAD, bad)

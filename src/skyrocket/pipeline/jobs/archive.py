@@ -25,8 +25,8 @@ from skyrocket.pipeline.archive.split_task import SplitTask, archive_split
 from skyrocket.pipeline.commit_log.log_files import LogFile, find_log_files, mapped
 from skyrocket.pipeline.jobs.launch import in_tasks
 from skyrocket.pipeline.jobs.tables import floats
-from skyrocket.pipeline.lake import Change, Gap, Lake, LakeFile, LakeState, LakeWriter, lake_writer
-from skyrocket.pipeline.lake.mirrors import TableFormat, mirrored
+from skyrocket.pipeline.lake import Change, Gap, Lake, LakeFile, LakeState, LakeWriter, check_writable, lake_writer
+from skyrocket.pipeline.lake.mirrors import TableFormat, check_table, mirrored
 from skyrocket.pipeline.report import Plot, Report
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ArchiveFrom:
 def run(
     spark: "SparkSession",
     source: ArchiveFrom,
-    lake_root: Path,
+    place: Path | str,
     *,
     table: TableFormat = "parquet",
     split_bytes: int = SPLIT_BYTES,
@@ -60,7 +60,8 @@ def run(
     dry_run: bool = False,
 ) -> Report:
     """Archive what is new; afterwards the lake holds the log up to its end."""
-    lake = Lake(lake_root)
+    lake = Lake(place)
+    check_table(lake, table)
     files = find_log_files(str(source.store))
     before = lake.state()
     if dry_run:
@@ -80,6 +81,14 @@ def run(
                 books.publish(change)
     notes += mirrored(lake, table)
     return _report(source, lake, find_log_files(str(source.store)), before, lake.state(), plan, notes)
+
+
+def check(source: ArchiveFrom, place: Path | str, table: TableFormat) -> None:
+    """Raises for a store that is none, a lake that cannot be written, a missing package: before Spark starts."""
+    find_log_files(str(source.store))
+    lake = Lake(place)
+    check_table(lake, table)
+    check_writable(lake, source.broker)
 
 
 def _check(state: LakeState, source: ArchiveFrom, files: Sequence[LogFile]) -> None:
@@ -108,7 +117,9 @@ def _archived(
 ) -> tuple[Change, str]:
     """Let tasks stage the files of a wave, and say what it adds to the lake; and what stands behind the log's end."""
     tasks = [
-        SplitTask(split, source.broker, source.topics, str(books.staging)) for each in wave for split in each.splits
+        SplitTask(split, source.broker, source.topics, str(books.lake.location), books.staging)
+        for each in wave
+        for split in each.splits
     ]
     outcomes = in_tasks(spark, tasks, archive_split)
     of_splits = iter(outcomes)
@@ -175,7 +186,7 @@ def _report(
     }
     topics = _by_topic(new_files)
     return Report(
-        f"Archive of {source.store} in {lake.root}",
+        f"Archive of {source.store} in {lake}",
         {
             "archive": pa.Table.from_pylist([summary]),
             "topics": topics,

@@ -25,15 +25,26 @@ _NO_KEYS: Final = ("body", "properties")
 
 def key_column(spec: str) -> "Column":
     """As text, null where a message has none; raises ConfigError."""
-    kind, colon, rest = spec.partition(":")
+    check_key(spec)
+    kind, _, rest = spec.partition(":")
     if kind == "property" and rest:
         return fn.nullif(fn.col("properties")[rest], fn.lit(""))
+    if kind == "json":
+        return fn.get_json_object(fn.col("body").cast("string"), rest)
+    return fn.nullif(fn.col(spec).cast("string"), fn.lit(""))
+
+
+def check_key(spec: str) -> None:
+    """Raises ConfigError for what is no key; needs no Spark."""
+    kind, colon, rest = spec.partition(":")
+    if kind == "property" and rest:
+        return
     if kind == "json" and colon:
         if not _JSON_PATH.fullmatch(rest):
             raise ConfigError(f"{spec!r} has no path into JSON: write it as json:$.order.id")
-        return fn.get_json_object(fn.col("body").cast("string"), rest)
+        return
     if spec in COLUMNS and spec not in _NO_KEYS:
-        return fn.nullif(fn.col(spec).cast("string"), fn.lit(""))
+        return
     offered = [name for name in COLUMNS if name not in _NO_KEYS]
     meant = None if spec in _NO_KEYS else nearest(spec, offered)
     advice = f"did you mean {meant}?" if meant else "write keys, uniqKey, property:NAME or json:$.path"

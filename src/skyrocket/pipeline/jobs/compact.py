@@ -9,7 +9,7 @@ from skyrocket.errors import ConfigError
 from skyrocket.pipeline.jobs.launch import in_tasks
 from skyrocket.pipeline.lake import Change, Lake, LakeFile, lake_writer
 from skyrocket.pipeline.lake.compaction import files_to_join, joined
-from skyrocket.pipeline.lake.mirrors import TableFormat, mirrored
+from skyrocket.pipeline.lake.mirrors import TableFormat, check_table, mirrored
 from skyrocket.pipeline.report import Report
 
 if TYPE_CHECKING:
@@ -25,28 +25,26 @@ _SCHEMA: Final = pa.schema(
 class JoinTask(NamedTuple):
     """The files that one task joins."""
 
-    root: str
+    lake: str
     staging: str
     files: list[LakeFile]
 
 
 def run(
     spark: "SparkSession",
-    lake_root: Path,
+    place: Path | str,
     *,
     target_bytes: int = TARGET_BYTES,
     table: TableFormat = "parquet",
     dry_run: bool = False,
 ) -> Report:
     """Join what is small; files that are gone afterwards are gone for readers that listed them before."""
-    lake = Lake(lake_root)
-    if not lake.books.is_dir():
-        raise ConfigError(f"{lake_root} is not a lake: `skyrocket pipeline archive --lake {lake_root}` makes one")
+    lake = check(place, table)
     groups = files_to_join(lake.state().files.values(), target_bytes)
     if not dry_run and groups:
         with lake_writer(lake, _WRITER) as books:
             groups = files_to_join(lake.state().files.values(), target_bytes)
-            tasks = [JoinTask(str(lake.root), str(books.staging), group) for group in groups]
+            tasks = [JoinTask(str(lake.location), books.staging, group) for group in groups]
             new = in_tasks(spark, tasks, _join)
             if new:
                 removed = tuple(each.path for group in groups for each in group)
@@ -65,11 +63,20 @@ def run(
         for group in groups
     ]
     return Report(
-        f"Compaction of {lake_root}",
+        f"Compaction of {lake}",
         {"joined": pa.Table.from_pylist(rows, schema=_SCHEMA)},
         notes=[f"{before} files {verb} {len(groups)}", *notes],
     )
 
 
+def check(place: Path | str, table: TableFormat) -> Lake:
+    """Raises ConfigError for what is no lake; needs no Spark."""
+    lake = Lake(place)
+    check_table(lake, table)
+    if not lake.is_begun:
+        raise ConfigError(f"{lake} is not a lake: `skyrocket pipeline archive --lake {lake}` makes one")
+    return lake
+
+
 def _join(task: JoinTask) -> LakeFile:
-    return joined(Path(task.root), Path(task.staging), task.files)
+    return joined(Lake(task.lake).files, task.staging, task.files)

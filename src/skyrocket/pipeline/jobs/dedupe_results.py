@@ -11,7 +11,7 @@ from skyrocket.columns.schema import COLUMNS
 from skyrocket.errors import ConfigError
 from skyrocket.model import property_names as names
 from skyrocket.pipeline.durable_files import digest
-from skyrocket.pipeline.jobs.business_key import columns_for, key_column
+from skyrocket.pipeline.jobs.business_key import check_key, columns_for
 from skyrocket.pipeline.jobs.dedupe import NEEDED_COLUMNS, PLACE, Keep, clean, first_within, keyed, ranked, run
 from skyrocket.pipeline.jobs.inputs import Input, Topics, Window, messages
 from skyrocket.pipeline.report import Report
@@ -69,8 +69,7 @@ def run_batch(
     spark: "SparkSession", source: Input, topics: Sequence[str], window: Window, by: str, keep: Keep, goal: Goal
 ) -> Report:
     """Read, rank, write what stays, report what goes."""
-    key_column(by)  # a wrong key is said before anything is read
-    _check_target(topics, goal)
+    check(topics, by, goal)
     columns = NEEDED_COLUMNS if goal.is_report_alone else tuple(COLUMNS)
     wanted = list(dict.fromkeys([*columns, *columns_for(by)]))
     rows = ranked(keyed(messages(spark, source, topics, wanted, window), by), keep).cache()
@@ -104,8 +103,7 @@ def run_stream(spark: "SparkSession", source: Input, topics: Sequence[str], by: 
     """Until it is stopped, or (once) until all that is there is done."""
     assert isinstance(source, Topics)
     assert flow.checkpoint is not None
-    key_column(by)
-    _check_target(topics, goal)
+    check(topics, by, goal)
     reader = spark.readStream.format("rocketmq").schema(spark_schema()).options(**source.options)
     arriving = reader.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest").load()
     records = first_within(arriving, by, flow.within)
@@ -123,6 +121,8 @@ def run_stream(spark: "SparkSession", source: Input, topics: Sequence[str], by: 
         query.stop()
 
 
-def _check_target(topics: Sequence[str], goal: Goal) -> None:
+def check(topics: Sequence[str], by: str, goal: Goal) -> None:
+    """Raises ConfigError for a wrong key or target; needs no Spark, so that nobody waits for it first."""
+    check_key(by)
     if goal.topic is not None and goal.topic in topics:
         raise ConfigError(f"--to-topic {goal.topic} is also read: clean records would become duplicates there")

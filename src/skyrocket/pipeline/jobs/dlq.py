@@ -6,13 +6,16 @@ are grouped by the topic they came from and by how often they were tried.
 A finding is a dead letter.
 """
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as fn
 
+from skyrocket.client import NotFound, blocking
 from skyrocket.client.consumer.dead_letter_cause import ERROR, HOST, MESSAGE, TRACE
+from skyrocket.errors import ConfigError
 from skyrocket.model.property_names import RETRY_TOPIC
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.pipeline.jobs.tables import best_of, table
@@ -20,6 +23,8 @@ from skyrocket.pipeline.report import Plot, Report
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from skyrocket.client import ClientSettings
 
 MESSAGE_COLUMNS: Final = (
     *("topic", "brokerName", "queueId", "queueOffset", "msgId", "uniqKey", "keys", "tags"),
@@ -39,6 +44,19 @@ _MOST_BARS: Final = 15
 def dead_letter_topics(groups: Sequence[str]) -> list[str] | str:
     """The topics of these groups, or a pattern for those of all."""
     return [DLQ_PREFIX + group for group in groups] if groups else f"{DLQ_PREFIX}.+"
+
+
+def topics_in_cluster(cluster: "ClientSettings", groups: Sequence[str]) -> str:
+    """A pattern, because a group has no topic before its first dead letter; raises ConfigError if nobody knows it."""
+    if not groups:
+        return f"{DLQ_PREFIX}.+"
+    with blocking.Admin(client=cluster) as admin:
+        for group in groups:
+            try:
+                admin.dead_letters(group, most=1)
+            except NotFound as error:
+                raise ConfigError(str(error)) from error
+    return f"{DLQ_PREFIX}(?:{'|'.join(map(re.escape, groups))})"
 
 
 def letters(rows: "DataFrame") -> "DataFrame":
@@ -137,7 +155,13 @@ def report_of(tables: dict[str, pa.Table]) -> Report:
     return Report("Dead letters", tables, [_plot(tables["causes"])], count, notes, {"letters": count})
 
 
+def _without_module(cause: str) -> str:
+    """`shop.stock.OutOfStock: …` as people call it."""
+    kind, colon, text = cause.partition(":")
+    return kind.rpartition(".")[2] + colon + text
+
+
 def _plot(found: pa.Table) -> Plot:
     rows = found.slice(0, _MOST_BARS).to_pylist()
-    names = [f"{row['group']}: {row['cause']}" for row in rows]
+    names = [f"{row['group']}: {_without_module(row['cause'])}" for row in rows]
     return Plot("Dead letters by cause", "bar", names, {"letters": [float(row["letters"]) for row in rows]}, "letters")

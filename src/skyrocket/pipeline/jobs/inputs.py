@@ -14,6 +14,7 @@ from pyspark.sql import functions as fn
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.lake import Lake, LakeFile
+from skyrocket.pipeline.lake.files import of_spark, shown
 from skyrocket.pipeline.schema import spark_schema
 
 if TYPE_CHECKING:
@@ -73,12 +74,15 @@ class Store:
 
 @dataclass(frozen=True)
 class Archive:
-    """Parquet files with our columns: a lake of the job `archive`, or what somebody wrote with `df.write.parquet`."""
+    """Parquet files with our columns: a lake of the job `archive`, or what somebody wrote with `df.write.parquet`.
 
-    directory: Path
+    A lake may be at a URI.
+    """
+
+    directory: Path | str
 
     def __str__(self) -> str:
-        return f"the archive {self.directory}"
+        return f"the archive {shown(str(self.directory))}"
 
 
 Input = Topics | Store | Archive
@@ -156,20 +160,23 @@ def _of_archive(
     held = archive_files(source, topics, window)
     if held is not None and not held:
         return spark.createDataFrame([], spark_schema(columns))
-    rows = spark.read.parquet(str(source.directory)) if held is None else spark.read.parquet(*held)
+    location = str(source.directory)
+    rows = spark.read.parquet(*([location] if held is None else (of_spark(location, each.path) for each in held)))
     refuse_missing(source, columns, rows.columns)
     return rows.select(*columns)
 
 
-def archive_files(source: Archive, topics: Sequence[str] | str, window: Window) -> list[str] | None:
+def archive_files(source: Archive, topics: Sequence[str] | str, window: Window) -> list[LakeFile] | None:
     """The files of a lake that can have such rows; None: no lake, but Parquet somewhere below. Raises ConfigError."""
-    if not source.directory.is_dir():
-        raise ConfigError(f"{source.directory} is not a directory: give that of an archive")
     lake = Lake(source.directory)
-    if lake.books.is_dir():
-        return [str(lake.root / each.path) for each in lake.state().files.values() if _may_hold(each, topics, window)]
-    if not any(source.directory.rglob("*.parquet")):
-        raise ConfigError(f"{source.directory} has no Parquet files: give the directory of an archive")
+    if not lake.is_remote and not lake.root.is_dir():
+        raise ConfigError(f"{lake} is not a directory: give that of an archive")
+    if lake.is_begun:
+        return [each for each in lake.state().files.values() if _may_hold(each, topics, window)]
+    if lake.is_remote:
+        raise ConfigError(f"{lake} is not a lake: give the --lake of `skyrocket pipeline archive`")
+    if not any(lake.root.rglob("*.parquet")):
+        raise ConfigError(f"{lake} has no Parquet files: give the directory of an archive")
     return None
 
 

@@ -40,6 +40,7 @@ def process_session(
     conf: Mapping[str, str] | None,
     *,
     log: Path | None = None,
+    keeps_output: bool = False,
     shows_phases: bool = False,
 ) -> Iterator[SparkSession]:
     """The session of the process if it has one, else one of its own that ends with the block."""
@@ -48,7 +49,7 @@ def process_session(
         yield register(running)
         return
     with phase(name, f"Spark starts on {master}", "Spark is ready") if shows_phases else contextlib.nullcontext():
-        spark = session(f"skyrocket {name}", master, conf, log=log)
+        spark = session(f"skyrocket {name}", master, conf, log=log, keeps_output=keeps_output)
     spark.sparkContext.setLogLevel("ERROR")
     try:
         yield spark
@@ -81,6 +82,28 @@ def job_session(name: str, master: str, conf: Mapping[str, str] | None = None) -
     except (PySparkException, Py4JError) as error:
         is_needed = True
         raise JobFailed(cause_of(error, log)) from error
+    finally:
+        if log is not None and not is_needed:
+            log.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def pipeline_session(
+    name: str, master: str, conf: Mapping[str, str], *, shows_phases: bool, told: tuple[type[Exception], ...]
+) -> Iterator[SparkSession]:
+    """The session of a declared pipeline. What Spark says goes to a file, which stays for errors not in `told`."""
+    log = None if _logger.isEnabledFor(logging.INFO) else _log_file(name)
+    is_needed = False
+    try:
+        with process_session(name, master, conf, log=log, keeps_output=True, shows_phases=shows_phases) as spark:
+            yield spark
+    except told:
+        raise
+    except Exception:
+        is_needed = log is not None and log.exists()
+        if is_needed:
+            _logger.warning("all that Spark said is in %s", log)
+        raise
     finally:
         if log is not None and not is_needed:
             log.unlink(missing_ok=True)

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
+from skyrocket.client import NoRoute, blocking
 from skyrocket.errors import ConfigError
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.pipeline.jobs.tables import PERCENTILES, floats, percentiles, skewed, table
@@ -30,6 +31,8 @@ from skyrocket.pipeline.report.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from skyrocket.client import ClientSettings
 
 TRACE_COLUMNS: Final = ("body", "bornHost")
 MESSAGE_COLUMNS: Final = ("topic", "brokerName", "queueId", "uniqKey", "storeTimestamp")
@@ -59,6 +62,18 @@ class TraceLimits:
     def __post_init__(self) -> None:
         if self.slow_factor < 1 or self.skew_factor < 1:
             raise ConfigError("the factors for slow consumers and skewed queues are at least 1")
+
+
+def check_traced(cluster: "ClientSettings", trace_topic: str) -> None:
+    """Raises ConfigError where no client has left a trace: nobody should create the topic by hand because of that."""
+    with blocking.Admin(client=cluster) as admin:
+        try:
+            admin.queues(trace_topic)
+        except NoRoute as error:
+            raise ConfigError(
+                f"there is no topic {trace_topic}, so no client has left traces here: switch them on in clients "
+                "(ClientSettings(…, trace=True)), or say by --trace-topic where they are"
+            ) from error
 
 
 # ── events → sends, calls, journeys ──────────────────────────────────────────────────────────────────────────────────

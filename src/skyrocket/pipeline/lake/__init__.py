@@ -12,8 +12,19 @@ lake/
 ```
 """
 
+from skyrocket.pipeline.lake.files import LakeBusy
 from skyrocket.pipeline.lake.manifest import Change, Gap, LakeFile, LakeState
 from skyrocket.pipeline.lake.versions import Lake
-from skyrocket.pipeline.lake.writer import LakeBusy, LakeWriter, lake_writer
+from skyrocket.pipeline.lake.writer import LakeWriter, check_writable, lake_writer
 
-__all__ = ["Change", "Gap", "Lake", "LakeBusy", "LakeFile", "LakeState", "LakeWriter", "lake_writer"]
+__all__ = [
+    "Change",
+    "Gap",
+    "Lake",
+    "LakeBusy",
+    "LakeFile",
+    "LakeState",
+    "LakeWriter",
+    "check_writable",
+    "lake_writer",
+]

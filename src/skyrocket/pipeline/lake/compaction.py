@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
-
-import pyarrow.parquet as pq
 
 from skyrocket.errors import DataError
-from skyrocket.pipeline.durable_files import flush_file
+from skyrocket.pipeline.lake.files import LakeFiles
 from skyrocket.pipeline.lake.manifest import LakeFile
-from skyrocket.pipeline.lake.parquet_files import file_path, parquet_writer
+from skyrocket.pipeline.lake.parquet_files import file_path
 
 
 def files_to_join(files: Iterable[LakeFile], target_bytes: int) -> list[list[LakeFile]]:
@@ -28,27 +25,25 @@ def files_to_join(files: Iterable[LakeFile], target_bytes: int) -> list[list[Lak
     return [run for run in groups if len(run) > 1]
 
 
-def joined(root: Path, staging: Path, files: list[LakeFile]) -> LakeFile:
+def joined(lake: LakeFiles, staging: str, files: list[LakeFile]) -> LakeFile:
     """Write one staged file with the rows of all of these, in their order; a row group at a time."""
     first, last = files[0], files[-1]
     path = file_path(first.topic, first.date, first.broker, first.first_offset, last.last_offset)
-    target = staging / path
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = f"{staging}/{path}"
     rows = 0
-    with parquet_writer(target, pq.read_schema(root / first.path)) as writer:
+    with lake.new_parquet(target, lake.parquet(first.path).schema_arrow) as writer:
         for each in files:
-            for batch in pq.ParquetFile(root / each.path).iter_batches(batch_size=100_000):
+            for batch in lake.parquet(each.path).iter_batches(batch_size=100_000):
                 writer.write_batch(batch, row_group_size=100_000)
                 rows += batch.num_rows
     expected = sum(each.rows for each in files)
     if rows != expected:
         raise DataError(f"the files to be joined into {path} hold {rows} rows, the lake's books say {expected}")
-    flush_file(target)
     return replace(
         first,
         path=path,
         rows=rows,
-        size=target.stat().st_size,
+        size=lake.size(target),
         last_offset=last.last_offset,
         first_store_ms=min(each.first_store_ms for each in files),
         last_store_ms=max(each.last_store_ms for each in files),

@@ -4,6 +4,7 @@ The table is a mirror: each call makes the table's list of files equal to the la
 was killed between publishing and mirroring is caught up by the next one, and mirroring twice changes nothing.
 """
 
+import importlib.util
 import json
 import time
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skyrocket.errors import SkyrocketError
+from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.pipeline.lake.manifest import LakeFile
 from skyrocket.pipeline.lake.versions import Lake
 
@@ -29,6 +30,17 @@ def mirrored(lake: Lake, table: TableFormat) -> list[str]:
         return []
     added, removed = (mirror_to_delta if table == "delta" else mirror_to_iceberg)(lake)
     return [f"{table} table: {added} files added, {removed} removed"]
+
+
+def check_table(lake: Lake, table: TableFormat) -> None:
+    """Raises ConfigError where there can be no such table: told before the work, not after it."""
+    if table == "parquet":
+        return
+    package = {"delta": "deltalake", "iceberg": "pyiceberg"}[table]
+    if importlib.util.find_spec(package) is None:
+        raise ConfigError(f"--table {table} needs one more package: pip install 'skyrocket[{table}]'")
+    if lake.is_remote:
+        raise ConfigError(f"--table {table} is for a lake in a directory of this machine, and {lake} is a URI")
 
 
 def mirror_to_delta(lake: Lake) -> tuple[int, int]:

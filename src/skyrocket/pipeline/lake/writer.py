@@ -6,81 +6,73 @@ goes. A crash in between is rolled forward by the next writer. Before the pendin
 the staging directory is swept.
 """
 
-import fcntl
 import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from skyrocket.errors import SkyrocketError
-from skyrocket.pipeline.durable_files import flush_directory, replace_file
+from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.pipeline.lake.files import BOOKS
 from skyrocket.pipeline.lake.manifest import Change, LakeState
 from skyrocket.pipeline.lake.versions import Lake
 
 
-class LakeBusy(SkyrocketError):
-    """Another process writes this broker's part of the lake."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LakeWriter:
-    """The only writer for one broker's records while its lock is held."""
+    """The only writer for one broker's records while its lock is held; `check_lock` raises when it is not."""
 
     lake: Lake
     name: str
+    check_lock: Callable[[], None]
 
     @property
-    def staging(self) -> Path:
-        return self.lake.books / "staging" / self.name
+    def staging(self) -> str:
+        """Where tasks put files, relative to the lake."""
+        return f"{BOOKS}/staging/{self.name}"
 
     @property
-    def _pending(self) -> Path:
-        return self.lake.books / "pending" / f"{self.name}.json"
+    def _pending(self) -> str:
+        return f"{BOOKS}/pending/{self.name}.json"
 
     def publish(self, change: Change) -> LakeState:
         """Publish what was staged under the same relative paths as `change.added` names."""
-        replace_file(self._pending, json.dumps(asdict(change)).encode())
+        self.check_lock()
+        self.lake.files.replace(self._pending, json.dumps(asdict(change)).encode())
         return self._roll_forward(change)
 
     def finish_pending(self) -> bool:
         """Complete what a killed writer had begun to publish; True if there was something."""
-        if not self._pending.exists():
+        if not self.lake.files.exists(self._pending):
             return False
-        self._roll_forward(Change.from_json(json.loads(self._pending.read_bytes())))
+        self._roll_forward(Change.from_json(json.loads(self.lake.files.read(self._pending))))
         return True
 
     def sweep(self) -> None:
         """Forget staged files that were never published."""
-        shutil.rmtree(self.staging, ignore_errors=True)
-        self.staging.mkdir(parents=True)
+        self.lake.files.empty(self.staging)
 
     def _roll_forward(self, change: Change) -> LakeState:
         state = self.lake.state()
         if not _is_published(change, state):
             self._move_into_place(change)
+            self.check_lock()
             while not self.lake.publish(change, state):
                 state = self.lake.state()
-        for path in change.removed:
-            (self.lake.root / path).unlink(missing_ok=True)
-        self._pending.unlink()
-        flush_directory(self._pending.parent)
+        self.lake.files.delete(*change.removed)
+        self.lake.files.delete(self._pending)
         return state
 
     def _move_into_place(self, change: Change) -> None:
-        touched = set()
+        moves = []
         for each in change.added:
-            staged, place = self.staging / each.path, self.lake.root / each.path
-            if staged.exists():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                staged.replace(place)
-                touched.add(place.parent)
-            elif not place.exists():
-                raise SkyrocketError(f"{place} was to be published, but neither it nor {staged} exists")
-        for directory in touched:
-            flush_directory(directory)
+            staged = f"{self.staging}/{each.path}"
+            if self.lake.files.exists(staged):
+                moves.append((staged, each.path))
+            elif not self.lake.files.exists(each.path):
+                raise SkyrocketError(
+                    f"{self.lake}/{each.path} was to be published, but neither it nor {self.lake}/{staged} exists"
+                )
+        self.lake.files.move(moves)
 
 
 def _is_published(change: Change, state: LakeState) -> bool:
@@ -96,20 +88,29 @@ def _is_published(change: Change, state: LakeState) -> bool:
 @contextmanager
 def lake_writer(lake: Lake, name: str) -> Iterator[LakeWriter]:
     """Hold the lock of one broker's part, with pending changes finished and staging empty."""
-    lock = lake.books / "locks" / f"{name}.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LakeBusy(
-                f"another process writes the records of {name} into {lake.root}; "
-                f"wait for it, or stop it (its lock: {lock})"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        writer = LakeWriter(lake, name)
+    with _locked(lake, name) as check_lock:
+        writer = LakeWriter(lake, name, check_lock)
         writer.finish_pending()
         writer.sweep()
         yield writer
+
+
+def check_writable(lake: Lake, name: str) -> None:
+    """Raises ConfigError for a place that cannot be written, LakeBusy where another writes."""
+    with _locked(lake, name):
+        pass
+
+
+@contextmanager
+def _locked(lake: Lake, name: str) -> Iterator[Callable[[], None]]:
+    with ExitStack() as stack:
+        try:
+            check_lock = stack.enter_context(lake.files.locked(name))
+        except SkyrocketError:
+            raise
+        except Exception as error:  # whatever pyarrow and file systems raise
+            said = " ".join(str(error).split())
+            raise ConfigError(
+                f"the lake {lake} cannot be written: {said}; check the path, its rights and accounts"
+            ) from error
+        yield check_lock

@@ -1,6 +1,7 @@
 """The report as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from html import escape
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin:
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .9rem; }
 th, td { padding: .4rem .7rem; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { background: var(--soft); position: sticky; top: 0; white-space: nowrap; } tr:last-child td { border-bottom: 0; }
-td.number, th.number { text-align: right; white-space: nowrap; } td { overflow-wrap: anywhere; }
+td.number, th.number { text-align: right; } td.number, td.time { white-space: nowrap; } td { overflow-wrap: anywhere; }
 td details summary { cursor: pointer; } td pre { margin: .4rem 0 0; font-size: .8rem; white-space: pre-wrap; }
 svg { max-width: 100%; height: auto; } svg text { font-family: system-ui, sans-serif !important; }
 """
@@ -71,6 +72,8 @@ def _row(row: dict[str, Any], numbers: set[str]) -> str:
 def _value(value: Any, *, is_right: bool) -> str:
     """What has several lines, as a traceback, is there as a whole: its last line says what it is, a click shows all."""
     lines = value.strip().splitlines() if isinstance(value, str) else []
+    if isinstance(value, datetime):
+        return f'<td class="time">{escape(cell_text(value))}</td>'
     if len(lines) < 2:
         return _cell("td", cell_text(value), is_right=is_right)
     return f"<td><details><summary>{escape(cell_text(lines[-1]))}</summary><pre>{escape(value)}</pre></details></td>"

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 _MOST_LABELS: Final = 12
 _MOST_LEVEL_LABELS: Final = 4
 _LEAST_BARS: Final = 6
+_LONGEST_LEVEL_LABEL: Final = 16
+_LONGEST_LYING_LABEL: Final = 60
 _COLOURS: Final = ("#2f81f7", "#e5702a", "#2da44e", "#bf4b8a", "#8250df", "#9a6700", "#1b9aaa", "#cf222e")
 _INKED: Final = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 _INK: Final = "#123456"  # nobody's colour: replaced by the page's own
@@ -40,18 +42,24 @@ class Plot:
         # Letters stay letters: smaller, searchable, in the page's own font. The salt keeps ids the same in each run.
         style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": self.title, "font.family": "sans-serif"}
         with rc_context(style | dict.fromkeys(_INKED, _INK)):
-            figure = Figure(figsize=(8.4, 3.2), layout="constrained")
+            # Long names of bars have their own lines: side by side they would lie over each other.
+            lies = self.kind == "bar" and any(len(str(name)) > _LONGEST_LEVEL_LABEL for name in self.x)
+            rows = len(self.x) * max(len(self.series), 1)
+            figure = Figure(figsize=(8.4, max(1.4, 0.6 + 0.3 * rows) if lies else 3.2), layout="constrained")
             axes = figure.add_subplot()
             if self.kind == "line":
                 self._draw_lines(axes)
+            elif lies:
+                self._draw_lying_bars(axes)
             else:
                 self._draw_bars(axes)
-            axes.set_ylabel(self.y_label)
-            axes.set_ylim(bottom=0)
+            (axes.set_xlabel if lies else axes.set_ylabel)(self.y_label)
+            axes.set_xlim(left=0) if lies else axes.set_ylim(bottom=0)
             if self._are_whole():
-                axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-                axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-            axes.grid(visible=True, axis="y", alpha=0.25)
+                measure = axes.xaxis if lies else axes.yaxis
+                measure.set_major_locator(MaxNLocator(integer=True))
+                measure.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+            axes.grid(visible=True, axis="x" if lies else "y", alpha=0.25)
             axes.spines[["top", "right"]].set_visible(False)
             if len(self.series) > 1:
                 axes.legend(frameon=False, fontsize="small")
@@ -83,7 +91,18 @@ class Plot:
         turned = {"rotation": 30, "ha": "right"} if len(self.x) > _MOST_LEVEL_LABELS else {}
         axes.set_xticks([place + middle for place in range(len(self.x))], [_label(each) for each in self.x], **turned)
 
+    def _draw_lying_bars(self, axes: Any) -> None:
+        """The first on top."""
+        height = 0.8 / max(len(self.series), 1)
+        for number, (name, values) in enumerate(self.series.items()):
+            places = [place + number * height for place in range(len(self.x))]
+            axes.barh(places, values, height, label=_label(name), color=_COLOURS[number % len(_COLOURS)])
+        middle = 0.4 - height / 2
+        names = [_label(each, _LONGEST_LYING_LABEL) for each in self.x]
+        axes.set_yticks([place + middle for place in range(len(self.x))], names)
+        axes.invert_yaxis()
 
-def _label(value: Any) -> str:
+
+def _label(value: Any, most: int = 28) -> str:
     text = str(value).replace("$", r"\$")  # matplotlib would take it for mathematics
-    return text if len(text) <= 28 else text[:27] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -18,6 +18,7 @@ from skyrocket.columns.schema import arrow_schema
 from skyrocket.pipeline.commit_log.data_source import CommitLogReader
 from skyrocket.pipeline.commit_log.log_files import find_log_files
 from skyrocket.pipeline.commit_log.settings import read_settings
+from skyrocket.pipeline.file_systems import file_system
 from skyrocket.pipeline.jobs.inputs import (
     ALWAYS,
     Archive,
@@ -82,8 +83,9 @@ class LocalRead:
             self._planned  # noqa: B018 - raises for what is no store
             return log_amount(self._source.directory)
         files = archive_files(self._source, self._topics, self._window)
-        found = self._source.directory.rglob("*.parquet") if files is None else map(Path, files)
-        return Amount(sum(each.stat().st_size for each in found), "bytes of Parquet", MOST_ARCHIVE_BYTES)
+        loose = Path(self._source.directory).rglob("*.parquet") if files is None else ()
+        size = sum(each.size for each in files or ()) + sum(each.stat().st_size for each in loose)
+        return Amount(size, "bytes of Parquet", MOST_ARCHIVE_BYTES)
 
     def table(self) -> pa.Table:
         """All rows; raises what reading raises."""
@@ -119,8 +121,14 @@ class LocalRead:
         files = archive_files(source, self._topics, self._window)
         if files is not None and not files:
             return arrow_schema(self._needed).empty_table()
-        held: Any = ds.dataset(source.directory, format="parquet", partitioning="hive") if files is None else None
-        held = ds.dataset(files, format="parquet") if held is None else held
+        held: Any
+        if files is None:
+            held = ds.dataset(source.directory, format="parquet", partitioning="hive")
+        else:
+            system, root = file_system(str(source.directory))
+            held = ds.dataset(
+                [f"{root.rstrip('/')}/{each.path}" for each in files], format="parquet", filesystem=system
+            )
         refuse_missing(source, self._needed, held.schema.names)
         return held.to_table(self._needed).cast(arrow_schema(self._needed))
 

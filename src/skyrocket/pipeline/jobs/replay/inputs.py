@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skyrocket.client import NoRoute, blocking
 from skyrocket.errors import ConfigError
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.pipeline.jobs.inputs import Archive, Input, Store, Window, messages
@@ -14,10 +15,26 @@ from skyrocket.pipeline.jobs.replay.steps import MESSAGE_COLUMNS, PLACE, unconsu
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from skyrocket.client import ClientSettings
+
 
 def topics_of(topics: Sequence[str], dlq_group: str | None) -> list[str]:
     """The topics as given, or the one with a group's dead letters."""
     return list(topics) if dlq_group is None else [DLQ_PREFIX + dlq_group]
+
+
+def check_topics(cluster: "ClientSettings", topics: Sequence[str], dlq_group: str | None, to: str | None) -> None:
+    """Raises for topics that are not there, before Spark is: NoRoute, or ConfigError for a group's dead letters."""
+    with blocking.Admin(client=cluster) as admin:
+        for topic in (*topics, *([] if to is None else [to])):
+            try:
+                admin.queues(topic)
+            except NoRoute as error:
+                if dlq_group is None or topic == to:
+                    raise
+                raise ConfigError(
+                    f"group {dlq_group} has no dead letters here: check its name, the namespace and --namesrv"
+                ) from error
 
 
 def candidates(
