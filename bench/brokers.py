@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--connections", type=int, default=8, help="of all brokers together")
-    parser.add_argument("--window", type=int, default=64, help="requests in flight on each")
+    parser.add_argument("--window", type=int, default=128, help="requests in flight on each")
     parser.add_argument("--batch", type=int, default=1, help="messages of a request")
     parser.add_argument("--work", type=Path, default=WORK)
     options = parser.parse_args()
