@@ -53,6 +53,7 @@ async def test_the_producers_of_a_topic_are_told_apart_by_what_they_have_sent() 
             await asyncio.sleep(0.05)
     (row,) = (row for row in page["rows"] if row["group"] == "shop")
     assert (page["looked_at"], row["messages"]) == (5, 5)
+    assert {row["group"] for row in page["rows"]} == {"shop"}, "not the inner group that every client has"
     assert row["last_sent_ms"] > 0
     assert (row["broker"], row["language"]) == ("broker-a", "PYTHON")
     (idle,) = (each for each in silent["rows"] if each["group"] == "shop")

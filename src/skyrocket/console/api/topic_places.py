@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.client.core.message import ReceivedMessage
+from skyrocket.client.core.names import INNER_PRODUCER_GROUP
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.message_search import MessageFilter, newest
 from skyrocket.protocol.codes import version_name
@@ -96,11 +97,15 @@ async def producers(call: Call) -> ProducersOfTopic:
     for place, table in (await call.admin.producers()).items():
         if place.broker_name not in names:
             continue
-        for group, connected in table.groups.items():
+        # Every client has the inner group, too: it counts where it alone has sent.
+        for group, connected in sorted(table.groups.items(), key=lambda each: each[0] == INNER_PRODUCER_GROUP):
             for one in connected:
                 address = one.remote_address.removeprefix("/")
-                seen.add((place.broker_name, address))
-                told = sent.get((place.broker_name, address), _Sent())  # of the connection: groups may share one
+                key = place.broker_name, address
+                if group == INNER_PRODUCER_GROUP and (key in seen or key not in sent):
+                    continue
+                seen.add(key)
+                told = sent.get(key, _Sent())  # of the connection: groups may share one
                 rows.append(
                     ProducerRow(
                         group,
