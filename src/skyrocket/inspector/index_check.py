@@ -333,7 +333,7 @@ class IndexCheck:
             self._wrong(content, place + 1, FindingKind.INDEX_ENTRY_WRONG, what)
         if left:
             what = counted(left, "entry of a record", "entries of records")
-            what += " that a recovery of RocketMQ cut off, and that was written over since"
+            what += " that a recovery of RocketMQ cut off, written over since"
             self._findings.add(FindingKind.INDEX_ENTRY_STALE, Severity.NOTE, self._store.name_of(file.path), what)
 
     def _begin_time(self, range_: _FileRange, file: IndexContent) -> int:
