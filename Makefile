@@ -97,7 +97,7 @@ faults-failover: $(STAMP)
 	$(SUITES) $(filter faults-failover faults-sets%,$(FAULTS))
 
 console-shots: $(STAMP) ## pictures of all pages of the console in var/console-shots (needs chromium, chromium-driver)
-	$(BIN)/python -m tests.integration.console.shots
+	$(BIN)/python -m tests.integration.console.shots $(ARGS)
 
 long: $(STAMP) ## every suite that has not passed at this commit, one after the other, and one table: hours
 	$(SUITES) --all $(ARGS)

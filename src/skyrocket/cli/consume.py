@@ -25,12 +25,11 @@ _which = panel("Which messages")
 _reading = panel("Reading")
 
 
-def _commits(given: Mapping[str, Any]) -> bool:
+def commits(given: Mapping[str, Any]) -> bool:
     return given["group"] is not None and not given["no_commit"]
 
 
-@client_command("consume", writes=_commits)
-def consume(
+def show_messages(
     settings: "ClientSettings",
     topic: Annotated[str, typer.Argument(help="What to read.", show_default=False)],
     tags: Annotated[str, _which("--tags", help="With one of these tags, as 'TagA || TagB'.")] = "*",
@@ -81,6 +80,9 @@ def consume(
         frozenset(queue or ()),
     )
     run(_show(tail, settings, output))
+
+
+consume = client_command("consume", writes=commits)(show_messages)
 
 
 class _EnoughSeen(Exception):

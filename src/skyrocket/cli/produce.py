@@ -1,15 +1,17 @@
 """`skyrocket produce`: send messages from the terminal."""
 
+import inspect
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from skyrocket.cli.program.cluster import client_command
 from skyrocket.cli.program.moments import moment_of, seconds_of
-from skyrocket.cli.program.options import panel
+from skyrocket.cli.program.options import panel, with_parameters
 from skyrocket.cli.terminal.options import Receipts, SendingOptions
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
@@ -21,8 +23,7 @@ _input = panel("Input")
 _message = panel("Every message")
 
 
-@client_command("produce", writes=True)
-def produce(
+def send_messages(
     settings: "ClientSettings",
     topic: Annotated[str, typer.Argument(help="Where to send.", show_default=False)],
     bodies: Annotated[
@@ -48,6 +49,7 @@ def produce(
     deliver_at: Annotated[str | None, _message("--deliver-at", help="Deliver at 2026-01-31T12:00.")] = None,
     *,
     sending: SendingOptions,
+    command: str,
 ) -> None:
     """Send messages: arguments, lines of standard input, files, JSON lines. To Skyrocket or Apache RocketMQ.
 
@@ -73,9 +75,22 @@ def produce(
         sending = replace(sending, receipts=Receipts.TEXT if bodies or whole else Receipts.NONE)
     if not bodies and not file and sys.stdin.isatty():
         typer.echo("Every line is a message; Ctrl-D ends.", err=True)
-    code = run(ProduceJob(template, given, settings, sending).run())
+    code = run(ProduceJob(template, given, settings, sending, command).run())
     if code:
         raise typer.Exit(code)
+
+
+def sending_command(name: str) -> Callable[..., None]:
+    """The command under one of its names, which its errors say."""
+
+    def called(**given: Any) -> None:
+        send_messages(command=name, **given)
+
+    options = [each for each in inspect.signature(send_messages).parameters.values() if each.name != "command"]
+    return client_command(name, writes=True)(with_parameters(called, send_messages, options))
+
+
+produce = sending_command("produce")
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:

@@ -1,14 +1,13 @@
 """`skyrocket reset`: let a group consume again from a moment on, or skip to it."""
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from skyrocket.cli.output.rows import Column, Output, Row, rendered
 from skyrocket.cli.program.cluster import ask, client_command
 from skyrocket.cli.program.moments import StartKind, start_of
-from skyrocket.cli.program.options import JsonLinesOption
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError, SkyrocketError
 
@@ -16,6 +15,17 @@ if TYPE_CHECKING:
     from skyrocket.client import Admin, ClientSettings, MessageQueue, QueueMove, ResetPreview
 
 MANY: Final = 1000  # messages: skipping more may be a mistake
+MOVES: Final = (
+    Column("broker"),
+    Column("queueId", "QUEUE", number=True),
+    Column("committed", number=True),
+    Column("target", number=True),
+    Column("first", number=True, wide=True),
+    Column("end", number=True, wide=True),
+    Column("skipped", number=True),
+    Column("consumedAgain", "CONSUMED AGAIN", number=True),
+    Column("done"),
+)
 
 
 class NotConfirmed(SkyrocketError):
@@ -39,7 +49,10 @@ def reset(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help=f"Skip {MANY:,} messages and more without a question.")
     ] = False,
-    as_json: JsonLinesOption = False,
+    output: Annotated[
+        Output | None, typer.Option("--output", help="How to show it.  [default: sentences]", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As --output jsonl.")] = False,
 ) -> None:
     """Move a group to a moment, whether it runs or not; says for each queue what is skipped or consumed again.
 
@@ -49,6 +62,9 @@ def reset(
     from skyrocket.client import NotFound
     from skyrocket.client.core.names import wrap
 
+    if as_json and output not in (None, Output.JSONL):
+        raise ConfigError("--json is --output jsonl: give one of them")
+    form = Output.JSONL if as_json else output
     moment = _moment(to)
 
     async def look(admin: "Admin") -> "ResetPreview":
@@ -65,11 +81,12 @@ def reset(
     if not dry_run and not yes and preview.skipped >= MANY:
         _confirm(preview)
     moved = {} if dry_run else ask(settings, move_group)
-    for move in preview.moves:
-        target = moved.get(move.queue, move.target)
-        typer.echo(_json_line(move, target, is_done=not dry_run) if as_json else _text(move, target))
-    if as_json:
+    targets = [(move, moved.get(move.queue, move.target)) for move in preview.moves]
+    if form is not None:
+        typer.echo(rendered(MOVES, [_row(*each, is_done=not dry_run) for each in targets], form), nl=False)
         return
+    for move, target in targets:
+        typer.echo(_text(move, target))
     if dry_run:
         typer.echo(f"{preview}; nothing was changed")
     else:
@@ -94,20 +111,18 @@ def _text(move: "QueueMove", target: int) -> str:
     )
 
 
-def _json_line(move: "QueueMove", target: int, *, is_done: bool) -> str:
-    return json.dumps(
-        {
-            "broker": move.queue.broker_name,
-            "queueId": move.queue.queue_id,
-            "committed": move.committed,
-            "target": target,
-            "first": move.first,
-            "end": move.end,
-            "skipped": move.skipped,
-            "consumedAgain": move.repeated,
-            "done": is_done,
-        }
-    )
+def _row(move: "QueueMove", target: int, *, is_done: bool) -> Row:
+    return {
+        "broker": move.queue.broker_name,
+        "queueId": move.queue.queue_id,
+        "committed": move.committed,
+        "target": target,
+        "first": move.first,
+        "end": move.end,
+        "skipped": move.skipped,
+        "consumedAgain": move.repeated,
+        "done": is_done,
+    }
 
 
 def _moment(text: str) -> datetime | None:

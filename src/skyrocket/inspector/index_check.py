@@ -22,6 +22,7 @@ from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.log_chunks import LogChunk
 from skyrocket.inspector.recovery_view import RecoveryView
+from skyrocket.model.words import counted
 from skyrocket.offline.index_files import IndexContent, IndexShape, expected_chains, read_index_file, shapes_of
 from skyrocket.offline.log_walk import LogReader
 from skyrocket.offline.store_files import StoreFiles, lock_holder
@@ -161,7 +162,8 @@ class IndexCheck:
     def _report(self, which: str, missing: _Missing, kind: FindingKind, severity: Severity) -> None:
         if missing.keys:
             where = f"from physical offset {missing.first} to {missing.last}"
-            what = f"{missing.keys} {which}keys of records {where} are in no index file"
+            keys = counted(missing.keys, f"{which}key of a record", f"{which}keys of records")
+            what = f"{keys} {where} {'is' if missing.keys == 1 else 'are'} in no index file"
             self._findings.add(kind, severity, self._file_for(missing.first), what)
 
     def _file_for(self, physical_offset: int) -> str:
@@ -226,7 +228,8 @@ class IndexCheck:
     def _check_header(self, file: IndexContent, name: str) -> None:
         header, offsets = file.header, file.physical_offsets
         if header.next_number != len(offsets) + 1:
-            what = f"the header names {header.next_number} as the next entry, there are {len(offsets)} entries"
+            there = f"{'is' if len(offsets) == 1 else 'are'} {counted(len(offsets), 'entry', 'entries')}"
+            what = f"the header names {header.next_number} as the next entry, there {there}"
             self._header(name, what)
         if not len(offsets):
             return
@@ -329,7 +332,8 @@ class IndexCheck:
             what = f"entry {place + 1} points to physical offset {offset}, where {what}"
             self._wrong(content, place + 1, FindingKind.INDEX_ENTRY_WRONG, what)
         if left:
-            what = f"{left} entries of records that a recovery of RocketMQ cut off, and that were written over since"
+            what = counted(left, "entry of a record", "entries of records")
+            what += " that a recovery of RocketMQ cut off, written over since"
             self._findings.add(FindingKind.INDEX_ENTRY_STALE, Severity.NOTE, self._store.name_of(file.path), what)
 
     def _begin_time(self, range_: _FileRange, file: IndexContent) -> int:
@@ -357,16 +361,16 @@ class IndexCheck:
         beyond = len(offsets) - int(np.searchsorted(offsets, extent.end))
         if negative:
             self._findings.add(
-                FindingKind.INDEX_ENTRY_WRONG, Severity.ERROR, name, f"{negative} entries point to negative offsets"
+                FindingKind.INDEX_ENTRY_WRONG, Severity.ERROR, name, f"{_pointing(negative)} to negative offsets"
             )
         if expired > negative:
-            what = f"{expired - negative} entries point below the start of the log ({extent.start}): deleted records"
+            what = f"{_pointing(expired - negative)} below the start of the log ({extent.start}): deleted records"
             self._findings.add(FindingKind.INDEX_ENTRY_EXPIRED, Severity.NOTE, name, what)
         if beyond:
             lost = extent.tail_lost and not self._recovery.unclean
             kind = FindingKind.INDEX_ENTRY_WRONG if lost else FindingKind.INDEX_ENTRY_STALE
             severity = Severity.ERROR if lost else Severity.WARNING
-            what = f"{beyond} entries point behind the end of the log ({extent.end})"
+            what = f"{_pointing(beyond)} behind the end of the log ({extent.end})"
             if extent.has_leftovers:
                 severity, what = Severity.NOTE, f"{what}: a recovery of RocketMQ left them"
             self._findings.add(kind, severity, name, what)
@@ -411,3 +415,7 @@ def _is_member(values: Int64s, pool: Int64s) -> NDArray[np.bool_]:
 
 def _joined(parts: list[Int64s]) -> Int64s:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _pointing(entries: int) -> str:
+    return counted(entries, "entry points", "entries point")

@@ -18,6 +18,7 @@ from skyrocket.inspector.findings import FindingKind, Findings, Severity
 from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.recovery_view import RecoveryView
 from skyrocket.model.topic import LMQ_PREFIX, is_system_topic
+from skyrocket.model.words import counted
 from skyrocket.offline.log_walk import LogReader
 from skyrocket.offline.queue_files import BatchQueue, Entries, QueueExtension, SimpleQueue, is_used, open_queue
 from skyrocket.offline.store_files import StoreFiles
@@ -116,17 +117,18 @@ class QueueCheck:
                 expired.append(self._judge_unclaimed(queue, queue.entries, extent))
             behind += self._judge_missing(queue, listed_topics)
         if any(expired):
-            what = f"{sum(expired)} entries of {sum(map(bool, expired))} queues point below the start of the log "
+            what = f"{_pointing(sum(expired), sum(map(bool, expired)))} below the start of the log "
             what += f"({extent.start}): their records were deleted"
             self._findings.add(FindingKind.ENTRY_EXPIRED, Severity.NOTE, QUEUES, what)
         if self._left:
-            what = f"{sum(self._left.values())} entries of {len(self._left)} queues point behind the end of the log "
+            what = f"{_pointing(sum(self._left.values()), len(self._left))} behind the end of the log "
             what += f"({extent.end}): a recovery of RocketMQ left them"
             self._findings.add(FindingKind.ENTRY_STALE, Severity.NOTE, QUEUES, what)
         if behind:
             entries = sum(run.last - run.first + 1 for run in behind)
             first = min(run.physical_offset for run in behind)
-            what = f"{entries} entries of records from physical offset {first} on are still to be written"
+            what = counted(entries, "entry of a record", "entries of records")
+            what += f" from physical offset {first} on {'is' if entries == 1 else 'are'} still to be written"
             self._findings.add(FindingKind.QUEUES_BEHIND, Severity.WARNING, QUEUES, what)
 
     def _queue(self, name: QueueName) -> _Queue:
@@ -327,3 +329,8 @@ def _belongs(topic: str, listed_topics: set[str] | None) -> bool:
     if listed_topics is None or topic.startswith(LMQ_PREFIX) or is_system_topic(topic):
         return True
     return topic in listed_topics
+
+
+def _pointing(entries: int, queues: int) -> str:
+    """`3 entries of 1 queue point`."""
+    return f"{counted(entries, 'entry', 'entries')} of {counted(queues, 'queue')} point{'s' if entries == 1 else ''}"

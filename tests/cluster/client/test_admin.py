@@ -72,6 +72,11 @@ async def test_messages_are_found_by_key_and_by_either_id(tmp_path: Path) -> Non
             await admin.message(TOPIC, "nonsense")
         with pytest.raises(ClientError, match=r"no message 7F.* in topic Orders"):
             await admin.message(TOPIC, receipts[2].offset_message_id[:-4] + "FFFF")
+        with pytest.raises(
+            ClientError, match="has this unique id, and it is no offset id: check id and topic"
+        ) as unknown:
+            await admin.message(TOPIC, "0" * 32)
+        assert "connecting" not in str(unknown.value)
 
 
 async def test_offsets_of_queues_and_groups(tmp_path: Path) -> None:

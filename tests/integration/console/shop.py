@@ -64,6 +64,15 @@ async def shop(*, users: bool = False, orders: int = 200, **settings: Any) -> As
             yield Shop(cluster, console)
 
 
+@contextlib.asynccontextmanager
+async def packing(cluster: AsyncLocalCluster) -> AsyncIterator[None]:
+    """A second group, which will try the broken order again."""
+    consumer = cluster.push_consumer("packing")
+    consumer.subscribe("Orders", _bill)
+    async with consumer:
+        yield
+
+
 async def _bill(message: ReceivedMessage) -> None:
     await asyncio.sleep(0)
     if message.body == b"broken":

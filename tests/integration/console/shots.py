@@ -1,12 +1,16 @@
-"""Pictures of all pages, light, dark and in Chinese: `make console-shots` puts them into var/console-shots."""
+"""Pictures of all pages, light, dark and in Chinese: `make console-shots` puts them into var/console-shots.
+
+`make console-shots ARGS='tab=route tab=retries'` takes those whose address contains one of these texts.
+"""
 
 import asyncio
 import math
+import sys
 
 from skyrocket.console.history.series import MINUTE_MS
 from tests import ROOT
 from tests.integration.console.browser import Browser, browser_at
-from tests.integration.console.shop import Shop, shop
+from tests.integration.console.shop import Shop, packing, shop
 from tests.integration.console.test_pages import PAGES
 
 FOLDER = ROOT / "var" / "console-shots"
@@ -14,8 +18,8 @@ SETTLED_SECONDS = 1.2
 
 
 async def main() -> None:
-    """All of them."""
-    async with shop() as one:
+    """All of them, or those that were named."""
+    async with shop() as one, packing(one.cluster):
         await _past(one)
         address = next(iter(one.cluster.broker_addresses.values()))
         rows = one.cluster.messages("Orders")
@@ -24,8 +28,11 @@ async def main() -> None:
             f"/cluster/{address}",
             f"/cluster/{address}?tab=settings",
             f"/messages/Orders/{rows[7].message_id}",
+            "/groups/packing?tab=retries",
         ]
-        await asyncio.to_thread(_shoot, one, pages)
+        wanted = sys.argv[1:] or [""]
+        chosen = [page for page in pages if any(text in page for text in wanted)]
+        await asyncio.to_thread(_shoot, one, chosen)
 
 
 async def _past(one: Shop) -> None:

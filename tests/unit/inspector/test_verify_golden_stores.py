@@ -20,10 +20,12 @@ def test_a_golden_store_has_no_errors(golden: GoldenStore, copy_of: Copies) -> N
 
 
 @pytest.mark.requirement("A022")
-@pytest.mark.parametrize(("version", "entries"), [("4.9.7", 1), ("5.4.0", 259)])
-def test_a_killed_store_says_how_far_its_queues_are_behind(version: str, entries: int, copy_of: Copies) -> None:
+@pytest.mark.parametrize(
+    ("version", "entries"), [("4.9.7", "1 entry of a record"), ("5.4.0", "259 entries of records")]
+)
+def test_a_killed_store_says_how_far_its_queues_are_behind(version: str, entries: str, copy_of: Copies) -> None:
     findings = {finding.kind: finding for finding in copy_of(version, "killed").verify().findings}
-    assert findings[FindingKind.QUEUES_BEHIND].what.startswith(f"{entries} entries of records from")
+    assert findings[FindingKind.QUEUES_BEHIND].what.startswith(f"{entries} from")
     assert {FindingKind.UNCLEAN_STOP, FindingKind.INDEX_BEHIND, FindingKind.EMPTY_LAST_FILE} <= findings.keys()
 
 

@@ -2,11 +2,12 @@
 
 import os
 from dataclasses import fields, replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from skyrocket.cli.nouns.operator import OutputOption, verbs, write
+from skyrocket.cli.output.changes import Change, changes_text, differences
 from skyrocket.cli.output.rows import Column, Output, rendered, rendered_object
 from skyrocket.cli.program.contexts import Context, Contexts, read_contexts, write_contexts
 from skyrocket.cli.program.lifetime import failures_shown
@@ -80,6 +81,7 @@ def set_context(
     read_only: Annotated[
         bool | None, typer.Option("--read-only/--no-read-only", help="Refuse commands that change something.")
     ] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Make a context, or change what is named of it; the first one becomes current."""
     with failures_shown("context set", verbose=False):
@@ -104,24 +106,43 @@ def set_context(
         if updated.current is None:
             updated = replace(updated, current=name)
         path = write_contexts(updated)
-    typer.echo(f"context {name} is kept in {path}")
+    changes = list(differences(f"context {name}", str(path), _fields(before), _fields(after)))
+    _done(f"context {name} is kept in {path}", changes, output)
 
 
 @context.command()
-def use(name: NameArgument) -> None:
+def use(name: NameArgument, output: OutputOption = Output.TABLE) -> None:
     """Make a context the current one."""
     with failures_shown("context use", verbose=False):
         contexts = read_contexts()
         contexts.named(name)
-        write_contexts(Contexts(contexts.by_name, name))
-    typer.echo(f"context {name} is current")
+        path = write_contexts(Contexts(contexts.by_name, name))
+    changes = [] if contexts.current == name else [Change("contexts", str(path), "current", contexts.current, name)]
+    _done(f"context {name} is current", changes, output)
     if os.environ.get("NAMESRV_ADDR"):
         typer.echo("NAMESRV_ADDR is set and counts more: unset it, or give --context", err=True)
 
 
 @context.command()
-def delete(name: NameArgument) -> None:
+def delete(name: NameArgument, output: OutputOption = Output.TABLE) -> None:
     """Forget a context."""
     with failures_shown("context delete", verbose=False):
-        write_contexts(read_contexts().without(name))
-    typer.echo(f"context {name} is forgotten")
+        contexts = read_contexts()
+        gone = contexts.named(name)
+        path = write_contexts(contexts.without(name))
+    _done(f"context {name} is forgotten", list(differences(f"context {name}", str(path), _fields(gone), {})), output)
+
+
+def _fields(context: Context) -> dict[str, Any]:
+    """What is set of it; its secret is not shown."""
+    shown = {each.name: getattr(context, each.name) for each in fields(Context)}
+    shown["secret_key"] = "***" if context.secret_key else None
+    return {name: value for name, value in shown.items() if value not in (None, "", False)}
+
+
+def _done(sentence: str, changes: list[Change], output: Output) -> None:
+    """A sentence for people, a row for each field for scripts."""
+    if output.is_for_people:
+        typer.echo(sentence)
+    else:
+        write(changes_text(changes, output, done=True))

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from skyrocket.cli.consume import consume
+from skyrocket.cli.consume import commits, show_messages
 from skyrocket.cli.nouns.moments import moment
 from skyrocket.cli.nouns.operator import Operator, operator_command, verbs
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.cli.output.text import visible_body
-from skyrocket.cli.produce import produce
+from skyrocket.cli.produce import sending_command
+from skyrocket.cli.program.cluster import client_command
 from skyrocket.cli.program.moments import ago_or_at
 from skyrocket.cli.program.options import with_parameters
 from skyrocket.clock import SystemClock
@@ -205,16 +206,20 @@ def copy(
     operator.carry_out(changes, do, done=f"{counted(len(messages), 'message was', 'messages were')} sent to {target}")
 
 
-msg.command("send")(produce)
-msg.command("print")(consume)
+msg.command("send")(sending_command("msg send"))
+msg.command("print")(client_command("msg print", writes=commits)(show_messages))
 
 
 def _tail(**given: Any) -> None:
-    consume(follow=True, **given)
+    show_messages(follow=True, **given)
 
 
 msg.command("tail", help="Follow a topic until Ctrl-C: what comes from now on, or from --from on.")(
-    with_parameters(
-        _tail, consume, [each for each in inspect.signature(consume).parameters.values() if each.name != "follow"]
+    client_command("msg tail", writes=commits)(
+        with_parameters(
+            _tail,
+            show_messages,
+            [each for each in inspect.signature(show_messages).parameters.values() if each.name != "follow"],
+        )
     )
 )

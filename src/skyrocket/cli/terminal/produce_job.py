@@ -58,11 +58,14 @@ class Input:
 class ProduceJob:
     """Everything that options said."""
 
-    def __init__(self, template: Template, given: Input, settings: ClientSettings, options: SendingOptions) -> None:
+    def __init__(
+        self, template: Template, given: Input, settings: ClientSettings, options: SendingOptions, command: str
+    ) -> None:
         self._template = template
         self._given = given
         self._settings = settings
         self._options = options
+        self._command = command
         self._clock = SystemClock()
 
     async def run(self) -> int:
@@ -85,7 +88,7 @@ class ProduceJob:
                 in_flight=options.in_flight,
                 rate=options.rate,
                 batched=options.batch,
-                failed=_say if options.keep_going else None,
+                failed=self._say if options.keep_going else None,
             )
             try:
                 with progress:
@@ -93,7 +96,7 @@ class ProduceJob:
             except SkyrocketError:
                 await sending.abandon()
                 if sending.count:
-                    _say(f"{counted(sending.count, 'message had', 'messages had')} been sent when it ended")
+                    self._say(f"{counted(sending.count, 'message had', 'messages had')} been sent when it ended")
                 raise
             if is_complete is None:
                 await sending.abandon()
@@ -128,9 +131,12 @@ class ProduceJob:
     def _summarise(self, sending: Sending, seconds: float) -> None:
         sent = f"{counted(sending.count, 'message was', 'messages were')} sent"
         if sending.failures:
-            _say(f"{sent}, {sending.failures} failed")
+            self._say(f"{sent}, {sending.failures} failed")
         elif self._options.receipts is Receipts.NONE or sending.count > 1:
-            _say(f"{sent} in {seconds:.1f} s ({sending.count / max(seconds, 1e-9):.0f}/s)")
+            self._say(f"{sent} in {seconds:.1f} s ({sending.count / max(seconds, 1e-9):.0f}/s)")
+
+    def _say(self, text: object) -> None:
+        typer.echo(f"skyrocket {self._command}: {text}", err=True)
 
 
 def _made(place: str, make: Callable[[bytes], Message], body: bytes) -> Message:
@@ -138,7 +144,3 @@ def _made(place: str, make: Callable[[bytes], Message], body: bytes) -> Message:
         return make(body)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
-
-
-def _say(text: object) -> None:
-    typer.echo(f"skyrocket produce: {text}", err=True)

@@ -43,10 +43,18 @@ class MessageAdmin(AdminCalls):
         by_key = await self.query_by_unique_key(topic, message_id)
         if by_key:
             return by_key[0]
+        unknown = f"no message {message_id} in topic {topic}: none of the last three days has this unique id"
+        host = host_text(position.store_host)
+        if not 0 < position.store_host.port < 1 << 16 or position.physical_offset < 0:
+            raise NotFound(f"{unknown}, and it is no offset id: check id and topic")
         request = ViewMessageById(offset=position.physical_offset, topic=self._full(topic))
         try:
-            reply = await self._ask(host_text(position.store_host), request, doing=f"looking for {message_id}")
-        except (BrokerRefused, RemotingError) as error:
+            reply = await self._ask(host, request, doing=f"looking for {message_id}")
+        except RemotingError as error:
+            raise NotFound(
+                f"{unknown}, and no broker answers at {host}, where it was as an offset id: {error}"
+            ) from error
+        except BrokerRefused as error:
             raise NotFound(f"no message {message_id} in topic {topic}: {error}") from error
         if not reply.body:
             raise NotFound(f"no message {message_id} in topic {topic}: nothing begins at its offset")

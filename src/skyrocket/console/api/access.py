@@ -1,11 +1,13 @@
 """Users and rights of brokers, and whether somebody may do something: in the name of who asks, no passwords."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from skyrocket.client.admin.account_admin import Right, rights_in
 from skyrocket.client.core.errors import BrokerRefused, ClientError
+from skyrocket.client.core.names import wrap
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.model.words import counted
@@ -63,21 +65,43 @@ async def access(call: Call) -> AccessPage:
             )
             row.brokers.append(place.broker_name)
     lines = {right for of_broker in rights.values() for acl in of_broker for right in rights_in(acl)}
-    return AccessPage(
-        sorted(known.values(), key=lambda user: user.name),
-        [
-            RightRow(
-                right.subject,
-                right.resource,
-                list(right.actions),
-                right.decision,
-                list(right.source_ips),
-                right.policy_type,
-            )
-            for right in sorted(lines, key=lambda right: (right.subject, right.resource))
-        ],
-        "",
-    )
+    return AccessPage(sorted(known.values(), key=lambda user: user.name), _rows(lines), "")
+
+
+def _rows(rights: Iterable[Right]) -> list[RightRow]:
+    return [
+        RightRow(
+            right.subject,
+            right.resource,
+            list(right.actions),
+            right.decision,
+            list(right.source_ips),
+            right.policy_type,
+        )
+        for right in sorted(rights, key=lambda right: (right.subject, right.resource))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RightsOfTopic:
+    """`trouble` says why there are none."""
+
+    rights: list[RightRow]
+    trouble: str
+
+
+@family.get("/api/access/topics/{topic}", secret=True)
+async def rights_of_topic(call: Call) -> RightsOfTopic:
+    """Rights whose resource is this topic, by its name or by a pattern that it fits."""
+    resource = f"Topic:{wrap(call.parts.settings.client.effective_namespace(), call.path['topic'])}"
+    try:
+        rights = await call.admin.rights()
+    except BrokerRefused:
+        raise
+    except ClientError as error:  # as above
+        return RightsOfTopic([], str(error))
+    lines = {right for of_broker in rights.values() for acl in of_broker for right in rights_in(acl)}
+    return RightsOfTopic(_rows(right for right in lines if _names(right, resource)), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +221,9 @@ async def may(call: Call, wanted: MayWanted) -> May:
     return May(line.decision == "Allow", f"{line.decision} {', '.join(line.actions)} on {line.resource}")
 
 
+def _names(right: Right, resource: str) -> bool:
+    return right.resource == "*" or fnmatchcase(resource, right.resource)
+
+
 def _covers(right: Right, wanted: MayWanted) -> bool:
-    names = right.resource == "*" or fnmatchcase(wanted.resource, right.resource)
-    return names and ("All" in right.actions or wanted.action in right.actions)
+    return _names(right, wanted.resource) and ("All" in right.actions or wanted.action in right.actions)

@@ -6,6 +6,7 @@ from skyrocket.format.checkpoint import decode_checkpoint
 from skyrocket.format.index_layout import IndexHeader
 from skyrocket.inspector.views.view import Column, Row, View, as_bytes, as_time
 from skyrocket.model.topic import LMQ_PREFIX
+from skyrocket.model.words import counted
 from skyrocket.offline.index_files import read_header
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.queue_files import open_queues
@@ -32,12 +33,12 @@ def _facts(store: StoreFiles, topics: list[Row]) -> Iterator[Row]:
     state = "unclean stop: `abort` is there, the next start runs recovery" if store.unclean else "closed in order"
     yield _fact("state", f"in use by process {holder}" if holder is not None else state, holder=holder)
     log = store.commit_log
-    shown = f"{len(log.files)} files of {as_bytes(log.file_size)}, physical offsets {log.start} to {log.end}"
+    shown = f"{counted(len(log.files), 'file')} of {as_bytes(log.file_size)}, physical offsets {log.start} to {log.end}"
     yield _fact("commit log", shown, files=len(log.files), fileSize=log.file_size, start=log.start, end=log.end)
     messages = sum(int(row["messages"]) for row in topics if not str(row["topic"]).startswith(LMQ_PREFIX))
     yield _fact("messages", f"about {messages} (as the queues count)", count=messages)
     queues = len(store.queues) + len(store.batch_queues)
-    yield _fact("queues", f"{queues} of {len(topics)} topics", queues=queues, topics=len(topics))
+    yield _fact("queues", f"{queues:,} of {counted(len(topics), 'topic')}", queues=queues, topics=len(topics))
     headers = [read_header(path) for path in store.index_files]
     yield _index_fact(headers)
     checkpoint, _trusted = decode_checkpoint(read_at(store.checkpoint, 0, 4096))
@@ -48,7 +49,7 @@ def _facts(store: StoreFiles, topics: list[Row]) -> Iterator[Row]:
     kept = [name for name in names if not name.endswith(".bak")]
     yield _fact("config", ", ".join(kept) or "none", files=kept)
     if store.timer_log.files or store.timer_wheel.exists():
-        yield _fact("timer", f"{len(store.timer_log.files)} log files", files=len(store.timer_log.files))
+        yield _fact("timer", counted(len(store.timer_log.files), "log file"), files=len(store.timer_log.files))
 
 
 def _fact(what: str, value: str, **facts: object) -> Row:
@@ -57,7 +58,7 @@ def _fact(what: str, value: str, **facts: object) -> Row:
 
 def _index_fact(headers: list[IndexHeader]) -> Row:
     entries = sum(header.next_number - 1 for header in headers)
-    shown = f"{len(headers)} files with {entries} entries"
+    shown = f"{counted(len(headers), 'file')} with {counted(entries, 'entry', 'entries')}"
     if headers:
         shown += f", {as_time(headers[0].begin_timestamp)} to {as_time(headers[-1].end_timestamp)}"
     return _fact("index", shown, files=len(headers), entries=entries)

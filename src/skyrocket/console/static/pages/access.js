@@ -24,16 +24,21 @@ export async function show(root) {
       { name: t("Brokers"), kind: "soft", of: (row) => row.brokers.join(", ") },
       { name: "", kind: "actions", of: (row) => [h("button", { class: "small", onclick: () => editUser(row) }, t("Change")), " ", h("button", { class: "small danger", onclick: () => dropUser(row) }, t("Delete"))] },
     ], page.users, { nothing: empty(t("No users")) })),
-    h("div", { class: "card flush" }, h("h2", null, t("Rights")), table([
-      { name: t("Subject"), kind: "name", of: (row) => row.subject },
-      { name: t("Resource"), kind: "mono", of: (row) => row.resource },
-      { name: t("Actions"), of: (row) => row.actions.map((action) => [badge(action), " "]) },
-      { name: t("Decision"), of: (row) => badge(t(row.decision), row.decision === "Deny" ? "bad" : "good") },
-      { name: t("From addresses"), kind: "mono", of: (row) => row.source_ips.join(" ") || "–" },
-      { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", onclick: () => dropRight(row) }, t("Delete")) },
-    ], page.rights, { nothing: empty(t("No rights")) })),
+    h("div", { class: "card flush" }, h("h2", null, t("Rights")), rightsTable(page.rights, empty(t("No rights")))),
     tester(),
     await quotas());
+}
+
+// Also a tab of a topic's page.
+export function rightsTable(rights, nothing) {
+  return table([
+    { name: t("Subject"), kind: "name", of: (row) => row.subject },
+    { name: t("Resource"), kind: "mono", of: (row) => row.resource },
+    { name: t("Actions"), of: (row) => row.actions.map((action) => [badge(action), " "]) },
+    { name: t("Decision"), of: (row) => badge(t(row.decision), row.decision === "Deny" ? "bad" : "good") },
+    { name: t("From addresses"), kind: "mono", of: (row) => row.source_ips.join(" ") || "–" },
+    { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", onclick: () => dropRight(row) }, t("Delete")) },
+  ], rights, { nothing });
 }
 
 async function quotas() {

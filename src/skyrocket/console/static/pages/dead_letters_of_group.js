@@ -10,7 +10,14 @@ import { send } from "./topic.js";
 
 export async function show(root, context) {
   const group = context.names.group;
-  const wanted = context.query;
+  root.append(head(group, { crumb: { text: t("Dead letters"), href: "/dead-letters" }, actions: [
+    h("a", { class: "button", href: `/groups/${encodeURIComponent(group)}` }, t("Group")),
+    h("button", { class: "danger", id: "purge", disabled: !session.may_change, onclick: () => purge(group) }, t("Delete all"))] }));
+  await letters(root, group, context.query);
+}
+
+// The choice of them and their table: also a tab of the group's page.
+export async function letters(root, group, wanted) {
   const base = path("dead-letters", group);
   const chosen = new Set();
   const again = h("button", { class: "primary", id: "resend", disabled: true, onclick: () => resend(group, [...chosen]) }, t("Send again"));
@@ -23,9 +30,7 @@ export async function show(root, context) {
     h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error }) }, "CSV"),
     h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error }) }, "JSON"),
     h("a", { class: "button", href: query(`${base}/export`, { format: "parquet", key: wanted.key, error: wanted.error }) }, "Parquet"), again);
-  root.append(head(group, { crumb: { text: t("Dead letters"), href: "/dead-letters" }, actions: [
-    h("a", { class: "button", href: `/groups/${encodeURIComponent(group)}` }, t("Group")),
-    h("button", { class: "danger", id: "purge", disabled: !session.may_change, onclick: () => purge(group) }, t("Delete all"))] }), form, data);
+  root.append(form, data);
   const answer = await get(query(base, { key: wanted.key, error: wanted.error, contains: wanted.contains, most: 200 }));
   const choose = (row, is) => {
     is ? chosen.add(row.message_id) : chosen.delete(row.message_id);

@@ -1,4 +1,4 @@
-// One group: lag with its history, members, subscriptions, configuration; moving it.
+// One group: lag with its history, members, subscriptions, retries, dead letters, configuration; moving it.
 import { get, path, post, put, query, remove, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { chart } from "../chart.js";
@@ -27,10 +27,12 @@ export function show(root, context) {
       h("button", { onclick: () => page && clone(name, page), ...locked }, t("Copy offsets")),
       h("button", { class: "danger", id: "delete", onclick: () => page && destroy(name, page), ...locked }, t("Delete")),
     ] }),
-    tabs(here, tab, [["", t("Lag")], ["clients", t("Clients")], ["subscriptions", t("Subscriptions")], ["config", t("Configuration")]]),
+    tabs(here, tab, [["", t("Lag")], ["clients", t("Clients")], ["subscriptions", t("Subscriptions")], ["retries", t("Retries")], ["dead-letters", t("Dead letters")], ["config", t("Configuration")]]),
     trouble, figures, body);
   const table_ = h("div");
   if (tab === "") body.append(historyCard(name, context.query.hours || "1"), h("div", { style: { height: "16px" } }), table_);
+  if (tab === "retries") import("./group_retries.js").then(({ retries }) => retries(body, name)).catch((error) => fill(body, shownTrouble(error)));
+  if (tab === "dead-letters") import("./dead_letters_of_group.js").then(({ letters }) => letters(body, name, context.query)).catch((error) => fill(body, shownTrouble(error)));
   context.onLeave(follow(path("groups", name), (answer) => {
     page = answer;
     fill(trouble);
@@ -40,7 +42,7 @@ export function show(root, context) {
       figure(t("Time lag"), duration(answer.row.late_ms)),
       figure(t("Out"), rate(answer.row.out_per_second), { unit: t("msg/s") }),
       figure(t("Clients"), count(answer.row.clients), { says: [t(answer.row.mode), answer.consume_type === "CONSUME_ACTIVELY" ? t("pull") : ""].filter(Boolean).join(", ") }),
-      figure(t("Dead letters"), count(answer.row.dead_letters), { href: `/dead-letters/${encodeURIComponent(name)}` }));
+      figure(t("Dead letters"), count(answer.row.dead_letters), { href: `${here}?tab=dead-letters` }));
     if (tab === "") fill(table_, queues(answer, name, locked));
     if (tab === "clients") fill(body, clients(answer, name));
     if (tab === "subscriptions") fill(body, subscriptions(answer, name, locked));

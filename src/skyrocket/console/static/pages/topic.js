@@ -1,4 +1,4 @@
-// One topic: its messages, queues, groups and configuration.
+// One topic: its messages, queues, groups, producers, route, configuration and rights.
 import { get, path, post, put, remove, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { chart } from "../chart.js";
@@ -26,13 +26,14 @@ export function show(root, context) {
       h("button", { id: "send", onclick: () => send(name), ...locked }, t("Send message")),
       h("button", { class: "danger", id: "delete", onclick: () => destroy(name), ...locked }, t("Delete")),
     ] }),
-    tabs(here, tab, [["", t("Messages")], ["queues", t("Queues")], ["groups", t("Groups")], ["statistics", t("Statistics")], ["config", t("Configuration")]]),
+    tabs(here, tab, [["", t("Messages")], ["queues", t("Queues")], ["groups", t("Groups")], ["producers", t("Producers")], ["route", t("Route")], ["config", t("Configuration")], ["statistics", t("Statistics")], ["rights", t("Rights")]]),
     trouble, data);
   const figures = h("div", { class: "grid" });
   const body = h("div");
   data.append(figures, body);
   if (tab === "") messageSearch(body, { ...context, fixedTopic: name });
   if (tab === "statistics") statistics(body, name);
+  if (["producers", "route", "rights"].includes(tab)) import("./topic_places.js").then(({ TABS }) => TABS[tab](body, name)).catch((error) => fill(body, shownTrouble(error)));
   context.onLeave(follow(path("topics", name), (answer) => {
     fill(trouble);
     fill(kind, badge(answer.kind, KINDS[answer.kind]));
