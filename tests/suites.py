@@ -50,7 +50,7 @@ def _faults(*names: str) -> tuple[str, ...]:
 _BENCHMARKS = ("tests/integration/test_bench_runs.py", "tests/integration/test_bench_replication_runs.py")
 _OUTSIDE = tuple(
     f"tests/pipeline/test_{name}.py"
-    for name in ("topic_sink_kills", "topic_sink_s3", "hdfs", "lake_remote", "orchestration")
+    for name in ("topic_sink_kills", "topic_sink_s3", "s3a", "hdfs", "lake_remote", "orchestration")
 )
 _LIBRARIES = ("tests/integration/test_celery.py", "tests/integration/test_faststream.py")
 _CLIENT = ("three_servers", "kill", "mixed_groups", "terminal")

@@ -1,25 +1,25 @@
 """A driver of its own: a topic into Parquet, until it is killed or (with `now`) everything is there.
 
-python -m tests.pipeline.stream_to_parquet <name server> <topic> <folder> forever|now
+python -m tests.pipeline.stream_to_parquet <name server> <topic> <folder or URI> forever|now [JSON of Spark's settings]
 """
 
+import json
 import os
 import sys
-from pathlib import Path
 
 from skyrocket.pipeline import read_stream, session
 from tests.pipeline.conftest import FAST, JVM_FLAGS
 
 
-def main(name_server: str, topic: str, folder: str, until: str) -> None:
+def main(name_server: str, topic: str, place: str, until: str, conf: str = "{}") -> None:
     """Small batches, so that a kill comes in the middle of something."""
     os.environ["SPARK_SUBMIT_OPTS"] = JVM_FLAGS
     spark = session(
         "stream to parquet",
         "local[2,4]",  # a killed worker costs an attempt of its task
-        FAST | {"spark.local.dir": str(Path(folder) / "local")},
+        FAST | json.loads(conf),
     )
-    checkpoint = str(Path(folder) / "checkpoint")
+    checkpoint = f"{place}/checkpoint"
     stream = read_stream(
         spark,
         checkpoint=checkpoint,
@@ -33,7 +33,7 @@ def main(name_server: str, topic: str, folder: str, until: str) -> None:
     writer = writer.option("checkpointLocation", checkpoint)
     if until == "now":
         writer = writer.trigger(availableNow=True)
-    writer.start(str(Path(folder) / "lake")).awaitTermination()
+    writer.start(f"{place}/lake").awaitTermination()
 
 
 if __name__ == "__main__":

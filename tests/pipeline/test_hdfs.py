@@ -1,7 +1,5 @@
 """HDFS: the sink's records, where a stream began, Spark's own checkpoint and lake."""
 
-import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from skyrocket.client import Message, blocking
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.pipeline import file_systems
 from skyrocket.pipeline.options import OptionError
@@ -21,6 +18,7 @@ from skyrocket.pipeline.topic_source.initial_offsets import remembered
 from skyrocket.pipeline.topic_source.offsets import Offsets
 from skyrocket.testing import LocalCluster
 from tests.pipeline.hdfs_cluster import hdfs_package, running_hdfs
+from tests.pipeline.remote_pipeline import copy_orders
 from tests.pipeline.sink_tasks import QUERY, Died, Sink, bodies, close_connections
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -78,36 +76,9 @@ def test_a_place_on_hdfs_that_cannot_be_written_is_named_with_the_next_step(hdfs
 
 
 def test_a_pipeline_has_its_lake_and_its_checkpoint_on_hdfs(rocketmq: LocalCluster, hdfs: str, tmp_path: Path) -> None:
-    """Run three times: it begins at the end of the topic, then reads what came since, and then nothing again."""
-    for topic in ("Orders", "Copies"):
-        rocketmq.create_topic(topic, queues=2)
-    file = tmp_path / "copy.yml"
-    file.write_text(
-        f"name: copy\nsource: {{subscribe: Orders}}\ncheckpoint: {hdfs}/checkpoints/copy\n"
-        f"sinks:\n  - {{format: parquet, path: '{hdfs}/lake/orders'}}\n  - {{topic: Copies}}\n"
-    )
-    _send(rocketmq, "before the first start")
-    _run(file, rocketmq)
-    _send(rocketmq, *(f"order {number}" for number in range(20)))
-    _run(file, rocketmq)
-    _run(file, rocketmq)
     expected = Counter(f"order {number}" for number in range(20))
+    copy_orders(rocketmq, hdfs, tmp_path, sorted(expected))
     files, path = file_systems.file_system(f"{hdfs}/lake/orders")
     lake = pq.read_table(path, filesystem=files, columns=["body"])
     assert Counter(body.decode() for body in lake["body"].to_pylist()) == expected
     assert bodies(rocketmq, "Copies") == expected
-
-
-def _send(mq: LocalCluster, *texts: str) -> None:
-    with blocking.Producer("shop", mq.client_settings.name_servers) as producer:
-        for text in texts:
-            producer.send(Message("Orders", text.encode()))
-
-
-def _run(file: Path, mq: LocalCluster) -> None:
-    """A program of its own: Spark's workers find hdfs-native by its PYTHONPATH."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "skyrocket", "pipeline", "run", str(file), "--once"]
-    command += ["-n", str(mq.client_settings.name_servers)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -153,8 +153,8 @@ def test_two_writers_of_one_broker_exclude_each_other_until_a_lease_has_ended(pl
         with lake_writer(lake, "broker-b"):
             pass
     files, path = _files(lake)
-    with leased(files, path, BROKER, seconds=0.5, renewed=0.1) as check:
-        time.sleep(1)
+    with leased(files, path, BROKER, seconds=5, renewed=0.5) as check:  # half a second goes for each file on HDFS
+        time.sleep(6)
         check()
         with pytest.raises(LakeBusy), leased(files, path, BROKER):
             pass

@@ -120,6 +120,31 @@ def test_a_message_that_the_handler_gives_up_goes_there_at_once_with_the_reason(
     assert not [message for message in rocketmq.messages(f"%RETRY%{GROUP}") if message.body == b"bad"]
 
 
+def test_what_a_dead_letter_was_raised_from_is_in_its_cause_and_in_the_log(
+    rocketmq: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    rocketmq.create_topic(TOPIC, queues=1)
+    consumer = rocketmq.push_consumer(GROUP, settings=settings())
+
+    def refuse(message: ReceivedMessage) -> None:
+        try:
+            raise OutOfStock("no tea")
+        except OutOfStock as error:
+            raise DeadLetter("the order cannot be served") from error
+
+    consumer.subscribe(TOPIC, refuse)
+    with caplog.at_level("INFO"), rocketmq.producer() as producer, consumer:
+        producer.send(Message(TOPIC, b"bad"))
+        wait_until(lambda: rocketmq.dead_letters(GROUP))
+    cause = cause_of(rocketmq.dead_letters(GROUP)[0])
+    assert cause is not None
+    said = f"the order cannot be served; cause: {__name__}.OutOfStock: no tea"
+    assert cause.error_type.endswith(".DeadLetter")
+    assert cause.error_message == said
+    assert [each.error.partition(": ")[2] for each in cause.attempts] == [said]
+    assert f"attempt=1 reason={said}" in caplog.text
+
+
 def test_a_status_instead_of_an_exception_is_a_cause_too(rocketmq: LocalCluster) -> None:
     rocketmq.create_topic(TOPIC, queues=1)
     consumer = rocketmq.push_consumer(GROUP, settings=settings(max_reconsume_times=0))

@@ -18,7 +18,9 @@ from skyrocket.client.consumer.handlers import (
     Handler,
     ReconsumeLater,
     SuspendCurrentQueue,
+    UndecodableBody,
     judged,
+    outcome_of,
 )
 from skyrocket.client.consumer.start_position import timestamp_ms
 from skyrocket.client.consumer.subscription import SqlFilter, differences, subscription_of
@@ -424,6 +426,30 @@ async def test_outcomes_of_handlers_decide_over_the_message(is_async: bool) -> N
         assert middle is not None
         assert (middle.first_failed, middle.delay_level) == (2, 5)
     assert judged(ConsumeStatus.SUCCESS) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "cause", "text"),
+    [
+        (DeadLetter("poison"), None, "poison"),
+        (DeadLetter("poison"), KeyError("x"), "poison; cause: KeyError: 'x'"),
+        (DeadLetter("poison"), TimeoutError(), "poison; cause: TimeoutError"),
+        (UndecodableBody("no Order: empty"), ValueError("empty"), "no Order: empty"),
+    ],
+)
+def test_a_dead_letter_with_words_names_what_it_was_raised_from(
+    given: DeadLetter, cause: Exception | None, text: str
+) -> None:
+    given.__cause__ = cause
+    found = outcome_of(given)
+    assert found.cause is given
+    assert str(found.cause) == text
+
+
+def test_a_dead_letter_without_words_is_what_it_was_raised_from() -> None:
+    given, cause = DeadLetter(), KeyError("x")
+    given.__cause__ = cause
+    assert outcome_of(given).cause is cause
 
 
 def test_a_recall_handle_names_its_topic_and_broker() -> None:

@@ -3,7 +3,7 @@
 return None or CONSUME_SUCCESS        consumed
 return RECONSUME_LATER, any exception  again later, with a delay that grows (concurrent) or after a moment (in order)
 raise ReconsumeLater(delay_level=5)    the same with a delay of one's own choice
-raise DeadLetter("why")                never again: to the group's dead-letter topic
+raise DeadLetter("why")                never again: to the group's dead-letter topic; `from e` names the cause there
 a body that is not what it asks for    the same, without a call
 raise SuspendCurrentQueue(seconds=2)   in order: the same message again after a while
 return COMMIT or ROLLBACK              in order, auto_commit=False: all since the last commit is done, or comes again
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Protocol, TypeVar
 
+from skyrocket.client.consumer.dead_letter_cause import type_name
 from skyrocket.client.consumer.retry_policy import RetryPolicy, delay_seconds
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.middleware import Middleware
@@ -59,13 +60,25 @@ class DeadLetter(ReconsumeLater):
     """Do not give it to me again."""
 
     def __init__(self, reason: str = "", *, first_failed: int = 0) -> None:
-        super().__init__(reason or GIVEN_UP, delay_level=TO_DEAD_LETTERS, first_failed=first_failed)
+        self.reason = reason or GIVEN_UP
+        super().__init__(self.reason, delay_level=TO_DEAD_LETTERS, first_failed=first_failed)
+
+    def __str__(self) -> str:
+        """Logs and reports show this, so it names what it was raised from."""
+        below = self.__cause__
+        if below is None:
+            return self.reason
+        return f"{self.reason}; cause: {type_name(below)}: {below}".removesuffix(": ")
 
 
 class UndecodableBody(DeadLetter):
     """The body is not what the handler asks for: nobody else could read it either."""
 
     count: int | None = None  # in a batch: how many
+
+    def __str__(self) -> str:
+        """What the decoder says is in the reason."""
+        return self.reason
 
 
 class SuspendCurrentQueue(Exception):
@@ -212,8 +225,8 @@ def outcome_of(error: Exception) -> Outcome:
 
 
 def _cause(error: ReconsumeLater) -> Exception:
-    """`raise ReconsumeLater() from e`: e is why. A dead letter with words of its own keeps them."""
+    """`raise ReconsumeLater() from e`: e is why. A dead letter with words of its own keeps them, beside e."""
     below = error.__cause__
-    if isinstance(below, Exception) and not (isinstance(error, DeadLetter) and str(error) != GIVEN_UP):
+    if isinstance(below, Exception) and not (isinstance(error, DeadLetter) and error.reason != GIVEN_UP):
         return below
     return error
