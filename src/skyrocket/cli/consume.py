@@ -53,7 +53,7 @@ def show_messages(
         _reading("--group", help="Read as a member of this group and commit; without it, nothing is committed."),
     ] = None,
     no_commit: Annotated[bool, _reading("--no-commit", help="With --group: leave its offsets alone.")] = False,
-    output: Annotated[Format, _reading("-o", "--format", help="How to show messages.")] = Format.TEXT,
+    output: Annotated[Format, _reading("-o", "--format", "--output", help="How to show messages.")] = Format.TEXT,
 ) -> None:
     """Show the messages of a topic, of Skyrocket or Apache RocketMQ; they stay where they are.
 

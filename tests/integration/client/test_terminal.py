@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import csv
 import json
 import os
 import pty
@@ -126,6 +127,22 @@ def test_arguments_are_sent_with_receipts_and_read_back_in_every_format(names: s
     table = well(names, "consume", topic, "-o", "table").splitlines()
     assert table[0].split() == ["stored", "at", "queue", "offset", "tags", "keys", "bytes", "body"]
     assert len(table) == 3
+
+
+def test_messages_and_receipts_know_the_outputs_of_all_commands(names: str) -> None:
+    topic = fresh(names)
+    bodies = ['says "no", twice', "x" * 300]
+    sent = list(csv.DictReader(well(names, "msg", "send", topic, *bodies, "--output", "csv").splitlines()))
+    assert [each["status"] for each in sent] == ["SEND_OK", "SEND_OK"]
+    (more,) = well(names, "msg", "send", topic, "last", "--output", "jsonl").splitlines()
+    assert json.loads(more)["broker"] == "broker-a"
+    rows = list(csv.DictReader(well(names, "msg", "print", topic, "--output", "csv").splitlines()))
+    assert sorted(row["body"] for row in rows) == sorted([*bodies, "last"])
+    lines = well(names, "msg", "print", topic, "--output", "jsonl").splitlines()
+    assert {each["message_id"] for each in sent} < {json.loads(line)["message_id"] for line in lines}
+    wide = well(names, "msg", "print", topic, "--output", "wide").splitlines()
+    assert wide[0].split()[-1] == "body"
+    assert any(line.endswith("x" * 300) for line in wide)
 
 
 def test_lines_are_filtered_by_tags_and_properties_and_counted(names: str) -> None:

@@ -58,7 +58,7 @@ def rendered(columns: Sequence[Column], rows: Iterable[Row], output: Output) -> 
     if output is Output.JSONL:
         return "".join(_json(_all_of(columns, row)) + "\n" for row in rows)
     if output is Output.CSV:
-        return _csv([[column.key for column in columns]] + [[row.get(c.key) for c in columns] for row in rows])
+        return csv_lines([[column.key for column in columns]] + [[row.get(c.key) for c in columns] for row in rows])
     shown = [column for column in columns if output is Output.WIDE or not column.wide]
     return table_text(
         [column.title for column in shown],
@@ -74,7 +74,7 @@ def rendered_object(fields: Row, output: Output) -> str:
     if output is Output.JSONL:
         return _json(fields) + "\n"
     if output is Output.CSV:
-        return _csv([["key", "value"], *([key, value] for key, value in fields.items())])
+        return csv_lines([["key", "value"], *([key, value] for key, value in fields.items())])
     width = max((cell_len(key) for key in fields), default=0)
     return "".join(f"{_padded(key, width)}{_GAP}{cell(value)}\n" for key, value in fields.items())
 
@@ -130,7 +130,8 @@ def _json_value(value: Any) -> Any:
     raise TypeError(f"{value!r} cannot be written as JSON")
 
 
-def _csv(lines: Iterable[Iterable[Any]]) -> str:
+def csv_lines(lines: Iterable[Iterable[Any]]) -> str:
+    """Each with its end."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([_csv_cell(value) for value in line] for line in lines)
     return text.getvalue()

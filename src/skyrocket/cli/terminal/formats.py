@@ -1,4 +1,4 @@
-"""How received messages are shown: a line of text, a line of JSON, the bare body, or a table as wide as the terminal.
+"""How received messages are shown: a line of text, JSON or CSV, the bare body, or a table as wide as the terminal.
 
 In text and tables whatever could command a terminal is escaped; `body` writes bytes as they are.
 """
@@ -8,8 +8,9 @@ import shutil
 from collections.abc import Callable
 from typing import Final
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 
+from skyrocket.cli.output.rows import csv_lines
 from skyrocket.cli.output.text import visible, visible_body
 from skyrocket.cli.terminal.json_lines import described, iso
 from skyrocket.cli.terminal.options import Format
@@ -37,16 +38,29 @@ def table_heading(width: int) -> str:
 
 
 def table_row(message: ReceivedMessage, width: int) -> str:
-    cells = [
+    return _row([*_cells(message), visible_body(message.body[: 4 * width])], width)
+
+
+def wide_row(message: ReceivedMessage) -> str:
+    """Nothing is cut."""
+    cells = [*_cells(message), visible_body(message.body)]
+    sizes = [*_WIDTHS.values(), 0]
+    return " ".join(cell + " " * (size - cell_len(cell)) for cell, size in zip(cells, sizes, strict=True)).rstrip()
+
+
+def _cells(message: ReceivedMessage) -> list[str]:
+    return [
         iso(message.store_timestamp),
         f"{message.broker_name}:{message.queue_id}",
         str(message.queue_offset),
         visible(message.tags or ""),
         visible(" ".join(message.keys)),
         str(len(message.body)),
-        visible_body(message.body[: 4 * width]),
     ]
-    return _row(cells, width)
+
+
+def _csv_row(message: ReceivedMessage) -> str:
+    return csv_lines([[*_cells(message), visible_body(message.body)]])
 
 
 def _row(cells: list[str], width: int) -> str:
@@ -62,8 +76,16 @@ def output_of(wanted: Format) -> tuple[bytes, Callable[[ReceivedMessage], bytes]
     if wanted is Format.TABLE:
         width = shutil.get_terminal_size((160, 24)).columns
         return _encoded(table_heading(width)), lambda message: _encoded(table_row(message, width))
-    line = json_line if wanted is Format.JSON else text_line
-    return b"", lambda message: _encoded(line(message))
+    if wanted is Format.WIDE:
+        return _encoded(" ".join(name.ljust(size) for name, size in _WIDTHS.items()) + " body"), _lines_of(wide_row)
+    if wanted is Format.CSV:
+        heading = csv_lines([[name.replace(" ", "_") for name in (*_WIDTHS, "body")]])
+        return heading.encode(), lambda message: _csv_row(message).encode("utf-8", "backslashreplace")
+    return b"", _lines_of(json_line if wanted in (Format.JSON, Format.JSONL) else text_line)
+
+
+def _lines_of(line: Callable[[ReceivedMessage], str]) -> Callable[[ReceivedMessage], bytes]:
+    return lambda message: _encoded(line(message))
 
 
 def _encoded(line: str) -> bytes:

@@ -10,19 +10,26 @@ _sending = panel("Sending")
 
 
 class Format(StrEnum):
-    """The choices of `consume --format`."""
+    """The choices of `consume --format`, those of all commands' `--output` among them."""
 
     TEXT = "text"
-    JSON = "json"
     BODY = "body"
     TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    JSONL = "jsonl"  # the same: messages come one by one
+    CSV = "csv"
 
 
 class Receipts(StrEnum):
-    """The choices of --receipts."""
+    """The choices of --receipts, those of all commands' `--output` among them."""
 
     TEXT = "text"
+    TABLE = "table"  # as text: receipts come one by one
+    WIDE = "wide"
     JSON = "json"
+    JSONL = "jsonl"  # the same
+    CSV = "csv"
     NONE = "none"
 
 
@@ -40,6 +47,7 @@ class SendingOptions:
         Receipts | None,
         _sending(
             "--receipts",
+            "--output",
             help="What to print for each message.  [default: text for arguments and --whole, else none]",
             show_default=False,
         ),

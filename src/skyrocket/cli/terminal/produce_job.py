@@ -9,6 +9,7 @@ from typing import Final
 
 import typer
 
+from skyrocket.cli.output.rows import csv_lines
 from skyrocket.cli.program.lifetime import EXIT_PROBLEMS, stop_on_signals, unless_stopped
 from skyrocket.cli.terminal.input import STANDARD_INPUT, lines_of, opened, whole
 from skyrocket.cli.terminal.json_lines import Template
@@ -67,6 +68,7 @@ class ProduceJob:
         self._options = options
         self._command = command
         self._clock = SystemClock()
+        self._has_heading = False
 
     async def run(self) -> int:
         """The exit code; raises what ended it early."""
@@ -112,20 +114,25 @@ class ProduceJob:
         return True
 
     def _report(self, receipt: SendReceipt) -> None:
-        queue = receipt.queue
-        if self._options.receipts is Receipts.TEXT:
+        wanted, queue = self._options.receipts, receipt.queue
+        if wanted in (Receipts.TEXT, Receipts.TABLE, Receipts.WIDE):
             place = f"{queue.broker_name}:{queue.queue_id}@{receipt.queue_offset}"
             typer.echo(f"{receipt.status.name} {receipt.message_id} {place}")
-        elif self._options.receipts is Receipts.JSON:
-            shown = {
-                "status": receipt.status.name,
-                "message_id": receipt.message_id,
-                "offset_message_id": receipt.offset_message_id,
-                "broker": queue.broker_name,
-                "queue_id": queue.queue_id,
-                "queue_offset": receipt.queue_offset,
-                "recall_handle": receipt.recall_handle,
-            }
+            return
+        shown = {
+            "status": receipt.status.name,
+            "message_id": receipt.message_id,
+            "offset_message_id": receipt.offset_message_id,
+            "broker": queue.broker_name,
+            "queue_id": queue.queue_id,
+            "queue_offset": receipt.queue_offset,
+            "recall_handle": receipt.recall_handle,
+        }
+        if wanted is Receipts.CSV:
+            heading = [] if self._has_heading else [list(shown)]
+            typer.echo(csv_lines([*heading, list(shown.values())]), nl=False)
+            self._has_heading = True
+        elif wanted in (Receipts.JSON, Receipts.JSONL):
             typer.echo(json.dumps({name: value for name, value in shown.items() if value is not None}))
 
     def _summarise(self, sending: Sending, seconds: float) -> None:
