@@ -1,7 +1,10 @@
 """Declared pipelines at work: from topics through SQL into topics and files; failures, restarts, a clean end."""
 
+import contextlib
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATIENCE_SECONDS = 400
+ENVIRONMENT = os.environ | {"SPARK_SUBMIT_OPTS": JVM_FLAGS}
 pytestmark = pytest.mark.timeout(600)
 ORDERS = """\
 name: paid
@@ -245,31 +249,75 @@ def test_what_spark_tells_about_a_batch_becomes_a_line() -> None:
 
 
 def test_the_command_runs_a_pipeline_once_as_a_program(mq: LocalCluster, tmp_path: Path) -> None:
-    """On a cluster: test_cluster.py."""
-    mq.create_topic("words")
-    with mq.producer() as producer:
-        for number in range(20):
-            producer.send(Message("words", f"word-{number}".encode()))
-    file = tmp_path / "shout.yml"
-    file.write_text(
-        "name: shout\nsource: {subscribe: words, startingOffsets: earliest, decode: {format: text}}\n"
-        "steps: [{sql: SELECT upper(text) AS body FROM input}]\nsink: {topic: shouted}\ncreateTopics: true\n"
-    )
-    command = [sys.executable, "-m", "skyrocket", "pipeline", "run", str(file), "--once", "--master", "local[1]"]
-    for name, value in FAST.items():
-        command += ["--spark-conf", f"{name}={value}"]
+    """On a cluster: test_cluster.py. Without a terminal phases are lines; Spark itself says nothing."""
+    file = shouting(mq, tmp_path, "shouted")
     done = subprocess.run(
-        [*command, "-n", mq.name_server_address],
-        env=os.environ | {"SPARK_SUBMIT_OPTS": JVM_FLAGS},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
+        run_command(file, mq), env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert sorted(message.body for message in mq.messages("shouted")) == sorted(
         f"WORD-{number}".encode() for number in range(20)
     )
+    assert re.sub(r"\d+\.\d s", "1.0 s", done.stderr).splitlines() == [
+        "shout: Spark starts on local[1] …",
+        "shout: Spark is ready after 1.0 s",
+        "shout runs: shouted",
+        "shout has stopped",
+    ]
+    assert all(line.startswith("shout ▸ shouted: batch ") for line in done.stdout.splitlines()), done.stdout
+
+
+@pytest.mark.slow
+def test_on_a_terminal_a_phase_is_shown_while_it_lasts(mq: LocalCluster, tmp_path: Path) -> None:
+    file = shouting(mq, tmp_path, "shown")
+    main, other = pty.openpty()
+    with subprocess.Popen(
+        run_command(file, mq), env=ENVIRONMENT | {"TERM": "xterm"}, stdout=subprocess.DEVNULL, stderr=other
+    ) as running:
+        os.close(other)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: the other end was closed
+            while block := os.read(main, 4096):
+                shown += block
+        os.close(main)
+        assert running.wait(PATIENCE_SECONDS) == 0, shown[-4000:]
+    text = shown.decode()
+    before, _, after = text.partition("shout runs: shown")
+    assert "shout: Spark starts on local[1] …" in before
+    assert before.endswith("\x1b[2K"), "the line is cleared when Spark is there"
+    assert after.split() == ["shout", "has", "stopped"]
+    assert "is ready after" not in text, "that is for those who read lines"
+
+
+@pytest.mark.slow
+def test_a_check_prints_its_result_and_nothing_of_spark(mq: LocalCluster, tmp_path: Path) -> None:
+    file = shouting(mq, tmp_path, "checked")
+    command = [sys.executable, "-m", "skyrocket", "pipeline", "check", str(file), "-n", mq.name_server_address]
+    done = subprocess.run(
+        command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{file} can be run: checked\n", "")
+
+
+def shouting(mq: LocalCluster, folder: Path, to: str) -> Path:
+    """A pipeline file over twenty words."""
+    mq.create_topic(f"words_{to}")
+    with mq.producer() as producer:
+        for number in range(20):
+            producer.send(Message(f"words_{to}", f"word-{number}".encode()))
+    file = folder / "shout.yml"
+    file.write_text(
+        f"name: shout\nsource: {{subscribe: words_{to}, startingOffsets: earliest, decode: {{format: text}}}}\n"
+        f"steps: [{{sql: SELECT upper(text) AS body FROM input}}]\nsink: {{topic: {to}}}\ncreateTopics: true\n"
+    )
+    return file
+
+
+def run_command(file: Path, mq: LocalCluster) -> list[str]:
+    command = [sys.executable, "-m", "skyrocket", "pipeline", "run", str(file), "--once", "--master", "local[1]"]
+    for name, value in FAST.items():
+        command += ["--spark-conf", f"{name}={value}"]
+    return [*command, "-n", mq.name_server_address]
 
 
 @pytest.mark.slow

@@ -4,12 +4,19 @@ import logging
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from skyrocket.pipeline.session import SparkMissing, launch_environment, register, session
+from skyrocket.pipeline.session import (
+    SparkMissing,
+    _without_warning_of_itself,
+    launch_environment,
+    register,
+    session,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +79,25 @@ def test_the_environment_is_set_for_the_jvm_and_the_users_own_wins(
     with launch_environment(tmp_path, local=False):
         assert os.environ["SPARK_HOME"] == "/opt/spark"
         assert "SPARK_LOCAL_IP" not in os.environ
+
+
+def test_sparks_warning_of_the_pandas_that_it_imports_is_silenced_and_no_other() -> None:
+    from pyspark.sql.pandas.utils import require_minimum_pandas_version
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        require_minimum_pandas_version()
+        if not heard:
+            pytest.skip("Spark is content with this pandas")
+        with _without_warning_of_itself():
+            require_minimum_pandas_version()
+            warnings.warn("something else", FutureWarning, stacklevel=1)
+        require_minimum_pandas_version()
+    assert [str(each.message).partition(" >=")[0] for each in heard] == [
+        "PySpark does not yet fully support pandas",
+        "something else",
+        "PySpark does not yet fully support pandas",
+    ]
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pyarrow"])
