@@ -25,8 +25,12 @@ from skyrocket.client import (
     cause_of,
 )
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_properties
+from skyrocket.client.core.errors import NoRoute
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.client.core.routes import Route
 from skyrocket.format.properties import encode_properties
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.testing import LocalCluster
 from tests.cluster.command_line import skyrocket
 from tests.waiting import wait_until
@@ -66,6 +70,22 @@ def fail_until_dead(rocketmq: LocalCluster, delays_s: Sequence[int]) -> None:
 
 
 # ── the cause ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_dead_letters_tell_their_cause_before_name_servers_know_the_retry_topic(
+    rocketmq: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known_route = ClientInstance.route
+
+    async def route(self: ClientInstance, topic: str, *, fresh: bool = False) -> Route:
+        if topic.startswith(RETRY_PREFIX):
+            raise NoRoute(topic, "nobody has told them yet")
+        return await known_route(self, topic, fresh=fresh)
+
+    monkeypatch.setattr(ClientInstance, "route", route)
+    rocketmq.create_topic(TOPIC, queues=1)
+    bury(rocketmq, OutOfStock("no tea"), *(Message(TOPIC, b"bad") for _ in range(8)))
+    assert [cause is not None for cause in map(cause_of, rocketmq.dead_letters(GROUP))] == [True] * 8
 
 
 @pytest.mark.rocketmq(settings={"messageDelayLevel": "1s 1s 2s 3s 4s 5s"})

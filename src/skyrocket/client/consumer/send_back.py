@@ -52,7 +52,8 @@ class SendBack:
         self._instance = instance
         self._group = group
         self._max_times = DEFAULT_MAX_TIMES if max_times < 0 else max_times
-        self._sender = RetryingSender(instance, INNER_PRODUCER_GROUP, SendRules())
+        # Name servers may not know the retry topic yet; then the first queue is the one that it surely has.
+        self._sender = RetryingSender(instance, INNER_PRODUCER_GROUP, SendRules(template_queues=1))
         self._attempts = FailedAttempts(f"{socket.gethostname()} {instance.client_id}")
 
     def most(self, outcome: Outcome) -> int:
