@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-_CANCEL_AGAIN_SECONDS: Final = 1.0
+_CANCEL_AGAIN_SECONDS: Final = 3.0  # longer than what a task does at its end, which must not be cut off
 
 
 class TaskSet:
@@ -43,7 +43,7 @@ class TaskSet:
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks and wait for their end, whatever they raise.
 
-    They are cancelled again after a second: Python 3.11's `wait_for` loses a cancellation when what it waits for comes
+    They are cancelled again after a while: Python 3.11's `wait_for` loses a cancellation when what it waits for comes
     in the same turn of the loop, and a function of the application may swallow one.
     """
     left = set(tasks)
