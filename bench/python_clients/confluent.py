@@ -19,7 +19,7 @@ class ConfluentClient(Client):
     """One producer without a linger for what is awaited, one as it comes for what is batched."""
 
     def __init__(self, address: str) -> None:
-        self._servers = {"bootstrap.servers": address, "log_level": 0}  # a server that starts is no news
+        self._servers: dict[str, Any] = {"bootstrap.servers": address, "log_level": 0}  # one that starts is no news
         self._prompt: Any = None
         self._batching: Any = None
         self._loop: asyncio.AbstractEventLoop
@@ -28,7 +28,8 @@ class ConfluentClient(Client):
 
     async def open(self) -> None:
         from confluent_kafka import Producer
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic  # where it is: `admin` does not export it to type checkers
 
         self._loop = asyncio.get_running_loop()
         admin = AdminClient(self._servers)  # must live until it has its answers
