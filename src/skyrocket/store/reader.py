@@ -5,13 +5,13 @@ slice, so this costs one look per run and not per message. A queue file that was
 it is read, and never answers with bytes of some other message.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from operator import add
 from struct import Struct
 
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.index_layout import key_text, tag_text
-from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
+from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
 from skyrocket.format.record import MAGIC_V1, MAGIC_V2, some_fields
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import CommitLog
@@ -113,21 +113,28 @@ class Reader:
             self._entries.trust_file(queue, position)
 
     def _get_run(self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int) -> GetResult | None:
-        """The common case: no filter, all in memory and in one file, within the limits. None when it is not that."""
+        """The common case: no filter, all near or all far, in one file, within the limits. None when it is not that."""
         config = self._config
-        data = queue.read(offset, min(count, config.max_transfer_count_memory))
+        most = max(config.max_transfer_count_memory, config.max_transfer_count_disk)
+        data = queue.read(offset, min(count, most))
+        if not data:
+            return None
+        (first,) = _OFFSET.unpack_from(data)
+        far = self._log.written_offset - first > self._near
+        if far:
+            data = data[: config.max_transfer_count_disk * ENTRY_SIZE]
+            max_bytes = min(max_bytes, config.max_transfer_bytes_disk)
+        else:
+            data = data[: config.max_transfer_count_memory * ENTRY_SIZE]
+            max_bytes = min(max_bytes, config.max_transfer_bytes_memory)
         count = len(data) // ENTRY_SIZE
         sizes_struct = _sizes_structs.get(count)
         if sizes_struct is None:
             return None
         sizes = sizes_struct.unpack(data)
         total = sum(sizes)
-        (first,), (last,) = _OFFSET.unpack_from(data), _OFFSET.unpack_from(data, len(data) - ENTRY_SIZE)
-        if (
-            total > max_bytes
-            or total > config.max_transfer_bytes_memory
-            or self._log.written_offset - first > self._near
-        ):
+        (last,) = _OFFSET.unpack_from(data, len(data) - ENTRY_SIZE)
+        if total > max_bytes or (far and self._log.written_offset - last <= self._near):
             return None
         region = self._log.slice(first, last + sizes[-1] - first)
         if region is None or len(region) < total or sizes[-1] < _PLACE.size:  # a damaged queue may go back in the log
@@ -145,7 +152,8 @@ class Reader:
             if cut is None:
                 return None
             slices = cut
-        return GetResult(GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total)
+        low, high = queue.min_offset, queue.max_offset
+        return GetResult(GetStatus.FOUND, offset + count, low, high, slices, count, total, suggest_slave=far)
 
     def _get_each(
         self,
@@ -338,8 +346,6 @@ def _tags_filter(tags_codes: Collection[int]) -> EntryFilter:
     return lambda entry: entry.tags_code in tags_codes
 
 
-def _entries(data: bytes) -> list[QueueEntry]:
-    count = len(data) // ENTRY_SIZE
-    layout = _entries_structs.get(count) or Struct(">" + "qiq" * count)
-    fields = iter(layout.unpack(data[: count * ENTRY_SIZE]))
-    return [QueueEntry(*entry) for entry in zip(fields, fields, fields, strict=True)]
+def _entries(data: bytes) -> Iterator[QueueEntry]:
+    """One after the other: few of those that may be looked at are, unless a filter refuses most."""
+    return map(QueueEntry._make, ENTRY.iter_unpack(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]))

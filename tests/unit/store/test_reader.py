@@ -486,3 +486,34 @@ def test_file_size_does_not_matter_to_readers(stores: Stores) -> None:
         )
         offset = result.next_offset
     assert store.commit_log.written_offset > 2 * FILE_SIZE
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    places=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 700)), min_size=1, max_size=80),
+    near=st.integers(0, 60_000),
+    asked=st.tuples(st.integers(0, 80), st.integers(1, 40), st.integers(1, 40_000)),
+    limits=st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 20_000), st.integers(1, 20_000)),
+)
+def test_a_read_of_many_at_once_gives_what_a_look_at_each_entry_gives(
+    tmp_path_factory: pytest.TempPathFactory,
+    places: list[tuple[int, int]],
+    near: int,
+    asked: tuple[int, int, int],
+    limits: tuple[int, int, int, int],
+) -> None:
+    stores = Stores(tmp_path_factory.mktemp("reads"), FakeClock())
+    names = ("max_transfer_count_memory", "max_transfer_count_disk")
+    names += ("max_transfer_bytes_memory", "max_transfer_bytes_disk")
+    store = stores.open(memory_bytes=near, memory_ratio=100, **dict(zip(names, limits, strict=True)))
+    for queue_id, size in places:
+        put(store, b"x" * size, queue_id=queue_id)
+    store.dispatch()
+    offset, count, most_bytes = asked
+    at_once = store.get(TOPIC, 0, offset, count, most_bytes)
+    each = store.get(TOPIC, 0, offset, count, most_bytes, entry_filter=lambda entry: True)
+    assert (at_once.join(), at_once.slices == []) == (each.join(), each.slices == [])
+    for result in (at_once, each):
+        result.slices = []
+    assert at_once == each
+    stores.close()
