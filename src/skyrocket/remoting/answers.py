@@ -2,6 +2,7 @@
 
     return request.answer(SUCCESS)          an immediate answer; bytes or pieces of an encoded frame will do as well
     return LaterAnswer(request)             keep it and `fill` it: at the turn's end, from a timer, from a callback
+    return LaterRun(requests)               the same for many in a row that the handler took together
     return some_coroutine(...)              for the few that must wait; the router makes a task and fills a LaterAnswer
     return None                             never answered
 
@@ -9,7 +10,7 @@ Answers that are filled before the turn ends leave with the turn's single write 
 is filled after that leaves with the turn in which it is filled.
 """
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeAlias
 
 from skyrocket.protocol.codes import ResponseCode
@@ -94,6 +95,60 @@ class LaterAnswer:
                 self._room.arrived(self)
 
 
+class LaterRun:
+    """The answers to requests that came in a row and are answered together when the turn ends.
+
+    Nearly all sends are such: an object for each of their answers would be a good part of what they cost.
+    """
+
+    __slots__ = ("_counter", "_is_abandoned", "_laters", "frames", "requests")
+
+    def __init__(self, requests: Sequence[RemotingCommand]) -> None:
+        self.requests = requests
+        self.frames: list[bytes] | None = None  # None as long as they are not there
+        self._laters: list[LaterAnswer] | None = None  # when they do not come together after all
+        self._counter: InHand | None = None
+        self._is_abandoned = False
+
+    def fill(self, frames: list[bytes]) -> None:
+        """Give all answers, in the order of the requests. After the connection was lost nothing happens."""
+        assert self.frames is None, "answered twice"
+        assert self._laters is None, "answered one by one"
+        self.frames = frames
+        self._count_no_more()
+
+    def counted_by(self, counter: InHand) -> None:
+        """Be so many of the requests in hand until the answers are there."""
+        self._counter = counter
+        counter.in_hand += len(self.requests)
+
+    def one_by_one(self) -> list[LaterAnswer]:
+        """An answer for each request that has none, from now on instead of this one."""
+        if self.frames is not None:
+            return []
+        if self._laters is None:
+            self._laters = [LaterAnswer(request) for request in self.requests]
+            if self._is_abandoned:
+                self.abandon()
+            elif self._counter is not None:
+                for later in self._laters:
+                    later.counted_by(self._counter)
+                self._count_no_more()
+        return self._laters
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        self._is_abandoned = True
+        self._count_no_more()
+        for later in self._laters or ():
+            later.abandon()
+
+    def _count_no_more(self) -> None:
+        if self._counter is not None:
+            self._counter.in_hand -= len(self.requests)
+            self._counter = None
+
+
 Outcome: TypeAlias = Answer | LaterAnswer | Awaitable[Answer | None] | None
 
 
@@ -117,28 +172,6 @@ def refusal(request: RemotingCommand, error: RequestError) -> RemotingCommand:
     return request.answer(error.code, error.remark, fields)
 
 
-def settled(out: Iterable[Body | LaterAnswer]) -> tuple[list[Body | LaterAnswer], int, list[LaterAnswer]]:
-    """What can be written, with answers that have come in their places; its size; and answers that have not come."""
-    size = 0
-    pieces: list[Body | LaterAnswer] = []
-    waiting: list[LaterAnswer] = []
-    for piece in out:
-        if not isinstance(piece, LaterAnswer):
-            pieces.append(piece)
-            size += len(piece)
-            continue
-        frame = piece.frame
-        if frame is None:
-            waiting.append(piece)
-        elif isinstance(frame, bytes):
-            pieces.append(frame)
-            size += len(frame)
-        else:
-            pieces += frame
-            size += sum(map(len, frame))
-    return pieces, size, waiting
-
-
 class Handles(Protocol):
     """Who gives the answers: a Router, or something before it."""
 
@@ -147,3 +180,6 @@ class Handles(Protocol):
         """Where headers of sends that look alike are known; None when sends do not come here."""
 
     def handle(self, peer: Peer, request: RemotingCommand) -> Frame | LaterAnswer | None: ...
+
+    def handle_run(self, peer: Peer, requests: Sequence[RemotingCommand]) -> LaterRun | None:
+        """What goes back to the first of these, as many as could be handled together; None: handle each of them."""

@@ -1,6 +1,6 @@
 """One connection: frames in, answers out, and calls in the other direction.
 
-    data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ `_out` ─▶ one write when the turn ends
+    data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ Outbox ─▶ one write when the turn ends
               │   └▶ answers  ─▶ calls
               └─ more than little ─▶ the turn's ring ─▶ a slice at a time
 
@@ -24,13 +24,15 @@ from skyrocket.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, Body, Remotin
 from skyrocket.protocol.errors import ProtocolError, RequestError
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.protocol.requests.header import Header, Request
+from skyrocket.protocol.send_shapes import ShapedSend
 from skyrocket.remoting.addresses import Address
-from skyrocket.remoting.answers import Frame, Handles, LaterAnswer, answer_frame, refusal, settled
+from skyrocket.remoting.answers import Frame, Handles, LaterAnswer, answer_frame, refusal
 from skyrocket.remoting.calls import Calls, next_opaque
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, reply_of
 from skyrocket.remoting.inbox import Inbox
 from skyrocket.remoting.limits import ConnectionLimits
+from skyrocket.remoting.outbox import SIZE_OF_LATER, Outbox
 from skyrocket.remoting.peer import CloseReason, Peer
 from skyrocket.remoting.turn import Turn
 
@@ -39,7 +41,6 @@ _logger = logging.getLogger(__name__)
 A = TypeVar("A", bound=Header)
 
 _JOIN_BELOW = 64 << 10  # pieces of less than this in all are joined: one copy is cheaper than many pieces
-_SIZE_OF_LATER = 256  # what an answer that is not there yet counts towards the high-water mark
 
 
 class Owner(Protocol):
@@ -80,9 +81,7 @@ class Connection(asyncio.Protocol):
         self._close_reason: CloseReason | None = None
         self._is_lost = False
 
-        self._out: list[bytes | memoryview | LaterAnswer] = []
-        self._out_size = 0
-        self._out_laters = 0
+        self._out = Outbox()
         self._will_flush = False
         self._unanswered: set[LaterAnswer] = set()
         self._holds_bytes = False
@@ -108,7 +107,7 @@ class Connection(asyncio.Protocol):
     @property
     def unanswered_count(self) -> int:
         """Requests that wait for their answers."""
-        return len(self._unanswered) + self._out_laters
+        return len(self._unanswered) + self._out.laters
 
     @property
     def calls_in_flight(self) -> int:
@@ -118,7 +117,7 @@ class Connection(asyncio.Protocol):
     def unsent_size(self) -> int:
         """Bytes that wait to be taken by the peer."""
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        return waiting + self._out_size
+        return waiting + self._out.size
 
     @property
     def incomplete_size(self) -> int:
@@ -275,9 +274,8 @@ class Connection(asyncio.Protocol):
         reason = self._close_reason or (CloseReason.PEER if error is None else CloseReason.ERROR)
         self._close_reason = reason
         self._inbox.clear()
-        unanswered = [*self._unanswered, *(piece for piece in self._out if isinstance(piece, LaterAnswer))]
+        unanswered = [*self._unanswered, *self._out.clear()]
         self._unanswered.clear()
-        self._out.clear()
         for later in unanswered:
             later.abandon()
         self._calls.fail_all(lambda: self._lost_error(error))
@@ -339,31 +337,31 @@ class Connection(asyncio.Protocol):
     def _handle(self, commands: list[RemotingCommand]) -> list[RemotingCommand]:
         """Handle in a row, until there is too much to send or to wait for; those that are left."""
         handle, out, limits = self.router.handle, self._out, self._limits
-        size, high_water = self._out_size, limits.write_high_water
+        high_water = limits.write_high_water
         handled = False
-        left: list[RemotingCommand] = []
-        for number, command in enumerate(commands):
+        at, end, may_run = 0, len(commands), len(commands) > 1
+        while at < end:
+            command = commands[at]
             if command.flag & RESPONSE_FLAG:
                 self._calls.answered(command)
+                at += 1
                 continue
-            if size > high_water or len(self._unanswered) >= limits.max_unanswered:
-                left = commands[number:]
+            if out.size > high_water or len(self._unanswered) >= limits.max_unanswered:
                 break
-            frame = handle(self, command)
             handled = True
-            if frame is None:
-                continue
-            if isinstance(frame, bytes):
-                out.append(frame)
-                size += len(frame)
-            elif isinstance(frame, LaterAnswer):
-                out.append(frame)
-                self._out_laters += 1
-                size += _SIZE_OF_LATER
-            else:
-                out += frame
-                size += sum(map(len, frame))
-        self._out_size = size
+            if may_run and command.__class__ is ShapedSend and command.known_text is not None:
+                most = (high_water - out.size) // SIZE_OF_LATER + 1
+                run = self.router.handle_run(self, commands[at : at + most])
+                if run is not None:
+                    out.put(run)
+                    at += len(run.requests)
+                    continue
+                may_run = False  # with this one it would be tried in vain for each
+            frame = handle(self, command)
+            if frame is not None:
+                out.put(frame)
+            at += 1
+        left = commands[at:]
         if handled and not self._will_flush:
             self._speak()  # also with nothing to say: others may wait for the turn's end
         return left
@@ -440,27 +438,19 @@ class Connection(asyncio.Protocol):
         """The turn is over: write all there is."""
         self._will_flush = False
         if self._out and not self._is_lost:
-            if self._out_laters:
-                self._settle()
-            out, size = self._out, self._out_size
-            if out:
-                self._out, self._out_size = [], 0
-                self._write(cast("list[bytes | memoryview]", out), size)
+            pieces, size, waiting = self._out.take()
+            for later in waiting:
+                later.wait_in(self)
+            self._unanswered.update(waiting)
+            if pieces:
+                self._write(pieces, size)
         if self.closing_since is not None:
             if self._transport is not None:
                 self._transport.close()
         elif self._unanswered or not self._is_reading:
             self._go_on()
 
-    def _settle(self) -> None:
-        """Put answers that have come in their places; those that have not go to the unanswered."""
-        self._out, self._out_size, waiting = settled(self._out)
-        for later in waiting:
-            later.wait_in(self)
-        self._unanswered.update(waiting)
-        self._out_laters = 0
-
-    def _write(self, pieces: list[bytes | memoryview], size: int) -> None:
+    def _write(self, pieces: list[Body], size: int) -> None:
         transport = self._transport
         assert transport is not None
         if transport.is_closing():
@@ -476,12 +466,7 @@ class Connection(asyncio.Protocol):
             self.abort(CloseReason.SLOW)
 
     def _put(self, frame: Frame) -> None:
-        if isinstance(frame, bytes):
-            self._out.append(frame)
-            self._out_size += len(frame)
-        else:
-            self._out += frame
-            self._out_size += sum(map(len, frame))
+        self._out.put(frame)
         if not self._write_is_full:
             self.last_activity = self._monotonic()
         self._speak()

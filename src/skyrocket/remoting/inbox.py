@@ -83,7 +83,7 @@ class Inbox:
             or now > turn.until
             or size >= most_bytes
             or turn.read_size_left < size
-            or turn.number == self._turn_number
+            or (turn.number == self._turn_number and not turn.looks_again)
         ):
             self._put(data)
             return None
@@ -92,6 +92,7 @@ class Inbox:
         self._began = now
         commands = self._reader.receive(data)
         if len(commands) <= most:
+            turn.taken += len(commands)
             return commands
         self._commands = commands
         return None

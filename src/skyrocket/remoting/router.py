@@ -7,7 +7,7 @@ oneway request is never answered.
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from skyrocket.clock import Clock, Seldom, SystemClock
@@ -16,7 +16,7 @@ from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.errors import GoAway, RequestError, RequestNotSupported, SystemFailure
 from skyrocket.protocol.send_shapes import SendShapes
 from skyrocket.remoting.admission import RequestClass
-from skyrocket.remoting.answers import Answer, Frame, LaterAnswer, Outcome, answer_frame, refusal
+from skyrocket.remoting.answers import Answer, Frame, LaterAnswer, LaterRun, Outcome, answer_frame, refusal
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.postponing import Postponed, PostponedAnswer
 from skyrocket.remoting.serving import R, RawHandler, Serving, serve
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # a client has none
 _logger = logging.getLogger(__name__)
 
 Check: TypeAlias = Callable[[Peer, RemotingCommand], None]
+RunHandler: TypeAlias = Callable[[Peer, Sequence[RemotingCommand]], LaterRun | None]
 
 # RocketMQ: the broker's VIP port serves everything but what may be held for long.
 NOT_ON_VIP_PORT: Final = frozenset({11, 361, 200050, 200052, 200054, 200055})
@@ -62,6 +63,7 @@ class Router:
         """`class_of` says which requests share a bound; `workers` run handlers that ask for a thread."""
         self.tasks = TaskSet()  # what handlers that must wait are doing
         self.shapes: SendShapes | None = None  # set by whoever registers a handler of sends
+        self.run_handler: RunHandler | None = None  # who takes requests of one shape together, if they are like others
         self._others = RequestClass("others", _OTHERS_LIMIT)
         self._routes: dict[int, Route] = {}
         self._class_of = class_of or (lambda code: self._others)
@@ -112,6 +114,7 @@ class Router:
         fewer._checks = self._checks
         fewer.tasks = self.tasks
         fewer.shapes = self.shapes
+        fewer.run_handler = self.run_handler
         fewer._others = self._others
         fewer._seldom = self._seldom
         fewer._default = self._default
@@ -151,6 +154,20 @@ class Router:
         except Exception as error:  # noqa: BLE001 - the edge: a bug must not end the connection
             answer = self._failure(route, request, error)
         return None if request.flag & ONEWAY_FLAG else answer_frame(answer)
+
+    def handle_run(self, peer: Peer, requests: Sequence[RemotingCommand]) -> LaterRun | None:
+        """The first of these requests, all at once; None when each must be looked at."""
+        route = self._routes.get(requests[0].code)
+        if self.run_handler is None or self._checks or route is None:
+            return None
+        request_class = route.request_class
+        if request_class.is_rejecting or request_class.in_hand + len(requests) >= request_class.crowded_from:
+            return None
+        run = self.run_handler(peer, requests)
+        if run is not None:
+            route.requests += len(run.requests)
+            run.counted_by(request_class)
+        return run
 
     def _answered_by_task(self, route: Route, request: RemotingCommand, work: Outcome) -> LaterAnswer:
         assert isinstance(work, Awaitable), f"{work!r} is not an answer"
@@ -225,6 +242,9 @@ class GoingAway:
         if request.flag & ONEWAY_FLAG:
             return None
         return answer_frame(request.answer(ResponseCode.GO_AWAY, GoAway("please go away").remark))
+
+    def handle_run(self, peer: Peer, requests: Sequence[RemotingCommand]) -> None:
+        """Each hears it."""
 
 
 def failure_remark(error: BaseException) -> str:

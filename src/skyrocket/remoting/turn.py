@@ -26,6 +26,7 @@ _logger = logging.getLogger(__name__)
 
 _SLICE: Final = 64  # requests that one connection may begin before the next one, when it is alone in the ring
 _SLICE_AT_LEAST: Final = 16
+_MANY: Final = 8  # who brings so many has more under way: one more look at the sockets costs less than a turn
 
 
 class Speaker(Protocol):
@@ -61,6 +62,8 @@ class Turn:
         self.number = 0
         self.until = 0.0  # when it has lasted long enough; 0: it has not begun
         self.read_size_left = 0  # bytes that may still be brought into it
+        self.taken = 0  # requests that were begun as they came
+        self.looks_again = False  # the sockets are read once more before it ends
         self.ring: deque[InRing] = deque()  # those who wait for their time
         self._speakers: list[Speaker] = []
         self._callbacks: list[Callable[[], None]] = []
@@ -111,6 +114,11 @@ class Turn:
 
     def end(self) -> None:
         """Let those in the ring have what is left of the time; complete and write."""
+        if self.taken >= _MANY and not self.looks_again and not self.ring:
+            assert self._loop is not None
+            self.looks_again = True
+            self._loop.call_soon(self.end)
+            return
         if self.ring:
             self._go_round()
         for callback in self._callbacks:
@@ -119,6 +127,8 @@ class Turn:
             except Exception:
                 _logger.exception("a callback of the turn's end failed callback=%r", callback)
         self._is_scheduled = False
+        self.looks_again = False
+        self.taken = 0
         self.number += 1
         self.until = 0.0
         speakers, self._speakers = self._speakers, []

@@ -4,11 +4,14 @@ import asyncio
 import os
 from unittest import mock
 
+import pytest
+
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.remoting.answers import LaterAnswer, Outcome
 from skyrocket.remoting.connection import Connection
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
+from skyrocket.remoting.turn import Turn
 from tests.unit.remoting.peers import ECHO, RawPeer, echo, request, serving
 from tests.waiting import until
 
@@ -150,3 +153,26 @@ async def test_a_peer_that_ends_its_side_still_gets_its_answers() -> None:
         assert [answer.opaque for answer in await peer.commands(2)] == [1, 2]
         assert await peer.is_closed()
         await until(lambda: server.connection_count == 0)
+
+
+class Listener:
+    """Counts how often it may speak."""
+
+    def __init__(self) -> None:
+        self.flushed = 0
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
+@pytest.mark.parametrize(("taken", "looks"), [(7, 1), (8, 2), (500, 2)])
+async def test_who_brings_much_is_looked_at_once_more_before_the_turn_ends(taken: int, looks: int) -> None:
+    turn, listener = Turn(), Listener()
+    turn.taken = taken
+    turn.will_speak(listener)
+    seen = 0
+    while not listener.flushed:
+        await asyncio.sleep(0)  # the loop has looked at the sockets
+        seen += 1
+    assert seen == looks
+    assert (turn.taken, turn.looks_again, turn.number) == (0, False, 1)

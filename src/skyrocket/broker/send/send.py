@@ -39,7 +39,7 @@ from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import MalformedBody, MessageIllegal, RequestError
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageV2
 from skyrocket.protocol.send_shapes import ShapedSend
-from skyrocket.remoting.answers import LaterAnswer
+from skyrocket.remoting.answers import LaterAnswer, LaterRun
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import Handlers, serve_raw
 from skyrocket.store.commit_log import PutMessage
@@ -132,6 +132,10 @@ class SendProcessor:
         self._plain.learn(request, header, kept.message)
         self._batches.learn(request, header, kept.message)
         return kept.later
+
+    def send_run(self, peer: Peer, requests: Sequence[RemotingCommand]) -> LaterRun | None:
+        """The same for the first of these, as many as are plain; None when the first is not."""
+        return self._plain.keep_run(peer, requests)
 
     def _checked(self, peer: Peer, request: RemotingCommand, header: SendMessage) -> _Kept:
         if not request.body:
