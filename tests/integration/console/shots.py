@@ -29,7 +29,6 @@ DIALOGS = (
     "/topics/Orders#reset",
     "/topics/Orders#skip",
     "/topics/Orders#copy",
-    "/topics/Orders#copy-settings",
 )
 
 

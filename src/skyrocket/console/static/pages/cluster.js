@@ -10,7 +10,7 @@ import { controllers } from "./controllers.js";
 export function show(root, context) {
   const trouble = h("div");
   const data = h("div", { class: "stack" }, h("div", { class: "skeleton" }));
-  const led = h("div", { class: "stack", style: { "margin-top": "16px" } });
+  const led = h("div", { class: "stack" });
   root.append(head(t("Cluster")), trouble, data, led);
   controllers(led, context.onLeave);
   context.onLeave(follow("/api/cluster", (answer) => {

@@ -11,7 +11,7 @@ const PLACES = () => [["latest", t("the end: skip what waits")], ["earliest", t(
 export function moveGroup({ groups, topics, skip = false }) {
   if (!groups.length) { notice(t("No group consumes it."), "bad"); return; }
   if (!topics.length) { notice(t("The group has not consumed anything yet."), "bad"); return; }
-  const plan = h("div", { id: "plan" });
+  const plan = h("div", { id: "plan", class: "stack" });
   const at = field({ name: "at", label: t("Time"), type: "datetime-local", value: localInput(Date.now() - 3600_000) });
   const offset = field({ name: "offset", label: t("Offset"), type: "number", value: 0, min: 0 });
   const wish = (values) => ({

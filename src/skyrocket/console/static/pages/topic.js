@@ -11,7 +11,7 @@ import { KINDS, PERMISSIONS } from "./topics.js";
 import { differencesTable } from "./differences.js";
 import { messageSearch } from "./messages.js";
 import { groupReading, moveGroup } from "./moving.js";
-import { copyMessages, copySettings, followCopies, pausedOn, topicReading } from "./topic_actions.js";
+import { copyTopic, followCopies, pausedOn, topicReading } from "./topic_actions.js";
 
 export function show(root, context) {
   const name = context.names.topic;
@@ -36,8 +36,7 @@ export function show(root, context) {
       h("button", { id: "reset", onclick: () => move(false), ...locked }, t("Reset offsets")),
       h("button", { id: "skip", onclick: () => move(true), ...locked }, t("Skip")),
       reading,
-      h("button", { id: "copy", onclick: () => copyMessages(name, lookAtCopies), ...locked }, t("Copy messages")),
-      h("button", { id: "copy-settings", onclick: () => copySettings(name), ...locked }, t("Copy settings")),
+      h("button", { id: "copy", onclick: () => copyTopic(name, lookAtCopies), ...locked }, t("Copy")),
       h("button", { class: "danger", id: "delete", onclick: () => destroy(name), ...locked }, t("Delete")),
     ] }),
     tabs(here, tab, [["", t("Messages")], ["queues", t("Queues")], ["groups", t("Groups")], ["producers", t("Producers")], ["route", t("Route")], ["config", t("Configuration")], ["statistics", t("Statistics")], ["rights", t("Rights")]]),
@@ -47,7 +46,11 @@ export function show(root, context) {
   data.append(figures, body);
   if (tab === "") messageSearch(body, { ...context, fixedTopic: name });
   const spans = {};
-  if (tab === "queues") get(`${path("topics", name)}/spans`).then((found) => { for (const row of found.rows) spans[`${row.broker} ${row.queue}`] = row.oldest_ms; }).catch((error) => fill(trouble, shownTrouble(error)));
+  let drawQueues = () => null;
+  if (tab === "queues") get(`${path("topics", name)}/spans`).then((found) => {
+    for (const row of found.rows) spans[`${row.broker} ${row.queue}`] = row.oldest_ms;
+    drawQueues();
+  }).catch((error) => fill(trouble, shownTrouble(error)));
   if (tab === "statistics") statistics(body, name);
   if (["producers", "route", "rights"].includes(tab)) import("./topic_places.js").then(({ TABS }) => TABS[tab](body, name)).catch((error) => fill(body, shownTrouble(error)));
   context.onLeave(follow(path("topics", name), (answer) => {
@@ -61,7 +64,8 @@ export function show(root, context) {
     shut = pausedOn(answer.configs);
     fill(paused, shut.length > 0 && callout(t("Reading is paused on {brokers}: nobody reads this topic there, these pages neither.", { brokers: shut.join(", ") }), "warn"));
     fill(reading, shut.length ? t("Resume reading") : t("Pause reading"));
-    if (tab === "queues") fill(body, queues(answer, spans));
+    drawQueues = () => tab === "queues" && fill(body, queues(answer, spans));
+    drawQueues();
     if (tab === "groups" && !document.querySelector("dialog[open]")) fill(body, groups(answer, name, locked));
     if (tab === "config" && !document.querySelector("dialog[open]")) fill(body, config(answer, name, locked));
   }, (text) => fill(trouble, callout(text, "bad"))));
@@ -80,9 +84,8 @@ function queues(answer, spans) {
     { name: t("In/s"), kind: "number", of: (row) => rate(row.in_per_second) },
     { name: t("Share"), of: (row) => h("span", { class: "meter" }, h("i", { style: { width: `${(row.messages / most) * 100}%` } })) },
     { name: t("Of the average"), kind: "number", of: (row) => (average ? `${(row.messages / average).toFixed(2)} ×` : "–") },
-    { name: t("Oldest"), kind: "soft", of: (row) => (oldest(row) ? moment(oldest(row)) : "–") },
     { name: t("Newest"), kind: "soft", of: (row) => moment(row.newest_ms) },
-    { name: t("Reaches back"), kind: "number", of: (row) => (oldest(row) ? duration(Date.now() - oldest(row)) : "–") },
+    { name: t("Reaches back"), kind: "number", of: (row) => (oldest(row) ? h("span", { title: moment(oldest(row)) }, duration(Date.now() - oldest(row))) : "–") },
   ], answer.queues, { nothing: empty(t("No queues")) }));
 }
 

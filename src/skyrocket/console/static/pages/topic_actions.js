@@ -49,17 +49,8 @@ function groupsOf(groups, nothing) {
   ], groups));
 }
 
-export function copySettings(topic) {
-  dialog({
-    title: t("Copy the settings of {topic}", { topic }),
-    action: t("Create topic"),
-    body: [callout(t("A new topic on the same brokers, with the same queues, permission and attributes. Messages and groups are not copied.")), field({ name: "target", label: t("Name"), required: true })],
-    act: async (values) => (await post(`${path("topics", topic)}/settings-copy`, values)).done,
-  });
-}
-
-export function copyMessages(topic, again) {
-  const plan = h("div", { id: "plan" });
+export function copyTopic(topic, again) {
+  const plan = h("div", { id: "plan", class: "stack" });
   const wish = (values) => ({
     target: values.target,
     since_ms: values.since ? new Date(values.since).getTime() : 0,
@@ -67,21 +58,23 @@ export function copyMessages(topic, again) {
     most: values.most || 1,
     per_second: values.per_second || 0,
   });
+  const span = [
+    field({ name: "since", label: t("Stored since"), type: "datetime-local", value: localInput(Date.now() - 3600_000) }),
+    field({ name: "until", label: t("and before"), type: "datetime-local", hint: t("Empty: now") }),
+    field({ name: "most", label: t("At most, the oldest first"), type: "number", value: 10000, min: 1, max: 1000000 }),
+    field({ name: "per_second", label: t("Messages per second"), type: "number", value: 100, min: 0, hint: t("0: as fast as it goes") })];
   const box = dialog({
-    title: t("Copy messages of {topic}", { topic }),
+    title: t("Copy {topic}", { topic }),
     action: t("Copy"),
     wide: true,
     body: [
       h("div", { class: "form-row" },
-        field({ name: "target", label: t("To topic"), required: true }),
-        field({ name: "since", label: t("Stored since"), type: "datetime-local", value: localInput(Date.now() - 3600_000) }),
-        field({ name: "until", label: t("and before"), type: "datetime-local", hint: t("Empty: now") })),
-      h("div", { class: "form-row" },
-        field({ name: "most", label: t("At most, the oldest first"), type: "number", value: 10000, min: 1, max: 1000000 }),
-        field({ name: "per_second", label: t("Messages per second"), type: "number", value: 100, min: 0, hint: t("0: as fast as it goes") })),
+        field({ name: "what", label: t("What"), options: [["messages", t("messages, to a topic that is there")], ["settings", t("settings, to a new topic")]] }),
+        field({ name: "target", label: t("To topic"), required: true }), span),
       plan,
     ],
     act: async (values) => {
+      if (values.what === "settings") return (await post(`${path("topics", topic)}/settings-copy`, { target: values.target })).done;
       const begun = await post(`${path("topics", topic)}/copy`, wish(values));
       again();
       return t("Copying {n} of {source} to {target}", { n: count(begun.messages), source: begun.source, target: begun.target });
@@ -89,19 +82,27 @@ export function copyMessages(topic, again) {
   });
   const preview = async () => {
     const values = valuesOf(box);
-    if (!values.target) { fill(plan, callout(t("Choose a topic, and what would be copied is counted."))); return; }
-    const found = await get(query(`${path("topics", topic)}/copy`, wish(values))).catch((error) => error);
-    fill(plan, found instanceof Error ? shownTrouble(found) : [
-      callout(h("div", null,
-        counted(found.copied, "{n} message would be copied", "{n} messages would be copied", count(found.copied)),
-        found.copied < found.messages && ` ${t("of {n}", { n: count(found.messages) })}`,
-        found.seconds !== null && ` ${t("in {time} at least", { time: duration(found.seconds * 1000) })}`, ". ",
-        t("They are new messages of {target}, with body, tag, keys and properties of the old ones; the groups below get them.", { target: values.target })), "warn"),
-      groupsOf(found.groups, t("No group consumes {topic}.", { topic: values.target })),
-    ]);
+    for (const each of span) each.style.display = values.what === "messages" ? "" : "none";
+    if (values.what === "settings") fill(plan, callout(t("A new topic on the same brokers, with the same queues, permission and attributes. Messages and groups are not copied.")));
+    else if (!values.target) fill(plan, callout(t("Choose a topic, and what would be copied is counted.")));
+    else {
+      const found = await get(query(`${path("topics", topic)}/copy`, wish(values))).catch((error) => error);
+      fill(plan, found instanceof Error ? shownTrouble(found) : planned(found, values.target));
+    }
   };
   box.addEventListener("change", preview);
   preview();
+}
+
+function planned(found, target) {
+  return [
+    callout(h("div", null,
+      counted(found.copied, "{n} message would be copied", "{n} messages would be copied", count(found.copied)),
+      found.copied < found.messages && ` ${t("of {n}", { n: count(found.messages) })}`,
+      found.seconds !== null && ` ${t("in {time} at least", { time: duration(found.seconds * 1000) })}`, ". ",
+      t("They are new messages of {target}, with body, tag, keys and properties of the old ones; the groups below get them.", { target })), "warn"),
+    groupsOf(found.groups, t("No group consumes {topic}.", { topic: target })),
+  ];
 }
 
 // Copies from and to a topic: looked at again while one runs. Call what it returns when there is a new one.
