@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from skyrocket.client import Right
+from skyrocket.console.cluster.copies import Copy, CopyOrder
 from skyrocket.console.history.series import MINUTE_MS
 from skyrocket.console.server import Console
 from tests import ROOT
@@ -41,6 +42,7 @@ async def main() -> None:
     """All of them, or those that were named."""
     async with shop() as one, packing(one.cluster):
         await _past(one)
+        _copy(one.console)
         address = next(iter(one.cluster.broker_addresses.values()))
         rows = one.cluster.messages("Orders")
         pages = [
@@ -72,6 +74,16 @@ async def _rights(console: Console) -> None:
     ):
         await admin.create_user(user, "secret123")
         await admin.create_rights([Right(f"User:{user}", resource, actions)])
+
+
+def _copy(console: Console) -> None:
+    """One that runs all the while."""
+
+    async def ended(_: Copy) -> None:
+        return None
+
+    order = CopyOrder("Orders", "Refunds", 0, console.parts.clock.now_ms(), 200, 0.5)
+    console.parts.copies.start(console.settings.client, order, 200, "operator", ended)
 
 
 async def _past(one: Shop) -> None:

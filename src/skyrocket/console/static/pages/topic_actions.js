@@ -2,7 +2,7 @@
 import { get, path, post, query, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { count, duration, localInput, moment } from "../format.js";
-import { badge, callout, dialog, empty, field, notice, table, trouble as shownTrouble, valuesOf } from "../parts.js";
+import { badge, callout, dialog, field, notice, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { counted, t } from "../words.js";
 
 const READ = 4;
@@ -69,7 +69,7 @@ export function copyTopic(topic, again) {
     wide: true,
     body: [
       h("div", { class: "form-row" },
-        field({ name: "what", label: t("What"), options: [["messages", t("messages, to a topic that is there")], ["settings", t("settings, to a new topic")]] }),
+        field({ name: "what", label: t("What"), options: [["messages", t("its messages")], ["settings", t("its settings")]] }),
         field({ name: "target", label: t("To topic"), required: true }), span),
       plan,
     ],
@@ -108,13 +108,16 @@ function planned(found, target) {
 // Copies from and to a topic: looked at again while one runs. Call what it returns when there is a new one.
 export function followCopies(place, topic, onLeave) {
   let timer = null;
+  const rows = h("div");
+  const card = h("div", { class: "card flush", id: "copies", style: { "margin-bottom": "16px" } }, h("h2", null, t("Copies of messages")), rows);
   const look = async () => {
     clearTimeout(timer);
     const answer = await get("/api/copies").catch((error) => error);
     if (answer instanceof Error) { fill(place, shownTrouble(answer)); return; }
-    const rows = answer.rows.filter((row) => row.source === topic || row.target === topic);
-    fill(place, rows.length > 0 && copies(rows, look));
-    if (rows.some((row) => row.state === "running")) timer = setTimeout(look, LOOK_MS);
+    const own = answer.rows.filter((row) => row.source === topic || row.target === topic);
+    fill(rows, copies(own, look));
+    if (own.length && !card.isConnected) fill(place, card); // a card that is put in anew appears anew
+    if (own.some((row) => row.state === "running")) timer = setTimeout(look, LOOK_MS);
   };
   onLeave(() => clearTimeout(timer));
   look();
@@ -127,12 +130,12 @@ function copies(rows, look) {
     notice(answer instanceof Error ? answer.message : answer.done, answer instanceof Error ? "bad" : "good");
     look();
   };
-  return h("div", { class: "card flush", id: "copies", style: { "margin-bottom": "16px" } }, h("h2", null, t("Copies of messages")), table([
+  return table([
     { name: t("From topic"), kind: "name", of: (row) => h("a", { href: `/topics/${encodeURIComponent(row.source)}` }, row.source) },
     { name: t("To topic"), kind: "name", of: (row) => h("a", { href: `/topics/${encodeURIComponent(row.target)}` }, row.target) },
     { name: t("Began"), kind: "soft", of: (row) => moment(row.began_ms) },
-    { name: t("Copied"), of: (row) => [h("span", { class: "meter", role: "progressbar", "aria-valuenow": row.copied, "aria-valuemax": row.messages }, h("i", { style: { width: `${row.messages ? (row.copied / row.messages) * 100 : 100}%` } })), t("{copied} of {messages}", { copied: count(row.copied), messages: count(row.messages) })] },
+    { name: t("Copied"), of: (row) => [h("span", { class: "meter", role: "progressbar", "aria-label": t("Copied"), "aria-valuemin": 0, "aria-valuenow": row.copied, "aria-valuemax": row.messages }, h("i", { style: { width: `${row.messages ? (row.copied / row.messages) * 100 : 100}%` } })), t("{copied} of {messages}", { copied: count(row.copied), messages: count(row.messages) })] },
     { name: t("State"), of: (row) => [badge(t(row.state), STATES[row.state]), " ", row.trouble] },
     { name: "", kind: "actions", of: (row) => row.state === "running" && h("button", { class: "small", disabled: !session.may_change, onclick: () => stop(row) }, t("Stop")) },
-  ], rows, { nothing: empty(t("No copies")) }));
+  ], rows);
 }
