@@ -232,9 +232,15 @@ def test_a_reset_says_what_it_skips_and_repeats_and_then_does_it(rocketmq: Local
         assert admin.committed("Billing", queue) == 8
         assert well(rocketmq, "reset", *which, "--to", "earliest").endswith("0 skipped, 8 consumed again\n")
         assert admin.committed("Billing", queue) == 0
-        wrong = skyrocket(rocketmq, "reset", *which, "--to", "1200")
+        assert well(rocketmq, "reset", *which, "--to", "3").startswith(
+            f"{queue.broker_name}:0 at 0, goes to 3 of 0 to 8: 3 skipped, 0 consumed again\n"
+        )
+        assert admin.committed("Billing", queue) == 3
+        well(rocketmq, "reset", *which, "--to", "1200")
+        assert admin.committed("Billing", queue) == 8, "the end is nearer than what was asked for"
+        wrong = skyrocket(rocketmq, "reset", *which, "--to", "-10")
         assert wrong.code == 2
-        assert "is not a moment" in wrong.errors
+        assert "is not a place" in wrong.errors
         nowhere = skyrocket(rocketmq, "reset", "--group", "Billing", "--topic", "Nowhere", "--to", "latest")
         assert nowhere.code == 4
         assert "no route for topic Nowhere" in nowhere.errors

@@ -40,7 +40,9 @@ def reset(
     to: Annotated[
         str,
         typer.Option(
-            "--to", help="earliest, latest, a while ago (15m, 2h) or a time (2026-01-31T12:00).", show_default=False
+            "--to",
+            help="earliest, latest, an offset (1200), a while ago (15m, 2h) or a time (2026-01-31T12:00).",
+            show_default=False,
         ),
     ],
     dry_run: Annotated[
@@ -54,7 +56,7 @@ def reset(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As --output jsonl.")] = False,
 ) -> None:
-    """Move a group to a moment, whether it runs or not; says for each queue what is skipped or consumed again.
+    """Move a group to a moment or offset, whether it runs or not; says what each queue skips or consumes again.
 
     Exit code 0: done (or shown), 1: it failed, or the question was not answered with yes, 2: wrong usage, 3: some
     brokers did it and others failed, 4: there is no such group or topic.
@@ -65,17 +67,22 @@ def reset(
     if as_json and output not in (None, Output.JSONL):
         raise ConfigError("--json is --output jsonl: give one of them")
     form = Output.JSONL if as_json else output
-    moment = _moment(to)
+    place = _place(to)
 
     async def look(admin: "Admin") -> "ResetPreview":
-        preview = await admin.preview_reset(group, topic, moment)
+        if isinstance(place, int):
+            preview = await admin.preview_move(group, topic, place)
+        else:
+            preview = await admin.preview_reset(group, topic, place)
         is_new = all(move.committed is None for move in preview.moves)
         if is_new and wrap(settings.namespace, group) not in await admin.groups():
             raise NotFound(f"there is no group {group}: check its name, or create it with Admin.create_group")
         return preview
 
     async def move_group(admin: "Admin") -> "dict[MessageQueue, int]":
-        return await admin.reset_offsets(group, topic, moment)
+        if isinstance(place, int):
+            return await admin.move_to_offset(group, topic, place)
+        return await admin.reset_offsets(group, topic, place)
 
     preview = ask(settings, look)
     if not dry_run and not yes and preview.skipped >= MANY:
@@ -125,16 +132,19 @@ def _row(move: "QueueMove", target: int, *, is_done: bool) -> Row:
     }
 
 
-def _moment(text: str) -> datetime | None:
-    """The moment of --to; None is the end of the queue. Raises ConfigError."""
+def _place(text: str) -> datetime | int | None:
+    """The moment or offset of --to; None is the end of the queue. Raises ConfigError."""
     try:
         start = start_of(text, SystemClock().now_ms())
     except ConfigError:
         start = None
-    if start is None or start.kind in (StartKind.OFFSET, StartKind.LAST):
+    if start is None or start.kind is StartKind.LAST:
         raise ConfigError(
-            f"--to {text!r} is not a moment: write earliest, latest, a while ago (15m, 2h) or a time (2026-01-31T12:00)"
+            f"--to {text!r} is not a place: write earliest, latest, an offset (1200), a while ago (15m, 2h) or a time "
+            "(2026-01-31T12:00)"
         )
     if start.kind is StartKind.LATEST:
         return None
+    if start.kind is StartKind.OFFSET:
+        return start.value
     return datetime.fromtimestamp(0 if start.kind is StartKind.EARLIEST else start.value / 1000, UTC)

@@ -11,7 +11,8 @@ import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, overload
 
 from skyrocket.client.admin import admin as _admin
@@ -293,6 +294,12 @@ async def _next_message(awaitable: Any) -> ReceivedMessage:
     return message
 
 
+def _each(messages: AsyncIterator[ReceivedMessage]) -> Iterator[ReceivedMessage]:
+    with contextlib.suppress(StopAsyncIteration):
+        while True:
+            yield _THREAD.get().run(_next_message(messages.__anext__()))
+
+
 class SimpleConsumer(_Running[_simple.SimpleConsumer]):
     """See skyrocket.client.pop.simple_consumer.SimpleConsumer."""
 
@@ -327,10 +334,19 @@ class Admin(_Running[_admin.Admin]):
         self, queue: MessageQueue, begin: int, end: int, *, expression: str = ALL_TAGS, batch: int = 32
     ) -> Iterator[ReceivedMessage]:
         """Messages of a queue, one by one."""
-        messages = self._inner.read_queue(queue, begin, end, expression=expression, batch=batch)
-        with contextlib.suppress(StopAsyncIteration):
-            while True:
-                yield _THREAD.get().run(_next_message(messages.__anext__()))
+        yield from _each(self._inner.read_queue(queue, begin, end, expression=expression, batch=batch))
+
+    def messages_between(
+        self,
+        topic: str,
+        since: datetime | float,
+        until: datetime | float,
+        *,
+        tags: str = ALL_TAGS,
+        key: str | None = None,
+    ) -> Iterator[ReceivedMessage]:
+        """What was stored from one moment to before another, one by one."""
+        yield from _each(self._inner.messages_between(topic, since, until, tags=tags, key=key))
 
     start = waits(_admin.Admin.start)
     stop = waits(_admin.Admin.stop)
@@ -387,6 +403,8 @@ class Admin(_Running[_admin.Admin]):
     put_topic = waits(_admin.Admin.put_topic)
     put_topics = waits(_admin.Admin.put_topics)
     topic_changes = waits(_admin.Admin.topic_changes)
+    reading_changes = waits(_admin.Admin.reading_changes)
+    copied_topic = waits(_admin.Admin.copied_topic)
     apply_topic_changes = waits(_admin.Admin.apply_topic_changes)
     check_attributes_kept = waits(_admin.Admin.check_attributes_kept)
     delete_topic = waits(_admin.Admin.delete_topic)
@@ -427,16 +445,22 @@ class Admin(_Running[_admin.Admin]):
     reset_offsets = waits(_admin.Admin.reset_offsets)
     reset_by_brokers = waits(_admin.Admin.reset_by_brokers)
     preview_reset = waits(_admin.Admin.preview_reset)
+    preview_move = waits(_admin.Admin.preview_move)
+    move_to_offset = waits(_admin.Admin.move_to_offset)
     clone_offsets = waits(_admin.Admin.clone_offsets)
     all_lag = waits(_admin.Admin.all_lag)
     message = waits(_admin.Admin.message)
     message_at = waits(_admin.Admin.message_at)
+    count_between = waits(_admin.Admin.count_between)
+    send_again = waits(_admin.Admin.send_again)
+    copy_messages = waits(_admin.Admin.copy_messages)
     queue_entries = waits(_admin.Admin.queue_entries)
     consume_directly = waits(_admin.Admin.consume_directly)
     query_by_key = waits(_admin.Admin.query_by_key)
     query_by_unique_key = waits(_admin.Admin.query_by_unique_key)
     trace = waits(_admin.Admin.trace)
     message_track = waits(_admin.Admin.message_track)
+    controller_addresses = waits(_admin.Admin.controller_addresses)
     controller_metadata = waits(_admin.Admin.controller_metadata)
     replica_set_names = waits(_admin.Admin.replica_set_names)
     replica_sets = waits(_admin.Admin.replica_sets)

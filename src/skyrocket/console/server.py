@@ -15,6 +15,8 @@ from skyrocket.console.alerts.mail import mails
 from skyrocket.console.alerts.outbox import Outbox
 from skyrocket.console.alerts.watcher import Watcher
 from skyrocket.console.alerts.webhook import post
+from skyrocket.console.cluster.controllers import Controllers
+from skyrocket.console.cluster.copies import Copies
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.core.settings import ConsoleSettings
@@ -63,6 +65,8 @@ class Console:
             Sessions(clock),
             Attempts(clock),
             Watcher(view, series, database, clock, _outboxes(settings, clock)),
+            Copies(clock),
+            Controllers(accounts.reading.admin, view, clock),
         )
         self.recorder = Recorder(view, series, clock)
         self.app = application(self.parts)
@@ -167,6 +171,8 @@ class Console:
     async def close(self) -> None:
         """What `open` has opened."""
         await self._services.end()
+        await self.parts.copies.end()
+        await self.parts.controllers.end()
         await self.parts.view.end()
         await self.parts.accounts.stop()
         await self.parts.database.close()

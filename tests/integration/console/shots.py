@@ -1,26 +1,48 @@
 """Pictures of all pages, light, dark and in Chinese: `make console-shots` puts them into var/console-shots.
 
-`make console-shots ARGS='tab=route tab=retries'` takes those whose address contains one of these texts.
+`make console-shots ARGS='tab=route tab=retries'` takes those whose address contains one of these texts. Dialogues have
+pictures, too: `#reading` behind an address is the button that is clicked. Two more clusters have what the shop has not:
+one with accounts (`/topics/Orders?tab=rights`), one with controllers (`/cluster`).
 """
 
 import asyncio
 import math
+import re
 import sys
+from collections.abc import Sequence
 
+from skyrocket.client import Right
+from skyrocket.console.cluster.copies import Copy, CopyOrder
 from skyrocket.console.history.series import MINUTE_MS
+from skyrocket.console.server import Console
 from tests import ROOT
 from tests.integration.console.browser import Browser, browser_at
 from tests.integration.console.shop import Shop, packing, shop
+from tests.integration.console.test_controllers import led_set
 from tests.integration.console.test_pages import PAGES
 
 FOLDER = ROOT / "var" / "console-shots"
 SETTLED_SECONDS = 1.2
 
 
+DIALOGS = (
+    "/topics/Orders#reading",
+    "/topics/Orders#reset",
+    "/topics/Orders#skip",
+    "/topics/Orders#copy",
+)
+
+
+def _chosen(pages: Sequence[str]) -> list[str]:
+    wanted = sys.argv[1:] or [""]
+    return [page for page in pages if any(text in page for text in wanted)]
+
+
 async def main() -> None:
     """All of them, or those that were named."""
     async with shop() as one, packing(one.cluster):
         await _past(one)
+        _copy(one.console)
         address = next(iter(one.cluster.broker_addresses.values()))
         rows = one.cluster.messages("Orders")
         pages = [
@@ -29,10 +51,39 @@ async def main() -> None:
             f"/cluster/{address}?tab=settings",
             f"/messages/Orders/{rows[7].message_id}",
             "/groups/packing?tab=retries",
+            *DIALOGS,
         ]
-        wanted = sys.argv[1:] or [""]
-        chosen = [page for page in pages if any(text in page for text in wanted)]
-        await asyncio.to_thread(_shoot, one, chosen)
+        if chosen := _chosen(pages):
+            await asyncio.to_thread(_shoot, one.console, chosen)
+    if chosen := _chosen(["/topics/Orders?tab=rights"]):
+        async with shop(users=True) as one:
+            await _rights(one.console)
+            await asyncio.to_thread(_shoot, one.console, chosen, "with-accounts-")
+    if chosen := _chosen(["/cluster", "/cluster#elect"]):
+        async with led_set() as console:
+            await asyncio.to_thread(_shoot, console, chosen, "with-controllers-")
+
+
+async def _rights(console: Console) -> None:
+    admin = console.parts.accounts.own.admin
+    await admin.create_topic("Orders")
+    for user, resource, actions in (
+        ("shop", "Topic:Orders", ("Pub",)),
+        ("billing", "Topic:Ord*", ("Sub",)),
+        ("report", "Topic:*", ("Sub", "Get")),
+    ):
+        await admin.create_user(user, "secret123")
+        await admin.create_rights([Right(f"User:{user}", resource, actions)])
+
+
+def _copy(console: Console) -> None:
+    """One that runs all the while."""
+
+    async def ended(_: Copy) -> None:
+        return None
+
+    order = CopyOrder("Orders", "Refunds", 0, console.parts.clock.now_ms(), 200, 0.5)
+    console.parts.copies.start(console.settings.client, order, 200, "operator", ended)
 
 
 async def _past(one: Shop) -> None:
@@ -52,27 +103,31 @@ async def _past(one: Shop) -> None:
         await series.add(samples, now - minute * MINUTE_MS)
 
 
-def _shoot(one: Shop, pages: list[str]) -> None:
-    with browser_at(one.console.address) as browser:
-        browser.driver.get(one.console.operator_address)
+def _shoot(console: Console, pages: Sequence[str], prefix: str = "") -> None:
+    with browser_at(console.address) as browser:
+        browser.driver.get(console.operator_address)
         browser.find("#account")
         for page in pages:
-            _keep(browser, page, "light")
+            _keep(browser, page, f"light-{prefix}")
         browser.driver.execute_script("localStorage.setItem('theme', 'dark')")
         for page in pages:
-            _keep(browser, page, "dark")
+            _keep(browser, page, f"dark-{prefix}")
         browser.driver.execute_script("localStorage.setItem('language', 'zh'); localStorage.setItem('theme', 'light')")
         for page in pages:
-            _keep(browser, page, "zh")
+            _keep(browser, page, f"zh-{prefix}")
         for text in browser.complaints():
             print(text)  # noqa: T201
 
 
 def _keep(browser: Browser, page: str, kind: str) -> None:
-    browser.open(page)
+    path, _, button = page.partition("#")
+    browser.open(path)
+    if button:
+        browser.click("[data-elect]" if button == "elect" else f"#{button}")
+        browser.find("dialog[open]")
     asyncio.run(asyncio.sleep(SETTLED_SECONDS))  # charts are drawn when their place has a size
-    name = page.strip("/").replace("/", "-").replace("?", "-").replace("=", "-") or "overview"
-    browser.shoot(FOLDER / f"{kind}-{name[:60]}.png")
+    name = re.sub(r"[/?=#]", "-", page.strip("/")) or "overview"
+    browser.shoot(FOLDER / f"{kind}{name[:60]}.png")
 
 
 if __name__ == "__main__":

@@ -110,3 +110,30 @@ async def test_single_keys_find_and_go_but_not_while_somebody_writes() -> None:
             assert browser.complaints() == []
 
         await asyncio.to_thread(work)
+
+
+@pytest.mark.slow
+async def test_reading_of_a_topic_is_paused_and_resumed_by_keys_alone() -> None:
+    async with looking(orders=3) as (_, browser):
+
+        def work() -> None:
+            browser.open("/topics/Orders")
+            browser.sees("msg/s")
+            for button, outcome in (("Pause reading", "is not read any more"), ("Resume reading", "is read again")):
+                browser.sees(button, "#reading")
+                browser.driver.execute_script("document.querySelector('#reading').focus()")
+                press(browser, Keys.ENTER)
+                browser.find("dialog[open]")
+                press(browser, Keys.ESCAPE)
+                wait_until(lambda: not browser.driver.find_elements("css selector", "dialog[open]"), "it has closed")
+                browser.driver.execute_script("document.querySelector('#reading').focus()")
+                press(browser, Keys.ENTER)
+                browser.find("dialog[open]")
+                while focused(browser)["name"] != f"BUTTON {button}":
+                    press(browser, Keys.TAB)
+                    assert focused(browser)["inDialog"] or focused(browser)["name"] == "BODY"
+                press(browser, Keys.ENTER)
+                browser.sees(outcome, "#notices")
+            assert browser.complaints() == []
+
+        await asyncio.to_thread(work)

@@ -17,7 +17,6 @@ from skyrocket.cli.mqadmin.java_text import (
 )
 from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
-from skyrocket.cli.nouns.resending import send_copies
 from skyrocket.client import Admin, MessageQueue, NotFound, ReceivedMessage
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.format.trace import CallBegan, CallEnded, Sent
@@ -34,7 +33,7 @@ async def query_msg_by_id(admin: Admin, given: Given, out: Printer) -> None:
             await _deliver(admin, given, message, out)
         elif "sendMessage" in given:
             if given.is_true("sendMessage"):
-                (receipt,) = await send_copies(admin.settings, [message], topic)
+                receipt = await admin.send_again(message, topic)
                 out.text(f"prepare resend msg. originalMsgId={message_id}{receipt_text(receipt)}")
         else:
             await _show(admin, message, out, charset=given.get("bodyFormat"), with_offset_id=True)

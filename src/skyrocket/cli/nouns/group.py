@@ -22,6 +22,7 @@ group = verbs("Consumer groups: lag, members, offsets.")
 
 GroupArgument = Annotated[str, typer.Argument(help="The group.", show_default=False)]
 TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="In this topic.  [default: all]")]
+TopicToReadOption = Annotated[str, typer.Option("--topic", "-t", help="The topic.", show_default=False)]
 FieldOption = Annotated[
     list[str] | None, typer.Option("--set", help="Any field, as retry_max_times=3; may be repeated.")
 ]
@@ -299,6 +300,31 @@ def update(
     ]
     question = f"Group {name} will consume nothing any more. Do it?" if enabled is False else None
     operator.carry_out(shown, lambda admin: admin.apply_group_changes(changes), question=question)
+
+
+@group.command()
+@operator_command("group pause", writes=True)
+def pause(operator: Operator, name: GroupArgument, topic: TopicToReadOption) -> None:
+    """Let a group read a topic no more: brokers refuse its pulls, messages wait; `group resume` ends it. Not at 4.x."""
+    _read(operator, name, topic, allowed=False)
+
+
+@group.command()
+@operator_command("group resume", writes=True)
+def resume(operator: Operator, name: GroupArgument, topic: TopicToReadOption) -> None:
+    """Let a group read a topic again after `group pause`; it goes on where it was."""
+    _read(operator, name, topic, allowed=True)
+
+
+def _read(operator: Operator, name: str, topic: str, *, allowed: bool) -> None:
+    """Brokers tell nobody what is forbidden, so that what was before is not shown."""
+    operator.ask(lambda admin: admin.group_configs(name))
+    operator.carry_out(
+        [Change(f"group {name}", f"topic {topic}", "may read", None, allowed)],
+        lambda admin: admin.forbid_reading(name, topic, forbidden=not allowed),
+        question=None if allowed else f"Group {name} gets nothing of topic {topic} any more. Do it?",
+        done=f"group {name} {'reads' if allowed else 'does not read'} {topic}{' again' if allowed else ' any more'}",
+    )
 
 
 def group_fields(given: list[str] | None, retries: int | None, orderly: bool | None) -> dict[str, Any]:

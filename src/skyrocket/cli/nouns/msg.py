@@ -161,13 +161,11 @@ def deliver(
 @operator_command("msg resend", writes=True)
 def resend(operator: Operator, topic: TopicArgument, message_id: IdArgument) -> None:
     """Send a message again, as a new one to the same topic."""
-    from skyrocket.cli.nouns.resending import send_copies
-
     message = operator.ask(lambda admin: admin.message(topic, message_id))
     changes = [Change(f"message {message_id}", f"topic {topic}", "copies", 1, 2)]
 
-    async def do(_: "Admin") -> None:
-        (receipt,) = await send_copies(operator.settings, [message], topic)
+    async def do(admin: "Admin") -> None:
+        receipt = await admin.send_again(message, topic)
         operator.say(f"{receipt.status.name} {receipt.message_id}")
 
     operator.carry_out(changes, do)
@@ -187,23 +185,28 @@ def copy(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 100_000,
 ) -> None:
     """Send the messages of a while to another topic, or to the same one again."""
-    from skyrocket.cli.nouns.resending import read_range, send_copies
-
     begin, end = _window(since, until)
     end = min(end, SystemClock().now_ms())
     if end <= begin:
         raise ConfigError("--until is not behind --since")
-    messages = operator.ask(lambda admin: read_range(admin, source, begin, end, tags, key, limit))
-    changes = (
-        [Change(f"{counted(len(messages), 'message')} of {source}", f"topic {target}", "copies", 0, 1)]
-        if messages
-        else []
-    )
+    since_s, until_s = begin / 1000, end / 1000
 
-    async def do(_: "Admin") -> None:
-        await send_copies(operator.settings, messages, target, rate=rate)
+    async def look(admin: "Admin") -> int:
+        if tags == "*" and key is None:
+            return min(await admin.count_between(source, since_s, until_s), limit)
+        found = 0
+        async for _ in admin.messages_between(source, since_s, until_s, tags=tags, key=key):
+            found += 1
+            if found == limit:
+                break
+        return found
 
-    operator.carry_out(changes, do, done=f"{counted(len(messages), 'message was', 'messages were')} sent to {target}")
+    async def do(admin: "Admin") -> None:
+        await admin.copy_messages(source, target, since_s, until_s, tags=tags, key=key, most=limit, rate=rate)
+
+    found = operator.ask(look)
+    changes = [Change(f"{counted(found, 'message')} of {source}", f"topic {target}", "copies", 0, 1)] if found else []
+    operator.carry_out(changes, do, done=f"{counted(found, 'message was', 'messages were')} sent to {target}")
 
 
 msg.command("send")(sending_command("msg send"))

@@ -1,6 +1,6 @@
 """`skyrocket topic`: list, create, change and delete topics."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -23,7 +23,7 @@ from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
-    from skyrocket.client import Admin, BrokerPlace, QueueLag
+    from skyrocket.client import Admin, BrokerPlace, QueueLag, TopicChange
     from skyrocket.model.topic_config import TopicConfig
 
 topic = verbs("Topics: list, create, change, delete.")
@@ -311,11 +311,6 @@ def update(
             broker=broker,
         )
     )
-    shown = [
-        change
-        for each in changes
-        for change in differences(f"topic {name}", str(each.place), fields_of(each.before), fields_of(each.after))
-    ]
     fewer = any(each.before is not None and each.after.read_queues < each.before.read_queues for each in changes)
     question = (
         f"Topic {name} gets fewer read queues: messages of the others are not consumed. Do it?" if fewer else None
@@ -325,7 +320,65 @@ def update(
         await admin.apply_topic_changes(changes)
         await admin.check_attributes_kept(changes)
 
-    operator.carry_out(shown, change_all, question=question)
+    operator.carry_out(_shown(changes, name), change_all, question=question)
+
+
+@topic.command()
+@operator_command("topic copy", writes=True)
+def copy(
+    operator: Operator,
+    source: Annotated[str, typer.Argument(help="With the settings of this topic.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="The new topic.", show_default=False)],
+) -> None:
+    """Create a topic with the settings of another one, on the same brokers; `msg copy` copies messages."""
+    changes = operator.ask(lambda admin: admin.copied_topic(source, target))
+
+    async def create_all(admin: "Admin") -> None:
+        await admin.apply_topic_changes(changes)
+        await admin.check_attributes_kept(changes)
+
+    done = f"topic {target} is created at {counted(len(changes), 'broker')} with the settings of {source}"
+    operator.carry_out(_shown(changes, target), create_all, done=done)
+
+
+@topic.command()
+@operator_command("topic pause", writes=True)
+def pause(operator: Operator, name: TopicArgument) -> None:
+    """Let nobody read a topic: its brokers refuse every group, messages wait; `topic resume` ends it."""
+
+    async def look(admin: "Admin") -> "tuple[list[TopicChange], list[str]]":
+        return await admin.reading_changes(name, allowed=False), await admin.groups_of_topic(name)
+
+    changes, groups = operator.ask(look)
+    who = f"{counted(len(groups), 'group')} ({', '.join(groups)})" if groups else "nobody for now"
+    operator.carry_out(
+        _shown(changes, name),
+        lambda admin: admin.apply_topic_changes(changes),
+        question=f"Brokers let nobody read topic {name} any more: that stops {who}. Do it?",
+        done=f"topic {name} is not read any more: `skyrocket topic resume {name}` ends it",
+    )
+
+
+@topic.command()
+@operator_command("topic resume", writes=True)
+def resume(operator: Operator, name: TopicArgument) -> None:
+    """Let a topic be read again after `topic pause`; groups go on where they were."""
+    changes = operator.ask(lambda admin: admin.reading_changes(name, allowed=True))
+    operator.carry_out(
+        _shown(changes, name), lambda admin: admin.apply_topic_changes(changes), done=f"topic {name} is read again"
+    )
+
+
+def _shown(changes: "Sequence[TopicChange]", name: str) -> list[Change]:
+    def named(config: "TopicConfig | None") -> Row:
+        fields = {} if config is None else fields_of(config)
+        return {key: value for key, value in fields.items() if key != "name"}
+
+    return [
+        change
+        for each in changes
+        for change in differences(f"topic {name}", str(each.place), named(each.before), named(each.after))
+    ]
 
 
 @topic.command()

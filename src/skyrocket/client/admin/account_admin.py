@@ -48,7 +48,7 @@ class AccountAdmin(AdminCalls):
         try:
             return await self._since_5(place, request, doing, body)
         except BrokerRefused as error:
-            if (error.remark or "").startswith("An system error occurred"):  # RocketMQ: when it has no table of users
+            if _keeps_none(error):
                 raise ClientError(
                     f"{doing} was refused by broker {place}, which keeps no users: set authenticationEnabled=true "
                     "(docs/guides/access-control.md)"
@@ -234,6 +234,12 @@ def rights_in(acl: AclInfo) -> list[Right]:
         for policy in acl.policies or ()
         for entry in policy.entries or ()
     ]
+
+
+def _keeps_none(error: BrokerRefused) -> bool:
+    # RocketMQ: a broker without a table of users, and one without a table of rights, in these words.
+    told = error.remark or ""
+    return told.startswith("An system error occurred") or "MetadataProvider is not configured" in told
 
 
 def _says_not_there(error: BrokerRefused) -> bool:

@@ -6,7 +6,7 @@ A controller is asked at its address; name servers do not know it. All but its m
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from skyrocket.client.admin.admin_calls import AdminCalls
+from skyrocket.client.admin.broker_admin import BrokerAdmin
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, WrongUse
 from skyrocket.config.sources import parse_properties, properties_text
@@ -35,8 +35,15 @@ from skyrocket.remoting.errors import CallTimeout
 _WHERE: Final = "Controllers came with RocketMQ 5.0; the setting controllerAddr of a broker under one names it"
 
 
-class ControllerAdmin(AdminCalls):
+class ControllerAdmin(BrokerAdmin):
     """Operations on controllers and the replica sets under them."""
+
+    async def controller_addresses(self, *, cluster: str | None = None) -> list[str]:
+        """The controllers that brokers name in their settings; none where no broker is under one."""
+        settings = await self.broker_settings(cluster=cluster)
+        under_one = [each for each in settings.values() if each.get("enableControllerMode") == "true"]
+        named = [each.get("controllerAddr", "") for each in under_one]
+        return sorted({address.strip() for text in named for address in text.split(";") if address.strip()})
 
     async def controller_metadata(self, address: str) -> GetControllerMetadataAnswer:
         """Who leads the controllers, and who they are; raises ClientError when it is another kind of server."""

@@ -1,15 +1,16 @@
 """How far groups are, and moving them."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from skyrocket.client.admin.admin_calls import moment_ms
+from skyrocket.client.admin.broker_admin import BrokerAdmin
 from skyrocket.client.admin.group_admin import GroupAdmin
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.admin.reset_preview import QueueMove, ResetPreview
-from skyrocket.client.core.errors import BrokerRefused
+from skyrocket.client.core.errors import BrokerRefused, ClientError
 from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.bodies.offsets import ConsumerStatus, ResetOffsets
@@ -65,7 +66,7 @@ class GroupProgress:
         return sum(queue.lag for queue in self.queues)
 
 
-class OffsetAdmin(GroupAdmin):
+class OffsetAdmin(GroupAdmin, BrokerAdmin):
     """Operations on offsets of groups; offsets are moved to those of a topic's queues."""
 
     async def consumer_lag(self, group: str, topic: str | None = None) -> list[QueueLag]:
@@ -152,9 +153,23 @@ class OffsetAdmin(GroupAdmin):
         await self._ask(address, request, doing=f"setting an offset of group {group}")
 
     async def move_queue(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Let a group go on at an offset of one queue, whether it runs or not: running members are told."""
-        await self.set_offset(group, queue, offset)
+        """Let a group go on at an offset of one queue, whether it runs or not: running members are told.
+
+        Raises ClientError at RocketMQ 4.x when some of them run: they would overwrite the offset.
+        """
         full = self._full_queue(queue)
+        address = await self._instance_of().master_of(full)
+        place = BrokerPlace("", queue.broker_name, 0, address)
+        if (await self._settings(place)).get("useServerSideResetOffset") != "true":
+            # RocketMQ: such a broker overlooks which queue is meant, and sends members to the beginning of all.
+            if await self._has_member(group, address):
+                raise ClientError(
+                    f"broker {place} cannot tell clients to move in one queue: stop the clients of {group} first, or "
+                    "reset all queues to a time"
+                )
+            await self.set_offset(group, queue, offset)
+            return
+        await self.set_offset(group, queue, offset)
         request = ResetOffset(
             topic=full.topic,
             group=wrap(self._namespace, group),
@@ -163,12 +178,19 @@ class OffsetAdmin(GroupAdmin):
             queue_id=full.queue_id,
             offset=offset,
         )
-        address = await self._instance_of().master_of(full)
         try:
             await self._ask(address, request, doing=f"resetting group {group}")
         except BrokerRefused as error:
             if error.code not in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
                 raise
+
+    async def _has_member(self, group: str, address: str) -> bool:
+        try:
+            return bool((await self.consumer_connections(group, broker=address)).connections)
+        except BrokerRefused as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+            return False
 
     async def reset_offsets(
         self, group: str, topic: str, moment: datetime | float | None, *, force: bool = True
@@ -240,6 +262,19 @@ class OffsetAdmin(GroupAdmin):
         first, end = await self.min_offset(queue), await self.max_offset(queue)
         target = end if moment is None else await self.offset_at(queue, moment)
         return QueueMove(queue, await self.committed(group, queue), max(target, 0), max(first, 0), end)
+
+    async def preview_move(self, group: str, topic: str, offset: int) -> ResetPreview:
+        """What `move_to_offset` with the same arguments would skip or repeat; changes nothing."""
+        ends = await asyncio.gather(*(self._move(group, queue, None) for queue in await self.queues(topic)))
+        moves = (replace(move, target=min(max(offset, move.first), move.end)) for move in ends)
+        return ResetPreview(group, topic, tuple(moves))
+
+    async def move_to_offset(self, group: str, topic: str, offset: int) -> dict[MessageQueue, int]:
+        """Let a group go on at one offset in every queue of a topic, or at the end that is nearer; members are told."""
+        moves = (await self.preview_move(group, topic, offset)).moves
+        for move in moves:
+            await self.move_queue(group, move.queue, move.target)
+        return {move.queue: move.target for move in moves}
 
     async def clone_offsets(self, source: str, target: str, topic: str, *, even_if_online: bool = True) -> None:
         """Let a group go on in a topic where another one is; members of the target that run would overwrite it.

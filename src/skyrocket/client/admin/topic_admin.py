@@ -145,6 +145,29 @@ class TopicAdmin(AdminCalls):
                 changes.append(TopicChange(place, before, after))
         return changes
 
+    async def reading_changes(self, topic: str, *, allowed: bool) -> list[TopicChange]:
+        """What taking the right to read off a topic, or giving it back, would change, broker by broker.
+
+        Without it brokers refuse pulls and pops of every group, and tools as well; writing goes on, and retries are in
+        topics of their own. Nothing is done: `apply_topic_changes` does it.
+        """
+        return [
+            TopicChange(place, before, after)
+            for place, before in (await self.topic_configs(topic)).items()
+            if (after := replace(before, permission=_with_reading(before.permission, allowed=allowed))) != before
+        ]
+
+    async def copied_topic(self, source: str, target: str) -> list[TopicChange]:
+        """A new topic with the settings of another one on the same brokers; no messages.
+
+        Nothing is done: `apply_topic_changes` does it. Raises WrongUse when the new one is there already.
+        """
+        check_creatable(target)
+        configs = await self.topic_configs(source)
+        if target in await self.topics():
+            raise WrongUse(f"topic {target} is there already: choose another name")
+        return [TopicChange(place, None, replace(config, name=target)) for place, config in configs.items()]
+
     async def apply_topic_changes(self, changes: Sequence[TopicChange]) -> None:
         """Do what `topic_changes` has found."""
         by_place = {change.place: change for change in changes}
@@ -312,6 +335,10 @@ class TopicAdmin(AdminCalls):
         request = GetEarliestMsgStoreTime(topic=full.topic, queue_id=full.queue_id, broker_name=full.broker_name)
         address = await self._instance_of().master_of(full)
         return (await self._ask(address, request, doing=f"asking for the first time of {queue}")).header.timestamp
+
+
+def _with_reading(permission: int, *, allowed: bool) -> int:
+    return permission | PERM_READ if allowed else permission & ~PERM_READ
 
 
 def _check_queues(config: TopicConfig) -> None:

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from skyrocket.client.admin.account_admin import Right, rights_in
-from skyrocket.client.core.errors import BrokerRefused, ClientError
+from skyrocket.client.core.errors import BrokerRefused, ClientError, TooOld
 from skyrocket.client.core.names import wrap
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
@@ -96,6 +96,8 @@ async def rights_of_topic(call: Call) -> RightsOfTopic:
     resource = f"Topic:{wrap(call.parts.settings.client.effective_namespace(), call.path['topic'])}"
     try:
         rights = await call.admin.rights()
+    except TooOld as error:  # RocketMQ 4 keeps accounts in a file
+        return RightsOfTopic([], str(error))
     except BrokerRefused:
         raise
     except ClientError as error:  # as above

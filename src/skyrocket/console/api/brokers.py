@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.client.core.errors import BrokerRefused
+from skyrocket.config.sections.broker import BrokerConfig
+from skyrocket.config.sections.store import StoreConfig
+from skyrocket.config.sources import shown_pairs_of
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
@@ -17,9 +20,18 @@ family = Family("Cluster")
 _GROUPS: Final = (
     ("Store", ("commitLog", "consumeQueue", "dispatch", "earliest", "putMessage", "pageCache", "remain", "getMessage")),
     ("Rates", ("putTps", "getFound", "getMiss", "getTotal", "getTransfer", "msgPut", "msgGet", "putLatency")),
+    ("Replication", ("ha", "masterEpoch", "masterAddr", "slave", "brokerRole", "inSync")),
     ("Timer", ("timer", "schedule")),
     ("Queues of requests", ("send", "pull", "litePull", "query", "ack", "endTransaction", "EndTransaction")),
 )
+# Where a broker runs decides about paths and names: nobody sets them, and they differ all the same.
+_OF_THE_PLACE: Final = frozenset({"brokerIP1", "brokerIP2", "brokerName", "rocketmqHome", "listenPort", "haListenPort"})
+_DEFAULTS: Final = {
+    key: value
+    for section in (BrokerConfig(), StoreConfig())
+    for key, value in shown_pairs_of(section).items()
+    if key not in _OF_THE_PLACE and not key.startswith("storePath")
+}
 _SECRET_WORDS: Final = ("password", "secret", "credentials", "authenticationuser")
 
 
@@ -134,16 +146,18 @@ def _grouped(rows: dict[str, str]) -> list[RuntimeGroup]:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """All settings by key; secrets are not shown."""
+    """All settings by key, and their defaults where they are known; secrets are not shown."""
 
     settings: dict[str, str]
+    defaults: dict[str, str]  # of Skyrocket, which are RocketMQ's unless its documentation says otherwise
 
 
 @family.get("/api/brokers/{address}/settings")
 async def settings(call: Call) -> BrokerSettings:
     """All settings of one broker."""
     known = next(iter((await call.admin.broker_settings(broker=(await _known(call)).address)).values()))
-    return BrokerSettings({key: "***" if _is_secret(key) and value else value for key, value in sorted(known.items())})
+    shown = {key: "***" if _is_secret(key) and value else value for key, value in sorted(known.items())}
+    return BrokerSettings(shown, {key: value for key, value in _DEFAULTS.items() if key in known})
 
 
 def _is_secret(key: str) -> bool:

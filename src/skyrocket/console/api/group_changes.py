@@ -95,11 +95,12 @@ async def delete_group(call: Call) -> Done:
 
 @dataclass(frozen=True, slots=True)
 class ResetWanted:
-    """Where a group shall go on in a topic: a time, or one of the ends."""
+    """Where a group shall go on in a topic: a time, an offset of every queue, or one of the ends."""
 
     topic: str
-    to: Literal["earliest", "latest", "time"] = "latest"
+    to: Literal["earliest", "latest", "time", "offset"] = "latest"
     at_ms: int | None = None
+    offset: int | None = None
 
     def moment(self) -> float | None:
         """Seconds since 1970, None for the end; raises BadInput."""
@@ -110,6 +111,14 @@ class ResetWanted:
         if self.at_ms is None:
             raise BadInput("at_ms is missing: to what time?")
         return self.at_ms / 1000
+
+    def same_offset(self) -> int | None:
+        """For every queue, None when it is a moment; raises BadInput."""
+        if self.to != "offset":
+            return None
+        if self.offset is None or self.offset < 0:
+            raise BadInput("offset is missing or negative: at which offset of every queue?")
+        return self.offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +147,12 @@ class ResetPlan:
 @family.get("/api/groups/{group}/reset")
 async def preview_reset(call: Call, wanted: ResetWanted) -> ResetPlan:
     """What a reset would skip and repeat, queue by queue; changes nothing."""
-    preview = await call.admin.preview_reset(call.path["group"], wanted.topic, wanted.moment())
-    members = await call.parts.view.members.get(call.path["group"])
+    group, offset = call.path["group"], wanted.same_offset()
+    if offset is None:
+        preview = await call.admin.preview_reset(group, wanted.topic, wanted.moment())
+    else:
+        preview = await call.admin.preview_move(group, wanted.topic, offset)
+    members = await call.parts.view.members.get(group)
     moves = [
         MoveRow(
             move.queue.broker_name,
@@ -159,10 +172,13 @@ async def preview_reset(call: Call, wanted: ResetWanted) -> ResetPlan:
 @family.post("/api/groups/{group}/reset")
 async def reset(call: Call, wanted: ResetWanted) -> Done:
     """Let a group go on elsewhere; running members are told."""
-    name = call.path["group"]
+    name, offset = call.path["group"], wanted.same_offset()
     lags = await call.admin.consumer_lag(name, wanted.topic)
     call.before = {f"{lag.queue.broker_name}:{lag.queue.queue_id}": lag.consumer_offset for lag in lags}
-    moved = await call.admin.reset_offsets(name, wanted.topic, wanted.moment())
+    if offset is None:
+        moved = await call.admin.reset_offsets(name, wanted.topic, wanted.moment())
+    else:
+        moved = await call.admin.move_to_offset(name, wanted.topic, offset)
     return Done(
         f"group {name} goes on elsewhere in {counted(len(moved), 'queue')} of {wanted.topic}",
         {f"{queue.broker_name}:{queue.queue_id}": str(offset) for queue, offset in moved.items()},

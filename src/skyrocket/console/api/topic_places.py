@@ -1,4 +1,4 @@
-"""Where a topic is, as name servers tell clients, and who writes to it."""
+"""Where a topic is, as name servers tell clients, how long its queues keep messages, and who writes to it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,11 +7,13 @@ from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.message_search import MessageFilter, newest
+from skyrocket.console.cluster.shared_answers import each
 from skyrocket.protocol.codes import version_name
 
 family = Family("Topics")
 
 _SAMPLE: Final = 500
+_MOST_QUEUES: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ async def route(call: Call) -> RouteOfTopic:
     rows = []
     for queues in data.queues:
         broker = brokers.get(queues.broker_name)
-        addresses = {} if broker is None else {str(each): broker.addresses[each] for each in sorted(broker.addresses)}
+        addresses = {} if broker is None else {str(key): broker.addresses[key] for key in sorted(broker.addresses)}
         rows.append(
             RouteRow(
                 queues.broker_name,
@@ -55,6 +57,34 @@ async def route(call: Call) -> RouteOfTopic:
             )
         )
     return RouteOfTopic(call.admin.name_servers(), rows, data.order_topic_conf or "")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpan:
+    """When the first message of a queue that is still there was stored."""
+
+    broker: str
+    queue: int
+    oldest_ms: int | None  # None: it is empty
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpans:
+    """How far back queues reach."""
+
+    rows: list[QueueSpan]
+    is_complete: bool  # False: there are more queues than are asked
+
+
+@family.get("/api/topics/{topic}/spans")
+async def spans(call: Call) -> QueueSpans:
+    """How far back each queue of a topic reaches; a question for each queue, so that it is asked on demand."""
+    queues = await call.admin.queues(call.path["topic"])
+    oldest = await each(queues[:_MOST_QUEUES], call.admin.earliest_time)
+    rows = [
+        QueueSpan(queue.broker_name, queue.queue_id, at_ms if at_ms > 0 else None) for queue, at_ms in oldest.items()
+    ]
+    return QueueSpans(rows, len(queues) <= _MOST_QUEUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +128,7 @@ async def producers(call: Call) -> ProducersOfTopic:
         if place.broker_name not in names:
             continue
         # Every client has the inner group, too: it counts where it alone has sent.
-        for group, connected in sorted(table.groups.items(), key=lambda each: each[0] == INNER_PRODUCER_GROUP):
+        for group, connected in sorted(table.groups.items(), key=lambda item: item[0] == INNER_PRODUCER_GROUP):
             for one in connected:
                 address = one.remote_address.removeprefix("/")
                 key = place.broker_name, address

@@ -163,6 +163,7 @@ class QueueRow:
     max_offset: int
     messages: int
     newest_ms: int | None
+    in_per_second: float | None  # None before the second look
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,7 @@ async def topic(call: Call) -> TopicPage:
             offset.max_offset,
             max(offset.max_offset - max(offset.min_offset, 0), 0),
             offset.last_update_timestamp or None,
+            view.queue_in_per_second(queue, offset.max_offset),
         )
         for place, of_broker in stats.items()
         for queue, offset in sorted(of_broker.offsets.items())
@@ -318,14 +320,14 @@ class Differences:
 @family.post("/api/topics/{topic}/preview")
 async def preview_topic(call: Call, wanted: TopicWanted) -> Differences:
     """What a change would do, without doing it."""
-    return Differences(_differences(await _changes(call, wanted)))
+    return Differences(differences_of(await _changes(call, wanted)))
 
 
 @family.put("/api/topics/{topic}")
 async def change_topic(call: Call, wanted: TopicWanted) -> Done:
     """Change fields of a topic on its brokers; all others stay."""
     changes = await _changes(call, wanted)
-    call.before = {f"{each.broker} {each.field}": each.before for each in _differences(changes)}
+    call.before = {f"{each.broker} {each.field}": each.before for each in differences_of(changes)}
     await call.admin.apply_topic_changes(changes)
     return Done(f"topic {call.path['topic']} was changed on {counted(len(changes), 'broker')}")
 
@@ -342,7 +344,8 @@ async def _changes(call: Call, wanted: TopicWanted) -> list[TopicChange]:
     )
 
 
-def _differences(changes: list[TopicChange]) -> list[Difference]:
+def differences_of(changes: list[TopicChange]) -> list[Difference]:
+    """Field by field."""
     found = []
     for change in changes:
         before = change.before

@@ -16,6 +16,7 @@ from skyrocket.console.cluster.runtime import BrokerState, state_of
 from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers, each
 from skyrocket.console.cluster.speeds import Speeds
 from skyrocket.errors import SkyrocketError
+from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.codes import ResponseCode
@@ -91,6 +92,10 @@ class ClusterView:
     def out_per_second(self, group: str, topic: str | None = None) -> float | None:
         """How fast a group goes on, None before the second look."""
         return self._speeds.rate(("out", group, topic))
+
+    def queue_in_per_second(self, queue: MessageQueue, max_offset: int) -> float | None:
+        """How fast a queue grows, None before the second look."""
+        return self._speeds.look(("in", queue), max_offset, self._clock.monotonic())
 
     # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
 

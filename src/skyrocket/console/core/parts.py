@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from skyrocket.clock import ServiceClock
 from skyrocket.console.alerts.watcher import Watcher
+from skyrocket.console.cluster.controllers import Controllers
+from skyrocket.console.cluster.copies import Copies
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.settings import ConsoleSettings
 from skyrocket.console.history.database import Database
@@ -30,4 +32,6 @@ class Parts:
     sessions: Sessions
     attempts: Attempts
     watcher: Watcher
+    copies: Copies
+    controllers: Controllers
     streams: Gate = field(default_factory=Gate)

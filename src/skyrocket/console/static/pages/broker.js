@@ -3,7 +3,7 @@ import { get, path, post, put, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { chart } from "../chart.js";
 import { ago, bytes, percent, rate } from "../format.js";
-import { callout, dialog, dot, empty, field, figure, head, table, tabs, trouble as shownTrouble } from "../parts.js";
+import { badge, callout, dialog, dot, empty, field, figure, head, table, tabs, trouble as shownTrouble } from "../parts.js";
 import { show as reload } from "../router.js";
 import { counted, t } from "../words.js";
 import { differencesTable } from "./differences.js";
@@ -37,18 +37,28 @@ async function settings(body, address) {
   const answer = await get(`${path("brokers", address)}/settings`);
   const place = h("div", { class: "card flush" });
   const search = h("input", { type: "search", placeholder: t("Filter by name or value"), "aria-label": t("Filter by name or value"), id: "setting-filter" });
+  const changed = h("input", { type: "checkbox", id: "setting-changed" });
+  const standard = (key) => (Object.hasOwn(answer.defaults, key) ? answer.defaults[key] : null);
+  const differs = ([key, value]) => standard(key) !== null && standard(key) !== value;
+  const origin = ([key, value]) => {
+    if (standard(key) === null) return h("span", { class: "faint" }, "–");
+    if (standard(key) === value) return h("span", { class: "faint" }, t("default"));
+    return [badge(t("set"), "accent"), " ", h("span", { class: "faint" }, t("default: {value}", { value: standard(key) || t("(none)") }))];
+  };
   const draw = () => {
     const text = search.value.toLowerCase();
-    const rows = Object.entries(answer.settings).filter(([key, value]) => key.toLowerCase().includes(text) || value.toLowerCase().includes(text));
+    const rows = Object.entries(answer.settings).filter(([key, value]) => key.toLowerCase().includes(text) || value.toLowerCase().includes(text)).filter((row) => !changed.checked || differs(row));
     fill(place, table([
       { name: t("Setting"), kind: "mono", of: ([key]) => key },
       { name: t("Value"), kind: "mono", of: ([, value]) => value },
+      { name: t("Origin"), of: origin },
       { name: "", kind: "actions", of: ([key, value]) => h("button", { class: "small quiet", "data-key": key, disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things"), onclick: () => edit(address, key, value) }, t("Change")) },
     ], rows, { nothing: empty(t("No such setting")) }));
   };
   search.addEventListener("input", draw);
+  changed.addEventListener("change", draw);
   draw();
-  fill(body, h("div", { class: "bar" }, search, h("span", { class: "faint" }, counted(Object.keys(answer.settings).length, "{n} setting", "{n} settings"))), place);
+  fill(body, h("div", { class: "bar" }, search, h("label", { class: "check" }, changed, t("Only what differs from the default")), h("span", { class: "faint" }, counted(Object.keys(answer.settings).length, "{n} setting", "{n} settings"))), place);
 }
 
 function edit(address, key, value) {

@@ -1,15 +1,18 @@
-// Brokers, slaves and name servers.
+// Brokers, slaves, name servers and controllers.
 import { post, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { ago, bytes, compact, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, dialog, dot, empty, field, head, meter, table } from "../parts.js";
 import { t } from "../words.js";
+import { controllers } from "./controllers.js";
 
 export function show(root, context) {
   const trouble = h("div");
   const data = h("div", { class: "stack" }, h("div", { class: "skeleton" }));
-  root.append(head(t("Cluster")), trouble, data);
+  const led = h("div", { class: "stack" });
+  root.append(head(t("Cluster")), trouble, data, led);
+  controllers(led, context.onLeave);
   context.onLeave(follow("/api/cluster", (answer) => {
     fill(trouble);
     fill(data, brokers(answer), h("div", { class: "halves" }, slaves(answer), names(answer)));

@@ -2,13 +2,14 @@
 import { get, path, post, put, query, remove, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { chart } from "../chart.js";
-import { ago, compact, count, duration, localInput, moment, rate } from "../format.js";
+import { ago, compact, count, duration, moment, rate } from "../format.js";
 import { follow } from "../live.js";
-import { badge, callout, confirmByName, dialog, dot, empty, facts, field, figure, head, notice, table, tabs, trouble as shownTrouble } from "../parts.js";
+import { badge, callout, confirmByName, dialog, dot, empty, facts, field, figure, head, table, tabs, trouble as shownTrouble } from "../parts.js";
 import { go } from "../router.js";
 import { t } from "../words.js";
 import { differencesTable } from "./differences.js";
 import { STATES } from "./groups.js";
+import { groupReading, moveGroup } from "./moving.js";
 
 export function show(root, context) {
   const name = context.names.group;
@@ -23,7 +24,8 @@ export function show(root, context) {
   root.append(
     head(name, { crumb: { text: t("Groups"), href: "/groups" }, actions: [
       state,
-      h("button", { id: "reset", onclick: () => page && reset(name, page), ...locked }, t("Reset offsets")),
+      h("button", { id: "reset", onclick: () => page && moveGroup({ groups: [name], topics: topicsOf(page) }), ...locked }, t("Reset offsets")),
+      h("button", { id: "skip", onclick: () => page && moveGroup({ groups: [name], topics: topicsOf(page), skip: true }), ...locked }, t("Skip")),
       h("button", { onclick: () => page && clone(name, page), ...locked }, t("Copy offsets")),
       h("button", { class: "danger", id: "delete", onclick: () => page && destroy(name, page), ...locked }, t("Delete")),
     ] }),
@@ -49,6 +51,8 @@ export function show(root, context) {
     if (tab === "config") fill(body, config(answer, name, locked));
   }, (text) => fill(trouble, callout(text, "bad"))));
 }
+
+const topicsOf = (page) => [...new Set([...page.row.topics, ...page.queues.map((queue) => queue.topic)])];
 
 function historyCard(name, hours) {
   const place = h("div");
@@ -119,18 +123,9 @@ function subscriptions(answer, name, locked) {
     { name: t("Filter"), kind: "mono", of: (row) => row.expression },
     { name: t("Kind"), of: (row) => badge(row.kind) },
     { name: "", kind: "actions", of: (row) => [
-      h("button", { class: "small", onclick: () => reading(name, row.topic, false), ...locked }, t("Pause reading")), " ",
-      h("button", { class: "small", onclick: () => reading(name, row.topic, true), ...locked }, t("Resume"))] },
+      h("button", { class: "small", onclick: () => groupReading(name, row.topic, false), ...locked }, t("Pause reading")), " ",
+      h("button", { class: "small", onclick: () => groupReading(name, row.topic, true), ...locked }, t("Resume"))] },
   ], answer.subscriptions, { nothing: empty(t("No subscription"), t("Clients tell theirs when they connect.")) }));
-}
-
-function reading(group, topic, allowed) {
-  dialog({
-    title: allowed ? t("Resume reading") : t("Pause reading"),
-    action: allowed ? t("Resume") : t("Pause reading"),
-    body: callout(allowed ? t("{group} reads {topic} again.", { group, topic }) : t("Brokers refuse {group} what it pulls from {topic}; messages wait meanwhile.", { group, topic }), "warn"),
-    act: async () => (await post(`${path("groups", group)}/reading`, { topic, allowed })).done,
-  });
 }
 
 const FIELDS = [["may_consume", "May consume"], ["may_consume_broadcast", "May broadcast"], ["consumes_orderly", "Pops in order"], ["retry_max_times", "Attempts before a dead letter"], ["retry_queues", "Retry queues"], ["consume_timeout_minutes", "Minutes a handler may take"]];
@@ -160,44 +155,6 @@ function edit(name, first) {
     const found = await post(`${path("groups", name)}/preview`, wish(values)).catch((error) => error);
     fill(plan, found instanceof Error ? shownTrouble(found) : differencesTable(found.differences));
   });
-}
-
-function reset(name, page) {
-  const topics = [...new Set([...page.row.topics, ...page.queues.map((queue) => queue.topic)])];
-  if (!topics.length) { notice(t("The group has not consumed anything yet."), "bad"); return; }
-  const plan = h("div", { id: "plan" });
-  const wish = (values) => ({ topic: values.topic, to: values.to, at_ms: values.to === "time" && values.at ? new Date(values.at).getTime() : null });
-  const read = (box) => Object.fromEntries(["topic", "to", "at"].map((key) => [key, box.querySelector(`[name=${key}]`).value]));
-  const box = dialog({
-    title: t("Reset offsets of {name}", { name }),
-    action: t("Reset offsets"),
-    kind: "primary danger",
-    wide: true,
-    body: [
-      h("div", { class: "form-row" },
-        field({ name: "topic", label: t("Topic"), options: topics }),
-        field({ name: "to", label: t("Go to"), options: [["latest", t("the end: skip what waits")], ["earliest", t("the beginning: everything again")], ["time", t("a time")]] }),
-        field({ name: "at", label: t("Time"), type: "datetime-local", value: localInput(Date.now() - 3600_000) })),
-      plan,
-    ],
-    act: async (values) => (await post(`${path("groups", name)}/reset`, wish(values))).done,
-  });
-  const preview = async () => {
-    const found = await get(query(`${path("groups", name)}/reset`, wish(read(box)))).catch((error) => error);
-    fill(plan, found instanceof Error ? shownTrouble(found) : [
-      callout(t("Messages that would be skipped: {skipped}, consumed again: {repeated}. Connected clients: {clients}.", { skipped: count(found.skipped), repeated: count(found.repeated), clients: count(found.clients) }), found.skipped ? "bad" : "warn"),
-      h("div", { class: "card flush" }, table([
-        { name: t("Broker"), of: (row) => row.broker },
-        { name: t("Queue"), kind: "number", of: (row) => row.queue },
-        { name: t("Now"), kind: "number", of: (row) => count(row.committed) },
-        { name: t("Then"), kind: "number", of: (row) => h("b", null, count(row.target)) },
-        { name: t("Skipped"), kind: "number", of: (row) => count(row.skipped) },
-        { name: t("Again"), kind: "number", of: (row) => count(row.repeated) },
-        { name: t("Left to consume"), kind: "number", of: (row) => count(row.left) },
-      ], found.moves))]);
-  };
-  box.addEventListener("change", preview);
-  preview();
 }
 
 function move(name, row) {

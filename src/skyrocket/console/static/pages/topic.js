@@ -5,11 +5,13 @@ import { chart } from "../chart.js";
 import { ago, compact, count, duration, moment, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, confirmByName, dialog, empty, facts, field, figure, head, notice, table, tabs, trouble as shownTrouble } from "../parts.js";
-import { go } from "../router.js";
+import { go, show as reload } from "../router.js";
 import { counted, t } from "../words.js";
 import { KINDS, PERMISSIONS } from "./topics.js";
 import { differencesTable } from "./differences.js";
 import { messageSearch } from "./messages.js";
+import { groupReading, moveGroup } from "./moving.js";
+import { copyTopic, followCopies, pausedOn, topicReading } from "./topic_actions.js";
 
 export function show(root, context) {
   const name = context.names.topic;
@@ -18,20 +20,37 @@ export function show(root, context) {
   const trouble = h("div");
   const data = h("div");
   const kind = h("span");
+  const paused = h("div");
+  let shut = [];
+  const copies = h("div");
+  const lookAtCopies = followCopies(copies, name, context.onLeave);
+  const groupNames = async () => (await get(`${path("topics", name)}/impact`)).groups.map((row) => row.group);
+  const move = (skip) => groupNames().then((groups) => moveGroup({ groups, topics: [name], skip })).catch((error) => notice(error.message, "bad"));
   const locked = { disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") };
+  const reading = h("button", { id: "reading", onclick: () => topicReading(name, shut.length > 0, reload), ...locked }, t("Pause reading"));
   root.append(
     head(name, { crumb: { text: t("Topics"), href: "/topics" }, actions: [
       kind,
       h("a", { class: "button", href: `${here}/tail` }, t("Live tail")),
       h("button", { id: "send", onclick: () => send(name), ...locked }, t("Send message")),
+      h("button", { id: "reset", onclick: () => move(false), ...locked }, t("Reset offsets")),
+      h("button", { id: "skip", onclick: () => move(true), ...locked }, t("Skip")),
+      reading,
+      h("button", { id: "copy", onclick: () => copyTopic(name, lookAtCopies), ...locked }, t("Copy")),
       h("button", { class: "danger", id: "delete", onclick: () => destroy(name), ...locked }, t("Delete")),
     ] }),
     tabs(here, tab, [["", t("Messages")], ["queues", t("Queues")], ["groups", t("Groups")], ["producers", t("Producers")], ["route", t("Route")], ["config", t("Configuration")], ["statistics", t("Statistics")], ["rights", t("Rights")]]),
-    trouble, data);
+    trouble, paused, copies, data);
   const figures = h("div", { class: "grid" });
   const body = h("div");
   data.append(figures, body);
   if (tab === "") messageSearch(body, { ...context, fixedTopic: name });
+  const spans = {};
+  let drawQueues = () => null;
+  if (tab === "queues") get(`${path("topics", name)}/spans`).then((found) => {
+    for (const row of found.rows) spans[`${row.broker} ${row.queue}`] = row.oldest_ms;
+    drawQueues();
+  }).catch((error) => fill(trouble, shownTrouble(error)));
   if (tab === "statistics") statistics(body, name);
   if (["producers", "route", "rights"].includes(tab)) import("./topic_places.js").then(({ TABS }) => TABS[tab](body, name)).catch((error) => fill(body, shownTrouble(error)));
   context.onLeave(follow(path("topics", name), (answer) => {
@@ -42,32 +61,46 @@ export function show(root, context) {
       figure(t("Messages"), compact(answer.messages), { says: t("newest {when}", { when: ago(answer.newest_ms) }) }),
       figure(t("Waiting for groups"), compact(answer.lag), { says: counted(answer.groups.length, "in {n} group", "in {n} groups", count(answer.groups.length)) }),
       figure(t("Queues"), count(answer.queues.length), { says: counted(answer.configs.length, "on {n} broker", "on {n} brokers") }));
-    if (tab === "queues") fill(body, queues(answer));
-    if (tab === "groups") fill(body, groups(answer));
+    shut = pausedOn(answer.configs);
+    fill(paused, shut.length > 0 && callout(t("Reading is paused on {brokers}: nobody reads this topic there, these pages neither.", { brokers: shut.join(", ") }), "warn"));
+    fill(reading, shut.length ? t("Resume reading") : t("Pause reading"));
+    drawQueues = () => tab === "queues" && fill(body, queues(answer, spans));
+    drawQueues();
+    if (tab === "groups" && !document.querySelector("dialog[open]")) fill(body, groups(answer, name, locked));
     if (tab === "config" && !document.querySelector("dialog[open]")) fill(body, config(answer, name, locked));
   }, (text) => fill(trouble, callout(text, "bad"))));
 }
 
-function queues(answer) {
+function queues(answer, spans) {
   const most = Math.max(1, ...answer.queues.map((queue) => queue.messages));
-  return h("div", { class: "card flush" }, table([
+  const average = answer.queues.reduce((sum, queue) => sum + queue.messages, 0) / Math.max(1, answer.queues.length);
+  const oldest = (row) => spans[`${row.broker} ${row.queue}`];
+  return h("div", { class: "card flush", id: "queues" }, table([
     { name: t("Broker"), kind: "name", of: (row) => row.broker },
     { name: t("Queue"), kind: "number", of: (row) => row.queue },
     { name: t("First offset"), kind: "number", of: (row) => count(row.min_offset) },
     { name: t("Next offset"), kind: "number", of: (row) => count(row.max_offset) },
     { name: t("Messages"), kind: "number", of: (row) => count(row.messages) },
+    { name: t("In/s"), kind: "number", of: (row) => rate(row.in_per_second) },
     { name: t("Share"), of: (row) => h("span", { class: "meter" }, h("i", { style: { width: `${(row.messages / most) * 100}%` } })) },
+    { name: t("Of the average"), kind: "number", of: (row) => (average ? `${(row.messages / average).toFixed(2)} ×` : "–") },
     { name: t("Newest"), kind: "soft", of: (row) => moment(row.newest_ms) },
+    { name: t("Reaches back"), kind: "number", of: (row) => (oldest(row) ? h("span", { title: moment(oldest(row)) }, duration(Date.now() - oldest(row))) : "–") },
   ], answer.queues, { nothing: empty(t("No queues")) }));
 }
 
-function groups(answer) {
-  return h("div", { class: "card flush" }, table([
+function groups(answer, name, locked) {
+  return h("div", { class: "card flush", id: "groups" }, table([
     { name: t("Group"), kind: "name", of: (row) => h("a", { href: `/groups/${encodeURIComponent(row.group)}` }, row.group) },
     { name: t("Clients"), kind: "number", of: (row) => count(row.clients) },
     { name: t("Lag"), kind: "number", of: (row) => count(row.lag) },
     { name: t("Time lag"), kind: "number", of: (row) => duration(row.late_ms) },
     { name: t("Out/s"), kind: "number", of: (row) => rate(row.out_per_second) },
+    { name: "", kind: "actions", of: (row) => [
+      h("button", { class: "small", onclick: () => moveGroup({ groups: [row.group], topics: [name] }), ...locked }, t("Reset offsets")), " ",
+      h("button", { class: "small", onclick: () => moveGroup({ groups: [row.group], topics: [name], skip: true }), ...locked }, t("Skip")), " ",
+      h("button", { class: "small", onclick: () => groupReading(row.group, name, false), ...locked }, t("Pause reading")), " ",
+      h("button", { class: "small", onclick: () => groupReading(row.group, name, true), ...locked }, t("Resume"))] },
   ], answer.groups, { nothing: empty(t("No group consumes it"), t("A group appears here when it subscribes.")) }));
 }
 
