@@ -15,6 +15,7 @@ from skyrocket.console.alerts.mail import mails
 from skyrocket.console.alerts.outbox import Outbox
 from skyrocket.console.alerts.watcher import Watcher
 from skyrocket.console.alerts.webhook import post
+from skyrocket.console.cluster.decoding import Decoder
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.core.settings import ConsoleSettings
@@ -63,6 +64,7 @@ class Console:
             Sessions(clock),
             Attempts(clock),
             Watcher(view, series, database, clock, _outboxes(settings, clock)),
+            Decoder(settings.schemas, clock),
         )
         self.recorder = Recorder(view, series, clock)
         self.app = application(self.parts)
@@ -168,6 +170,7 @@ class Console:
         """What `open` has opened."""
         await self._services.end()
         await self.parts.view.end()
+        self.parts.decoder.close()
         await self.parts.accounts.stop()
         await self.parts.database.close()
 

@@ -107,7 +107,7 @@ async def test_a_topic_is_followed_live_and_no_faster_than_asked_for() -> None:
     async with operator() as (cluster, visitor):
         await cluster.create_topic("Orders", queues=1)
         parts = visitor.console.parts
-        events = tail(parts.accounts.own.admin, "Orders", TailWanted(per_second=4), parts.streams)
+        events = tail(parts.accounts.own.admin, "Orders", TailWanted(per_second=4), parts.streams, parts.decoder)
         assert (await anext(events)).startswith(b"event: begun")
         async with cluster.producer() as producer:
             for number in range(5):

@@ -6,9 +6,14 @@
 import asyncio
 import math
 import sys
+import tempfile
+from pathlib import Path
 
+from skyrocket.client import Message
 from skyrocket.console.history.series import MINUTE_MS
+from skyrocket.schemas.catalog import Catalog
 from tests import ROOT
+from tests.cluster.console.test_decoding import PROTO
 from tests.integration.console.browser import Browser, browser_at
 from tests.integration.console.shop import Shop, packing, shop
 from tests.integration.console.test_pages import PAGES
@@ -19,20 +24,31 @@ SETTLED_SECONDS = 1.2
 
 async def main() -> None:
     """All of them, or those that were named."""
-    async with shop() as one, packing(one.cluster):
+    with tempfile.TemporaryDirectory() as folder:
+        schemas = Path(folder) / "schemas.toml"
+        schemas.write_text('[[schema]]\ntopics = "Payments"\nfile = "shop.proto"\nmessage = "shop.Payment"')
+        schemas.with_name("shop.proto").write_text(PROTO)
+        wanted = Catalog.read(schemas)
+    async with shop(schemas=wanted) as one, packing(one.cluster), one.cluster.producer("late") as producer:
         await _past(one)
-        address = next(iter(one.cluster.broker_addresses.values()))
-        rows = one.cluster.messages("Orders")
-        pages = [
-            *PAGES,
-            f"/cluster/{address}",
-            f"/cluster/{address}?tab=settings",
-            f"/messages/Orders/{rows[7].message_id}",
-            "/groups/packing?tab=retries",
-        ]
-        wanted = sys.argv[1:] or [""]
-        chosen = [page for page in pages if any(text in page for text in wanted)]
-        await asyncio.to_thread(_shoot, one, chosen)
+        payment = await producer.send(Message("Payments", b"\x08\x0c\x12\x03tea", keys="p-2"))
+        await _all(one, payment.message_id)
+
+
+async def _all(one: Shop, payment: str) -> None:
+    address = next(iter(one.cluster.broker_addresses.values()))
+    rows = one.cluster.messages("Orders")
+    pages = [
+        *PAGES,
+        f"/cluster/{address}",
+        f"/cluster/{address}?tab=settings",
+        f"/messages/Orders/{rows[7].message_id}",
+        "/groups/packing?tab=retries",
+        f"/messages/Payments/{payment}",
+    ]
+    wanted = sys.argv[1:] or [""]
+    chosen = [page for page in pages if any(text in page for text in wanted)]
+    await asyncio.to_thread(_shoot, one, chosen)
 
 
 async def _past(one: Shop) -> None:

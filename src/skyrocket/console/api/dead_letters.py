@@ -17,6 +17,7 @@ from skyrocket.console.cluster.message_rows import FullMessage, full_of, preview
 from skyrocket.console.cluster.shared_answers import each
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import counted
+from skyrocket.schemas.catalog import Decoded
 
 family = Family("Dead letters")
 
@@ -95,7 +96,7 @@ async def dead_letters(call: Call, wanted: DeadWanted) -> DeadLetters:
     if not 1 <= wanted.most <= _MOST:
         raise BadInput(f"most is {wanted.most}: 1 to {_MOST} are shown at once")
     found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=_MOST)
-    return DeadLetters([_row(message) for message in reversed(found)][: wanted.most])
+    return DeadLetters(await _rows(call, list(reversed(found))[: wanted.most]))
 
 
 def _choice(wanted: DeadWanted) -> DeadLetterFilter:
@@ -107,7 +108,12 @@ def _choice(wanted: DeadWanted) -> DeadLetterFilter:
     )
 
 
-def _row(message: ReceivedMessage) -> DeadRow:
+async def _rows(call: Call, messages: list[ReceivedMessage]) -> list[DeadRow]:
+    previews = await call.parts.decoder.previews(messages)
+    return [_row(message, preview) for message, preview in zip(messages, previews, strict=True)]
+
+
+def _row(message: ReceivedMessage, preview: str) -> DeadRow:
     cause = cause_of(message)
     return DeadRow(
         message.message_id,
@@ -120,7 +126,7 @@ def _row(message: ReceivedMessage) -> DeadRow:
         "" if cause is None else cause.error_type,
         "" if cause is None else cause.error_message,
         "" if cause is None else cause.host,
-        preview_of(message),
+        preview,
     )
 
 
@@ -140,6 +146,7 @@ class DeadLetterPage:
 
     row: DeadRow
     message: FullMessage
+    decoded: Decoded | None
     traceback: str
     attempts: list[AttemptRow]
 
@@ -153,7 +160,10 @@ async def dead_letter(call: Call) -> DeadLetterPage:
         raise BadInput(f"group {call.path['group']} has no dead letter {call.path['message_id']}")
     cause = cause_of(found[0])
     attempts = [] if cause is None else [AttemptRow(*attempt) for attempt in cause.attempts]
-    return DeadLetterPage(_row(found[0]), full_of(found[0]), "" if cause is None else cause.traceback, attempts)
+    traceback = "" if cause is None else cause.traceback
+    full, decoded = full_of(found[0]), await call.parts.decoder.decoded(found[0])
+    (row,) = await _rows(call, found)
+    return DeadLetterPage(row, full, decoded, traceback, attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,5 +229,5 @@ async def export(call: Call, wanted: ExportWanted) -> Response:
     if wanted.format == "parquet":
         data = await asyncio.to_thread(parquet_of, found)
         return Response(data, media_type="application/vnd.apache.parquet", headers=headers)
-    rows = [_row(message) for message in found]
+    rows = await _rows(call, found)
     return Response(csv_of(DeadRow.__slots__, rows), media_type="text/csv", headers=headers)

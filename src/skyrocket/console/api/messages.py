@@ -17,6 +17,7 @@ from skyrocket.console.live.events import streamed
 from skyrocket.console.live.tail import TailWanted, tail
 from skyrocket.errors import DataError
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.schemas.catalog import Decoded
 
 family = Family("Messages")
 
@@ -64,13 +65,14 @@ async def messages(call: Call, wanted: MessagesWanted) -> Messages:
         found = await call.admin.query_by_key(
             topic, wanted.key, most=wanted.most, begin_ms=wanted.from_ms or 0, end_ms=wanted.to_ms or (1 << 63) - 1
         )
-        return Messages([row_of(message) for message in reversed(found)], len(found), len(found) < wanted.most)
+        rows = await call.parts.decoder.rows(list(reversed(found)))
+        return Messages(rows, len(found), len(found) < wanted.most)
     chosen = MessageFilter(wanted.tags, wanted.contains, wanted.property_name, wanted.property_value)
     queue = None if wanted.queue is None else (wanted.broker, wanted.queue)
     answer = await newest(
         call.admin, topic, chosen, from_ms=wanted.from_ms, to_ms=wanted.to_ms, queue=queue, most=wanted.most
     )
-    return Messages([row_of(message) for message in answer.messages], answer.read, answer.is_complete)
+    return Messages(await call.parts.decoder.rows(answer.messages), answer.read, answer.is_complete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,10 @@ class TrackRow:
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """A message, and who has consumed it."""
+    """A message, what its body says where a schema of the topic is known, and who has consumed it."""
 
     message: FullMessage
+    decoded: Decoded | None
     tracks: list[TrackRow]
 
 
@@ -97,7 +100,7 @@ async def message(call: Call) -> MessagePage:
     tracks = [
         TrackRow(track.group, track.kind.value, track.reason or "") for track in await call.admin.message_track(found)
     ]
-    return MessagePage(full_of(found), tracks)
+    return MessagePage(full_of(found), await call.parts.decoder.decoded(found), tracks)
 
 
 async def _message(call: Call) -> ReceivedMessage:
@@ -208,7 +211,7 @@ async def deliver(call: Call, wanted: Delivery) -> Done:
 async def follow(call: Call, wanted: TailWanted) -> Response:
     """New messages as server-sent events: `message`, and `skipped` when there are more than are shown."""
     call.parts.streams.check()
-    return streamed(tail(call.admin, call.path["topic"], wanted, call.parts.streams))
+    return streamed(tail(call.admin, call.path["topic"], wanted, call.parts.streams, call.parts.decoder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,4 +271,5 @@ async def messages_by_id(call: Call, wanted: IdWanted) -> FoundMessages:
                 return []
 
     found = await asyncio.gather(*(look(topic) for topic in shapes))
-    return FoundMessages([row_of(message) for each in found for message in each][:_MOST], len(shapes))
+    rows = await call.parts.decoder.rows([message for each in found for message in each][:_MOST])
+    return FoundMessages(rows, len(shapes))

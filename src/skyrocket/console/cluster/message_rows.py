@@ -6,6 +6,8 @@ from typing import Final
 
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.errors import DataError
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.compression import compression_type
 from skyrocket.model.words import counted
 
 _PREVIEW: Final = 160
@@ -56,6 +58,8 @@ class FullMessage:
     properties: dict[str, str]
     body: str
     body_bytes: int
+    compression: str  # as it is stored: zlib, lz4, zstd; "": as it was sent
+    stored_body_bytes: int
     trouble: str  # why the body cannot be shown
 
 
@@ -87,13 +91,21 @@ def preview_of(message: ReceivedMessage) -> str:
         text = body[: _PREVIEW * 4].decode("utf-8", "strict" if len(body) <= _PREVIEW * 4 else "ignore")
     except UnicodeDecodeError:
         return f"({counted(len(body), 'byte')})"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, for a line of a list."""
     return text[:_PREVIEW]
 
 
 def full_of(message: ReceivedMessage) -> FullMessage:
     """Everything."""
-    body, trouble = b"", ""
+    body, compression, trouble = b"", "", ""
+    sys_flag, stored_body_bytes = message.sys_flag, message.stored_body_size  # before the body is unpacked
     try:
+        if sys_flag & flags.COMPRESSED:
+            compression = compression_type(sys_flag).name.lower()
         body = message.body
     except DataError as error:
         trouble = str(error)
@@ -113,7 +125,7 @@ def full_of(message: ReceivedMessage) -> FullMessage:
         message.store_host,
         message.reconsume_times,
         message.flag,
-        message.sys_flag,
+        sys_flag,
         message.body_crc,
         message.prepared_transaction_offset,
         message.tags,
@@ -121,5 +133,7 @@ def full_of(message: ReceivedMessage) -> FullMessage:
         dict(message.properties),
         base64.b64encode(body[:_MOST_BODY_BYTES]).decode(),
         len(body),
+        compression,
+        stored_body_bytes,
         trouble,
     )

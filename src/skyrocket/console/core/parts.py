@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from skyrocket.clock import ServiceClock
 from skyrocket.console.alerts.watcher import Watcher
+from skyrocket.console.cluster.decoding import Decoder
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.settings import ConsoleSettings
 from skyrocket.console.history.database import Database
@@ -30,4 +31,5 @@ class Parts:
     sessions: Sessions
     attempts: Attempts
     watcher: Watcher
+    decoder: Decoder
     streams: Gate = field(default_factory=Gate)

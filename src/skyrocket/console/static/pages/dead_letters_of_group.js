@@ -95,7 +95,7 @@ async function look(group, row) {
         { name: t("Host"), of: (attempt) => attempt.host },
         { name: t("Error"), of: (attempt) => attempt.error },
       ], page.attempts)),
-      bodyCard(page.message),
+      bodyCard(page.message, page.decoded),
       h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, { body: text(page.message) || "", tags: row.tags || "", keys: row.keys.join(" ") }) }, t("Edit and send"))),
       factsCard(page.message), propertiesCard(page.message));
   } catch (error) {
