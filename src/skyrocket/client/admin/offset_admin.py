@@ -241,6 +241,22 @@ class OffsetAdmin(GroupAdmin):
         target = end if moment is None else await self.offset_at(queue, moment)
         return QueueMove(queue, await self.committed(group, queue), max(target, 0), max(first, 0), end)
 
+    async def move_to_offset(self, group: str, topic: str, offset: int) -> dict[MessageQueue, int]:
+        """Let a group go on at the same offset of every queue, or at the nearest one that there is."""
+        preview = await self.preview_offset(group, topic, offset)
+        for move in preview.moves:
+            await self.move_queue(group, move.queue, move.target)
+        return {move.queue: move.target for move in preview.moves}
+
+    async def preview_offset(self, group: str, topic: str, offset: int) -> ResetPreview:
+        """What `move_to_offset` with the same arguments would skip or repeat; changes nothing."""
+
+        async def move(queue: MessageQueue) -> QueueMove:
+            first, end = max(await self.min_offset(queue), 0), await self.max_offset(queue)
+            return QueueMove(queue, await self.committed(group, queue), min(max(offset, first), end), first, end)
+
+        return ResetPreview(group, topic, tuple(await asyncio.gather(*map(move, await self.queues(topic)))))
+
     async def clone_offsets(self, source: str, target: str, topic: str, *, even_if_online: bool = True) -> None:
         """Let a group go on in a topic where another one is; members of the target that run would overwrite it.
 

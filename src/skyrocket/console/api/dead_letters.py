@@ -13,8 +13,9 @@ from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.console.api.dead_letter_files import csv_of, parquet_of
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.console.cluster.message_rows import FullMessage, full_of, preview_of
+from skyrocket.console.cluster.message_rows import FullMessage, full_of
 from skyrocket.console.cluster.shared_answers import each
+from skyrocket.errors import DataError
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import counted
 from skyrocket.schemas.catalog import Decoded
@@ -32,6 +33,7 @@ class DeadGroup:
 
     group: str
     messages: int
+    oldest_ms: int | None
     newest_ms: int | None
     in_per_second: float | None
 
@@ -49,8 +51,15 @@ async def dead_groups(call: Call) -> DeadGroups:
     view = call.parts.view
     topics = [name for name, shape in (await view.topics.get()).items() if shape.kind == "DLQ"]
     known = await each(topics, view.topic_figures.get)
+    oldest = await each([name for name, figures in known.items() if figures.messages], view.oldest_ms.get)
     rows = [
-        DeadGroup(name.removeprefix(DLQ_PREFIX), figures.messages, figures.newest_ms, figures.in_per_second)
+        DeadGroup(
+            name.removeprefix(DLQ_PREFIX),
+            figures.messages,
+            oldest.get(name),
+            figures.newest_ms,
+            figures.in_per_second,
+        )
         for name, figures in known.items()
     ]
     return DeadGroups(sorted(rows, key=lambda row: (-row.messages, row.group)))
@@ -104,8 +113,15 @@ def _choice(wanted: DeadWanted) -> DeadLetterFilter:
     return DeadLetterFilter(
         key=wanted.key or None,
         error=wanted.error or None,
-        where=(lambda message: text in preview_of(message)) if text else None,
+        where=(lambda message: _has(message, text)) if text else None,
     )
+
+
+def _has(message: ReceivedMessage, text: str) -> bool:
+    try:
+        return text.encode() in message.body
+    except DataError:  # it cannot be unpacked
+        return False
 
 
 async def _rows(call: Call, messages: list[ReceivedMessage]) -> list[DeadRow]:
@@ -214,12 +230,13 @@ class ExportWanted:
     format: Literal["csv", "json", "parquet"] = "csv"
     key: str = ""
     error: str = ""
+    contains: str = ""
 
 
 @family.get("/api/dead-letters/{group}/export")
 async def export(call: Call, wanted: ExportWanted) -> Response:
     """Dead letters as a file: a CSV table, or JSON lines or Parquet with bodies."""
-    choice = _choice(DeadWanted(wanted.key, wanted.error))
+    choice = _choice(DeadWanted(wanted.key, wanted.error, wanted.contains))
     found = await call.admin.dead_letters(call.path["group"], choice, most=_MOST_EXPORTED)
     name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in call.path["group"])
     headers = {"Content-Disposition": f'attachment; filename="dead-letters-{name}.{wanted.format}"'}

@@ -95,11 +95,20 @@ async def delete_group(call: Call) -> Done:
 
 @dataclass(frozen=True, slots=True)
 class ResetWanted:
-    """Where a group shall go on in a topic: a time, or one of the ends."""
+    """Where a group shall go on in a topic: a time, an offset of every queue, or one of the ends."""
 
     topic: str
-    to: Literal["earliest", "latest", "time"] = "latest"
+    to: Literal["earliest", "latest", "time", "offset"] = "latest"
     at_ms: int | None = None
+    offset: int | None = None
+
+    def chosen_offset(self) -> int | None:
+        """None: another place is wanted; raises BadInput."""
+        if self.to != "offset":
+            return None
+        if self.offset is None or self.offset < 0:
+            raise BadInput("offset is missing: 0 or more; where a queue has no such offset its nearest one is taken")
+        return self.offset
 
     def moment(self) -> float | None:
         """Seconds since 1970, None for the end; raises BadInput."""
@@ -138,8 +147,12 @@ class ResetPlan:
 @family.get("/api/groups/{group}/reset")
 async def preview_reset(call: Call, wanted: ResetWanted) -> ResetPlan:
     """What a reset would skip and repeat, queue by queue; changes nothing."""
-    preview = await call.admin.preview_reset(call.path["group"], wanted.topic, wanted.moment())
-    members = await call.parts.view.members.get(call.path["group"])
+    name, offset = call.path["group"], wanted.chosen_offset()
+    if offset is None:
+        preview = await call.admin.preview_reset(name, wanted.topic, wanted.moment())
+    else:
+        preview = await call.admin.preview_offset(name, wanted.topic, offset)
+    members = await call.parts.view.members.get(name)
     moves = [
         MoveRow(
             move.queue.broker_name,
@@ -162,7 +175,11 @@ async def reset(call: Call, wanted: ResetWanted) -> Done:
     name = call.path["group"]
     lags = await call.admin.consumer_lag(name, wanted.topic)
     call.before = {f"{lag.queue.broker_name}:{lag.queue.queue_id}": lag.consumer_offset for lag in lags}
-    moved = await call.admin.reset_offsets(name, wanted.topic, wanted.moment())
+    offset = wanted.chosen_offset()
+    if offset is None:
+        moved = await call.admin.reset_offsets(name, wanted.topic, wanted.moment())
+    else:
+        moved = await call.admin.move_to_offset(name, wanted.topic, offset)
     return Done(
         f"group {name} goes on elsewhere in {counted(len(moved), 'queue')} of {wanted.topic}",
         {f"{queue.broker_name}:{queue.queue_id}": str(offset) for queue, offset in moved.items()},

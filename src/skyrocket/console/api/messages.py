@@ -12,10 +12,11 @@ from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, MessageRow, full_of, row_of
-from skyrocket.console.cluster.message_search import MessageFilter, newest
+from skyrocket.console.cluster.message_search import MessageFilter, newest, sql_filter
 from skyrocket.console.live.events import streamed
 from skyrocket.console.live.tail import TailWanted, tail
 from skyrocket.errors import DataError
+from skyrocket.format.message_id import host_text, parse_offset_message_id
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.schemas.catalog import Decoded
 
@@ -32,7 +33,7 @@ _OF_ITS_FIRST_LIFE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MessagesWanted:
-    """With `key` by key, else the newest, of a span of time or a queue, that a filter takes."""
+    """With `key` by key, else the newest, of a span of time, a queue or an offset, that all filters take."""
 
     key: str = ""
     from_ms: int | None = None
@@ -41,8 +42,10 @@ class MessagesWanted:
     contains: str = ""
     property_name: str = ""
     property_value: str = ""
+    sql: str = ""  # SQL92 over properties
     broker: str = ""
     queue: int | None = None
+    offset: int | None = None  # of that queue, or of all
     most: int = 50
 
 
@@ -67,10 +70,19 @@ async def messages(call: Call, wanted: MessagesWanted) -> Messages:
         )
         rows = await call.parts.decoder.rows(list(reversed(found)))
         return Messages(rows, len(found), len(found) < wanted.most)
-    chosen = MessageFilter(wanted.tags, wanted.contains, wanted.property_name, wanted.property_value)
+    chosen = MessageFilter(
+        wanted.tags, wanted.contains, wanted.property_name, wanted.property_value, sql_filter(wanted.sql)
+    )
     queue = None if wanted.queue is None else (wanted.broker, wanted.queue)
     answer = await newest(
-        call.admin, topic, chosen, from_ms=wanted.from_ms, to_ms=wanted.to_ms, queue=queue, most=wanted.most
+        call.admin,
+        topic,
+        chosen,
+        from_ms=wanted.from_ms,
+        to_ms=wanted.to_ms,
+        queue=queue,
+        offset=wanted.offset,
+        most=wanted.most,
     )
     return Messages(await call.parts.decoder.rows(answer.messages), answer.read, answer.is_complete)
 
@@ -104,7 +116,26 @@ async def message(call: Call) -> MessagePage:
 
 
 async def _message(call: Call) -> ReceivedMessage:
-    return await call.admin.message(call.path["topic"], call.path["message_id"])
+    """Raises NotFound; an offset id names an address, and no others are asked than the cluster's brokers."""
+    topic, message_id = call.path["topic"], call.path["message_id"]
+    if await _names_a_broker(call, message_id):
+        return await call.admin.message(topic, message_id)
+    found = await call.admin.query_by_unique_key(topic, message_id)
+    if not found:
+        raise NotFound(
+            f"no message {message_id} in topic {topic}: none of the last three days has this unique id, and it is no "
+            "offset id of a broker of this cluster"
+        )
+    return found[0]
+
+
+async def _names_a_broker(call: Call, message_id: str) -> bool:
+    """Whether it could be an offset id here."""
+    try:
+        address = host_text(parse_offset_message_id(message_id).store_host)
+    except DataError:
+        return False
+    return address in {broker.address for broker in await call.parts.view.brokers.get()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +287,7 @@ class FoundMessages:
 
 @family.get("/api/messages")
 async def messages_by_id(call: Call, wanted: IdWanted) -> FoundMessages:
-    """A message id or key, in every topic of applications: for who does not know the topic."""
+    """A message id (unique or offset id) or key, in every topic of applications: for who does not know the topic."""
     shapes = [shape.name for shape in (await call.parts.view.topics.get()).values() if shape.kind != "SYSTEM"]
     turn = asyncio.Semaphore(_MOST_FOUND)
 
@@ -271,5 +302,15 @@ async def messages_by_id(call: Call, wanted: IdWanted) -> FoundMessages:
                 return []
 
     found = await asyncio.gather(*(look(topic) for topic in shapes))
-    rows = await call.parts.decoder.rows([message for each in found for message in each][:_MOST])
-    return FoundMessages(rows, len(shapes))
+    messages = [message for each in found for message in each] or await _by_offset_id(call, wanted.id)
+    return FoundMessages(await call.parts.decoder.rows(messages[:_MOST]), len(shapes))
+
+
+async def _by_offset_id(call: Call, text: str) -> list[ReceivedMessage]:
+    """An offset id names its place, and what lies there its topic."""
+    if not await _names_a_broker(call, text):
+        return []
+    try:
+        return [await call.admin.message_by_offset_id(text)]
+    except NotFound:
+        return []

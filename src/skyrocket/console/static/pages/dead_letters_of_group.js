@@ -27,9 +27,9 @@ export async function letters(root, group, wanted) {
     field({ name: "error", label: t("Type of error contains"), value: wanted.error || "" }),
     field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
     h("button", null, t("Search")), h("span", { class: "grow" }),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error }) }, "CSV"),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error }) }, "JSON"),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "parquet", key: wanted.key, error: wanted.error }) }, "Parquet"), again);
+    h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "CSV"),
+    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "JSON"),
+    h("a", { class: "button", href: query(`${base}/export`, { format: "parquet", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "Parquet"), again);
   root.append(form, data);
   const answer = await get(query(base, { key: wanted.key, error: wanted.error, contains: wanted.contains, most: 200 }));
   const choose = (row, is) => {

@@ -27,7 +27,10 @@ export function show(root, context) {
   const pause = h("button", { id: "pause", onclick: () => { paused = !paused; draw(); } });
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
     field({ name: "tags", label: t("Tags"), value: wanted.tags || "", placeholder: "TagA || TagB" }),
+    field({ name: "sql", label: t("SQL filter"), value: wanted.sql || "", placeholder: "price > 3" }),
     field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
+    field({ name: "property_name", label: t("Property"), value: wanted.property_name || "", placeholder: "name" }),
+    field({ name: "property_value", label: t("contains"), value: wanted.property_value || "" }),
     field({ name: "per_second", label: t("At most per second"), type: "number", value: wanted.per_second || 50, min: 1, max: 500 }),
     h("button", null, t("Apply")));
   root.append(
@@ -57,7 +60,7 @@ export function show(root, context) {
 
   const open = () => {
     if (source || document.hidden) return;
-    source = new EventSource(query(`${path("topics", topic)}/tail`, { tags: wanted.tags, contains: wanted.contains, per_second: wanted.per_second }));
+    source = new EventSource(query(`${path("topics", topic)}/tail`, { tags: wanted.tags, sql: wanted.sql, contains: wanted.contains, property_name: wanted.property_name, property_value: wanted.property_value, per_second: wanted.per_second }));
     source.addEventListener("begun", () => { fill(trouble); draw(); });
     source.addEventListener("message", (event) => {
       if (!event.data) return;
