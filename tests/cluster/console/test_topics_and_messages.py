@@ -75,6 +75,7 @@ async def test_a_message_is_sent_and_found_by_key_id_tag_text_and_property_and_s
     assert "base64" in bad["error"]
     assert base64.b64decode(page["message"]["body"]).decode() == body
     assert page["message"]["properties"]["city"] == INJECTION
+    assert page["message"]["own_properties"] == {"city": INJECTION}
     assert copied["message"]["properties"]["city"] == INJECTION
     assert (copied["message"]["keys"], copied["message"]["tags"]) == (["o-1", "o-2"], "paid")
 

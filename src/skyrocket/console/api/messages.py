@@ -11,7 +11,7 @@ from skyrocket.client.core.errors import BrokerRefused, NotFound
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.console.cluster.message_rows import FullMessage, MessageRow, full_of, row_of
+from skyrocket.console.cluster.message_rows import FullMessage, MessageRow, full_of, own_properties, row_of
 from skyrocket.console.cluster.message_search import MessageFilter, newest, sql_filter
 from skyrocket.console.live.events import streamed
 from skyrocket.console.live.tail import TailWanted, tail
@@ -24,11 +24,6 @@ family = Family("Messages")
 
 _MOST: Final = 200
 _MOST_FOUND: Final = 8
-# What brokers and clients set themselves: a message that is sent anew gets its own.
-_OF_ITS_FIRST_LIFE: Final = frozenset(
-    {"UNIQ_KEY", "TAGS", "KEYS", "WAIT", "MIN_OFFSET", "MAX_OFFSET", "CLUSTER", "MSG_REGION", "TRACE_ON", "DELAY"}
-    | {"RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "RECONSUME_TIME", "REAL_TOPIC", "REAL_QID", "TRAN_MSG", "PGROUP", "CRC32#"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +210,7 @@ async def send_again(call: Call) -> SentMessage:
         body = found.body
     except DataError as error:
         raise BadInput(f"its body cannot be read: {error}") from error
-    kept = {name: value for name, value in found.properties.items() if name not in _OF_ITS_FIRST_LIFE}
-    sharding_key = kept.pop("__SHARDINGKEY", None)
-    own = {name: value for name, value in kept.items() if not name.startswith(("__", "TIMER_", "SKY_"))}
-    copy = Message(found.topic, body, found.tags, found.keys, own, sharding_key)
+    copy = Message(found.topic, body, found.tags, found.keys, own_properties(found), found.sharding_key)
     return await _sent(call, copy)
 
 

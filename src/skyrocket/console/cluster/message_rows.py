@@ -8,9 +8,12 @@ from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.compression import compression_type
+from skyrocket.model.property_names import RESERVED
 from skyrocket.model.words import counted
 
 _PREVIEW: Final = 160
+# What brokers and clients set themselves: a message that is sent anew gets its own.
+_OF_ITS_FIRST_LIFE: Final = RESERVED | {"CLUSTER", "CRC32#"}
 _MOST_BODY_BYTES: Final = 1024 * 1024
 
 
@@ -56,6 +59,8 @@ class FullMessage:
     tags: str | None
     keys: list[str]
     properties: dict[str, str]
+    own_properties: dict[str, str]  # those that its sender gave
+    sharding_key: str
     body: str
     body_bytes: int
     compression: str  # as it is stored: zlib, lz4, zstd; "": as it was sent
@@ -99,6 +104,15 @@ def shortened(text: str) -> str:
     return text[:_PREVIEW]
 
 
+def own_properties(message: ReceivedMessage) -> dict[str, str]:
+    """Those that the application gave, and that a copy should have, too."""
+    return {
+        name: value
+        for name, value in message.properties.items()
+        if name not in _OF_ITS_FIRST_LIFE and not name.startswith(("__", "TIMER_", "SKY_", "DLQ_ORIGIN_"))
+    }
+
+
 def full_of(message: ReceivedMessage) -> FullMessage:
     """Everything."""
     body, compression, trouble = b"", "", ""
@@ -131,6 +145,8 @@ def full_of(message: ReceivedMessage) -> FullMessage:
         message.tags,
         message.keys,
         dict(message.properties),
+        own_properties(message),
+        message.sharding_key or "",
         base64.b64encode(body[:_MOST_BODY_BYTES]).decode(),
         len(body),
         compression,

@@ -5,7 +5,7 @@ import { count, moment } from "../format.js";
 import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, show as reload, withQuery } from "../router.js";
 import { t } from "../words.js";
-import { bodyCard, factsCard, propertiesCard, text } from "./message.js";
+import { bodyCard, editable, factsCard, propertiesCard } from "./message.js";
 import { send } from "./topic.js";
 
 export async function show(root, context) {
@@ -96,7 +96,7 @@ async function look(group, row) {
         { name: t("Error"), of: (attempt) => attempt.error },
       ], page.attempts)),
       bodyCard(page.message, page.decoded),
-      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, { body: text(page.message) || "", tags: row.tags || "", keys: row.keys.join(" ") }) }, t("Edit and send"))),
+      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, editable(page.message)) }, t("Edit and send"))),
       factsCard(page.message), propertiesCard(page.message));
   } catch (error) {
     fill(place, shownTrouble(error));

@@ -27,7 +27,7 @@ export async function show(root, context) {
       h("button", { onclick: () => copy(curl(message)) }, t("Copy as curl")),
       h("button", { onclick: () => copy(python(message)) }, t("Copy as Python")),
       h("button", { id: "again", onclick: () => again(message), ...locked }, t("Send again")),
-      h("button", { onclick: () => send(message.topic, { body: text(message) || "", tags: message.tags || "", keys: message.keys.join(" ") }), ...locked }, t("Edit and send"))),
+      h("button", { onclick: () => send(message.topic, editable(message)), ...locked }, t("Edit and send"))),
     h("div", { class: "halves" },
       h("div", { class: "stack" }, bodyCard(message, page.decoded), tracksCard(page, message, locked)),
       h("div", { class: "stack" }, factsCard(message), propertiesCard(message))));
@@ -43,6 +43,21 @@ export function text(message) {
   } catch {
     return null;
   }
+}
+
+// What a message is sent anew with; a body that is no text goes as it is.
+export function editable(message) {
+  const plain = text(message);
+  const own = Object.entries(message.own_properties);
+  const left = own.filter(([, value]) => value.includes("\n")).map(([name]) => name);
+  return {
+    ...(plain === null ? { body_base64: message.body } : { body: plain }),
+    tags: message.tags || "",
+    keys: message.keys.join(" "),
+    sharding_key: message.sharding_key,
+    properties: own.filter(([name]) => !left.includes(name)).map(([name, value]) => `${name}=${value}`).join("\n"),
+    note: left.length ? t("Properties of several lines are left out: {names}", { names: left.join(", ") }) : "",
+  };
 }
 
 // `decoded` is what the topic's schema says of the body, where one is known.

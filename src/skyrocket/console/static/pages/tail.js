@@ -24,7 +24,7 @@ export function show(root, context) {
   let skipped = 0;
   let source = null;
 
-  const pause = h("button", { id: "pause", onclick: () => { paused = !paused; draw(); } });
+  const pause = h("button", { id: "pause", onclick: () => { paused = !paused; if (!paused) again(); draw(); } });
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
     field({ name: "tags", label: t("Tags"), value: wanted.tags || "", placeholder: "TagA || TagB" }),
     field({ name: "sql", label: t("SQL filter"), value: wanted.sql || "", placeholder: "price > 3" }),
@@ -36,7 +36,7 @@ export function show(root, context) {
   root.append(
     head(t("Live tail"), { crumb: { text: topic, href: here }, actions: [state, pause, h("button", { onclick: () => { rows.replaceChildren(); kept.length = 0; draw(); } }, t("Clear")), h("button", { onclick: () => download(topic, kept) }, t("Download"))] }),
     form,
-    h("div", { class: "bar" }, COLUMNS.map((name) => h("label", { class: "check" }, h("input", { type: "checkbox", checked: !hidden.has(name), onchange: () => { hidden.has(name) ? hidden.delete(name) : hidden.add(name); go(withQuery({ hide: [...hidden].join(",") })); } }), t(name)))),
+    h("div", { class: "bar" }, COLUMNS.map((name) => h("label", { class: "check" }, h("input", { type: "checkbox", checked: !hidden.has(name), onchange: () => { hidden.has(name) ? hidden.delete(name) : hidden.add(name); history.replaceState(null, "", withQuery({ hide: [...hidden].join(",") })); again(); } }), t(name)))),
     trouble,
     h("div", { class: "card flush tail", id: "tail" }, h("table", null, rows), nothing));
 
@@ -45,6 +45,12 @@ export function show(root, context) {
     fill(pause, paused ? t("Go on") : t("Pause"));
     state.className = `badge ${source && source.readyState === EventSource.OPEN ? (paused ? "warn" : "good") : ""}`;
     fill(state, h("i", { class: "dot" }), paused ? t("paused") : t("live"), ` · ${count(shown)}`, skipped ? ` (${t("{n} not shown", { n: count(skipped) })})` : "");
+  }
+
+  // What has come so far, with the columns that are wanted now.
+  function again() {
+    rows.replaceChildren(...kept.map(line).reverse());
+    draw();
   }
 
   function line(row) {
