@@ -37,11 +37,21 @@ ARROWS: dict[str, set[str]] = {
     "controller": {"remoting", "protocol", "observability", "model"},
     "namesrv": {"controller", "remoting", "protocol", "observability", "model"},
     "broker": {"store", "remoting", "protocol", "format", "filtering", "observability", "model"},
-    "console": {"client", "remoting", "protocol", "format", "model", PACKAGE},  # PACKAGE: its version
+    "schemas": set(),
+    "console": {
+        "client",
+        "remoting",
+        "protocol",
+        "format",
+        "filtering",
+        "schemas",
+        "model",
+        PACKAGE,
+    },  # PACKAGE: its version
     "columns": {"format", "model"},
     "client": {"remoting", "protocol", "columns", "format", "model", "filtering", "observability"},
     "integrations": {"client", "remoting", "model"},
-    "pipeline": {"client", "protocol", "columns", "offline", "format", "filtering", "model"},
+    "pipeline": {"client", "protocol", "columns", "offline", "format", "filtering", "schemas", "model"},
     PACKAGE: {"client", "model"},  # skyrocket/__init__.py: what applications import
     "__main__": {"cli"},
 }

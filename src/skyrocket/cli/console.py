@@ -78,6 +78,14 @@ def console(
     cert_key: Annotated[Path | None, _server("--cert-key", help="Its key.", show_default=False)] = None,
     behind_https: Annotated[bool, _server("--behind-https", help="A proxy in front speaks HTTPS.")] = False,
     webhook: Annotated[str, _server("--webhook", help="URL that is told when alerts begin and end.")] = "",
+    schemas: Annotated[
+        Path | None,
+        _server(
+            "--schemas",
+            help="File (TOML) of topics and their schemas: Avro and Protobuf are decoded.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     mail: MailOptions,
 ) -> None:
@@ -89,6 +97,7 @@ def console(
     """
     require_console()
     from skyrocket.console.core.settings import ConsoleSettings
+    from skyrocket.schemas.catalog import catalog_of
 
     if (cert is None) != (cert_key is None):
         raise ConfigError("--cert and --cert-key belong together")
@@ -105,6 +114,7 @@ def console(
         host_names=tuple(host_name or ()),
         webhook=webhook,
         mail=mail.settings(),
+        schemas=catalog_of(schemas),
     )
     run(_serve(wanted))
 

@@ -4,8 +4,9 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
 
@@ -16,16 +17,26 @@ from skyrocket.errors import ConfigError
 from skyrocket.remoting.listening import CannotListen, why_not_listening
 from skyrocket.remoting.tls import client_tls
 
+if TYPE_CHECKING:
+    from skyrocket.schemas.catalog import Catalog
+
 _PORT_OPTION: Final = "--console-port"
 
 Failures = tuple[Coroutine[Any, Any, NoReturn], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Where the console is wanted, and what it knows of bodies."""
+
+    host: str
+    port: int | None  # None: the usual one, if it is free
+    schemas: "Catalog"
+
+
 @contextlib.asynccontextmanager
-async def console_beside(
-    wanted: tuple[str, int | None] | None, name_servers: str, sections: Sections
-) -> AsyncIterator[Failures]:
-    """At a host and port, unless None is wanted; what would end it is what is entered.
+async def console_beside(wanted: Pages | None, name_servers: str, sections: Sections) -> AsyncIterator[Failures]:
+    """As wanted, unless None is; what would end it is what is entered.
 
     Who did not choose the port runs without pages when it is taken. Raises CannotListen to the others.
     """
@@ -39,7 +50,7 @@ async def console_beside(
         console = Console(_settings(wanted, name_servers, sections))
         await console.start(_PORT_OPTION)
     except (ConfigError, CannotListen) as error:
-        if wanted[1] is not None:
+        if wanted.port is not None:
             raise
         typer.echo(f"skyrocket standalone: warning: no console: {error}. Silence this with --no-console", err=True)
         yield ()
@@ -51,8 +62,9 @@ async def console_beside(
         await console.stop()
 
 
-def refuse_taken_port(host: str, port: int | None) -> None:
+def refuse_taken_port(pages: Pages) -> None:
     """Raises CannotListen when somebody chose this port and it is not to be had: before anything has begun."""
+    host, port = pages.host, pages.port
     if port is None:
         return
     try:
@@ -62,7 +74,7 @@ def refuse_taken_port(host: str, port: int | None) -> None:
         raise CannotListen(f"the console has no place: {problem}") from error
 
 
-def _settings(wanted: tuple[str, int | None], name_servers: str, sections: Sections) -> Any:
+def _settings(wanted: Pages, name_servers: str, sections: Sections) -> Any:
     from skyrocket.client.core.settings import Acl, ClientSettings
     from skyrocket.console.core.settings import DEFAULT_PORT, ConsoleSettings
 
@@ -72,6 +84,6 @@ def _settings(wanted: tuple[str, int | None], name_servers: str, sections: Secti
     client = ClientSettings(
         name_servers, instance_name="console", credentials=credentials, tls=client_tls(sections[TlsConfig])
     )
-    host, port = wanted
+    port = DEFAULT_PORT if wanted.port is None else wanted.port
     data = Path(config.store_root).expanduser() / "config" / "console.db"
-    return ConsoleSettings(client, host, DEFAULT_PORT if port is None else port, data)
+    return ConsoleSettings(client, wanted.host, port, data, schemas=wanted.schemas)

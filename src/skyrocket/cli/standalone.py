@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from skyrocket.cli.broker import broker_sections, build_broker, warn_of_address
-from skyrocket.cli.console_beside import console_beside, refuse_taken_port
+from skyrocket.cli.console_beside import Pages, console_beside, refuse_taken_port
 from skyrocket.cli.controller import build_controller
 from skyrocket.cli.fleet.own_logs import with_own_logs
 from skyrocket.cli.fleet.plan import BrokerPlan, Places, plan_brokers
@@ -72,6 +72,10 @@ def standalone(
     console_port: Annotated[
         int | None, typer.Option(help="Port of the console, 8082; 0 takes a free one.", show_default=False)
     ] = None,
+    console_schemas: Annotated[
+        Path | None,
+        typer.Option(help="Schemas of topics for the console, as `console --schemas` takes them.", show_default=False),
+    ] = None,
     settings: SetOption = None,
     log: LogOption = None,
     verbose: VerboseOption = False,
@@ -82,6 +86,8 @@ def standalone(
 
     SIGTERM and SIGINT stop it. Exit code 0: stopped, 1: it could not start or go on, 2: wrong usage.
     """
+    from skyrocket.schemas.catalog import catalog_of
+
     options = broker_options(listen_port, broker_ip, store)
     with failures_shown("standalone", verbose, log):
         raise_descriptor_limit()
@@ -95,9 +101,10 @@ def standalone(
         plans = with_own_logs(plans, log)
         names = _name_server_config(config, namesrv_port, namesrv_bind or config.bind_address)
         # Who runs several on free ports does not look for pages.
-        pages = (console_host, console_port) if console and (listen_port != 0 or console_port is not None) else None
+        has_pages = console and (listen_port != 0 or console_port is not None)
+        pages = Pages(console_host, console_port, catalog_of(console_schemas)) if has_pages else None
         if pages is not None:
-            refuse_taken_port(*pages)
+            refuse_taken_port(pages)
         run(_serve(names, sections, plans, pages))
 
 
@@ -143,9 +150,7 @@ def _places(controller: Controller, plans: Sequence[BrokerPlan], addresses: Sequ
     return "\n".join(lines)
 
 
-async def _serve(
-    names: NameServerConfig, sections: Sections, plans: Sequence[BrokerPlan], pages: tuple[str, int | None] | None
-) -> None:
+async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[BrokerPlan], pages: Pages | None) -> None:
     config = sections[BrokerConfig]
     stopping = stop_on_signals()
     warn_of_address("standalone", config)

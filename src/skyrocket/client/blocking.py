@@ -450,6 +450,7 @@ class Admin(_Running[_admin.Admin]):
     clone_offsets = waits(_admin.Admin.clone_offsets)
     all_lag = waits(_admin.Admin.all_lag)
     message = waits(_admin.Admin.message)
+    message_by_offset_id = waits(_admin.Admin.message_by_offset_id)
     message_at = waits(_admin.Admin.message_at)
     count_between = waits(_admin.Admin.count_between)
     send_again = waits(_admin.Admin.send_again)

@@ -17,6 +17,7 @@ from skyrocket.console.alerts.watcher import Watcher
 from skyrocket.console.alerts.webhook import post
 from skyrocket.console.cluster.controllers import Controllers
 from skyrocket.console.cluster.copies import Copies
+from skyrocket.console.cluster.decoding import Decoder
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.core.settings import ConsoleSettings
@@ -67,6 +68,7 @@ class Console:
             Watcher(view, series, database, clock, _outboxes(settings, clock)),
             Copies(clock),
             Controllers(accounts.reading.admin, view, clock),
+            Decoder(settings.schemas, clock),
         )
         self.recorder = Recorder(view, series, clock)
         self.app = application(self.parts)
@@ -174,6 +176,7 @@ class Console:
         await self.parts.copies.end()
         await self.parts.controllers.end()
         await self.parts.view.end()
+        self.parts.decoder.close()
         await self.parts.accounts.stop()
         await self.parts.database.close()
 

@@ -100,12 +100,14 @@ async def test_a_dead_letter_shows_its_cause_and_is_sent_again() -> None:
             groups = await visitor.get("/api/dead-letters")
             (row,) = (await visitor.get("/api/dead-letters/billing", key="k-1"))["rows"]
             table = await visitor.http.get("/api/dead-letters/billing/export")
+            other = await visitor.http.get("/api/dead-letters/billing/export", params={"contains": "o-2"})
             await visitor.post("/api/dead-letters/billing/resend", {"message_ids": [row["message_id"]]})
             await until(lambda: len(calls) == 2)
             empty = await visitor.post("/api/dead-letters/billing/resend", {"message_ids": []}, status=400)
     assert [(each["group"], each["messages"]) for each in groups["rows"]] == [("billing", 1)]
     assert (row["error"], row["error_message"], row["topic"]) == ("ValueError", "<b>no stock</b>", "Orders")
-    assert "k-1" in table.text
+    assert groups["rows"][0]["oldest_ms"] == row["died_ms"]
+    assert ("k-1" in table.text, "k-1" in other.text) == (True, False)
     assert "empty" in empty["error"]
 
 

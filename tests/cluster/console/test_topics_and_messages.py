@@ -75,6 +75,7 @@ async def test_a_message_is_sent_and_found_by_key_id_tag_text_and_property_and_s
     assert "base64" in bad["error"]
     assert base64.b64decode(page["message"]["body"]).decode() == body
     assert page["message"]["properties"]["city"] == INJECTION
+    assert page["message"]["own_properties"] == {"city": INJECTION}
     assert copied["message"]["properties"]["city"] == INJECTION
     assert (copied["message"]["keys"], copied["message"]["tags"]) == (["o-1", "o-2"], "paid")
 
@@ -107,7 +108,7 @@ async def test_a_topic_is_followed_live_and_no_faster_than_asked_for() -> None:
     async with operator() as (cluster, visitor):
         await cluster.create_topic("Orders", queues=1)
         parts = visitor.console.parts
-        events = tail(parts.accounts.own.admin, "Orders", TailWanted(per_second=4), parts.streams)
+        events = tail(parts.accounts.own.admin, "Orders", TailWanted(per_second=4), parts.streams, parts.decoder)
         assert (await anext(events)).startswith(b"event: begun")
         async with cluster.producer() as producer:
             for number in range(5):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -134,6 +135,22 @@ def test_messages_are_found_shown_copied_and_sent_again(rocketmq: LocalCluster) 
     well(rocketmq, "msg", "copy", "Orders", "Again", "--since", "1h", "--key", "o-2")
     (copy,) = rocketmq.messages("Again")
     assert (copy.body, copy.tags, copy.keys) == (b"2", "paid", ["o-2"])
+
+
+def test_a_body_is_decoded_by_the_schema_of_its_topic(rocketmq: LocalCluster, tmp_path: Path) -> None:
+    (tmp_path / "note.avsc").write_text('"string"')
+    (tmp_path / "schemas.toml").write_text("[[schema]]\ntopics = 'Ord*'\nfile = 'note.avsc'\n")
+    rocketmq.create_topic("Orders", queues=1)
+    with rocketmq.producer() as producer:
+        good = producer.send(Message("Orders", b"\x0atea\x1bx"))
+        bad = producer.send(Message("Orders", b"tea"))
+    schemas = ("--schemas", str(tmp_path / "schemas.toml"))
+    shown = rows(rocketmq, "msg", "get", "Orders", good.message_id, *schemas)
+    assert (shown["decoded"], shown["schema"]) == ("tea\x1bx", "note.avsc")
+    assert "\x1b" not in well(rocketmq, "msg", "get", "Orders", good.message_id, *schemas)
+    why = rows(rocketmq, "msg", "at", "Orders", "broker-a", "0", str(bad.queue_offset), *schemas)["not_decoded"]
+    assert "no datum of the Avro schema" in why
+    assert skyrocket(rocketmq, "msg", "get", "Orders", good.message_id, "--schemas", "nothing.toml").code == 2
 
 
 def test_a_body_that_could_command_a_terminal_is_shown_as_text(rocketmq: LocalCluster) -> None:

@@ -9,13 +9,17 @@ import asyncio
 import math
 import re
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
-from skyrocket.client import Right
+from skyrocket.client import Message, Right
 from skyrocket.console.cluster.copies import Copy, CopyOrder
 from skyrocket.console.history.series import MINUTE_MS
 from skyrocket.console.server import Console
+from skyrocket.schemas.catalog import Catalog
 from tests import ROOT
+from tests.cluster.console.test_decoding import PROTO
 from tests.integration.console.browser import Browser, browser_at
 from tests.integration.console.shop import Shop, packing, shop
 from tests.integration.console.test_controllers import led_set
@@ -40,8 +44,14 @@ def _chosen(pages: Sequence[str]) -> list[str]:
 
 async def main() -> None:
     """All of them, or those that were named."""
-    async with shop() as one, packing(one.cluster):
+    with tempfile.TemporaryDirectory() as folder:
+        schemas = Path(folder) / "schemas.toml"
+        schemas.write_text('[[schema]]\ntopics = "Payments"\nfile = "shop.proto"\nmessage = "shop.Payment"')
+        schemas.with_name("shop.proto").write_text(PROTO)
+        wanted = Catalog.read(schemas)
+    async with shop(schemas=wanted) as one, packing(one.cluster), one.cluster.producer("late") as producer:
         await _past(one)
+        payment = await producer.send(Message("Payments", b"\x08\x0c\x12\x03tea", keys="p-2"))
         _copy(one.console)
         address = next(iter(one.cluster.broker_addresses.values()))
         rows = one.cluster.messages("Orders")
@@ -51,6 +61,7 @@ async def main() -> None:
             f"/cluster/{address}?tab=settings",
             f"/messages/Orders/{rows[7].message_id}",
             "/groups/packing?tab=retries",
+            f"/messages/Payments/{payment.message_id}",
             *DIALOGS,
         ]
         if chosen := _chosen(pages):

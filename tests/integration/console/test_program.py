@@ -14,7 +14,9 @@ from tests.ports import free_port
 
 
 def test_a_standalone_prints_its_console_and_another_console_looks_at_the_same_cluster(tmp_path: Path) -> None:
-    with Standalone(tmp_path, arguments=("--console-port", "0")) as servers:
+    (tmp_path / "schemas.toml").write_text("[[schema]]\ntopics = '*'\nregistry = 'http://127.0.0.1:1'\n")
+    schemas = ("--console-schemas", str(tmp_path / "schemas.toml"))
+    with Standalone(tmp_path, arguments=("--console-port", "0", *schemas)) as servers:
         own = servers.await_line(r"Console: (http://127\.0\.0\.1:\d+)/#token=(\S+)")
         overview = httpx.get(f"{own[1]}/api/overview", timeout=30).json()
         login = {"token": own[2]}
@@ -47,6 +49,20 @@ def test_a_chosen_port_that_is_taken_is_named_and_nothing_is_begun(
         done = output_of(command, *arguments, port, home=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"port {port} is taken by another program: stop it, or choose another port with {option}" in done.stderr
+
+
+def test_a_wrong_file_of_schemas_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
+    (tmp_path / "schemas.toml").write_text("[[schema]]\ntopics = 'Orders'\nfile = 'none.avsc'\n")
+    file = str(tmp_path / "schemas.toml")
+    usual = ("--namesrv-port", "0", "--listen-port", "0", "--console-port", "0")
+    for arguments in (
+        ("standalone", *usual, "--console-schemas", file),
+        ("console", "--data", "c.db", "--port", "0", "--schemas", file),
+    ):
+        done = output_of(*arguments, home=tmp_path)
+        assert done.returncode != 0
+        assert done.stdout == ""
+        assert "none.avsc cannot be read: No such file or directory; check its path" in done.stderr
 
 
 def test_a_standalone_whose_usual_port_for_pages_is_taken_says_so_and_runs(tmp_path: Path) -> None:

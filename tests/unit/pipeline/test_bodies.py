@@ -4,11 +4,9 @@ import base64
 import io
 import json
 import struct
-import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,8 +20,10 @@ from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
 from skyrocket.pipeline.bodies.columns import BodyReader, Described, json_columns, reader_of, values_of
-from skyrocket.pipeline.bodies.protobuf import ProtobufReader, message_class
-from skyrocket.pipeline.bodies.registry import RegistryError
+from skyrocket.pipeline.bodies.protobuf import ProtobufReader
+from skyrocket.schemas.protobuf import message_class
+from skyrocket.schemas.registry import RegistryError
+from tests.schema_registry import schema_registry
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 250_000, UTC)
 ORDER: dict[str, Any] = {
@@ -120,6 +120,7 @@ OLDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "s
 NEWER = {**OLDER, "fields": [*OLDER["fields"], {"name": "city", "type": "string", "default": "?"}]}
 
 
+PROTO = """syntax = "proto3"; package shop; message Order { string id = 1; repeated int32 lines = 2; }"""
 ACCOUNT = "Basic " + base64.b64encode(b"me:p@ss").decode()
 JSON_SCHEMA = {
     "type": "object",
@@ -147,30 +148,14 @@ def registry() -> Iterator[str]:
         "/subjects/json-value/versions/latest": {"schemaType": "JSON", "schema": json.dumps(JSON_SCHEMA)},
         "/subjects/shop/versions/latest?format=serialized": serialized(shop_file(), {"states.proto": "states"}),
         "/subjects/states/versions/3?format=serialized": serialized(states_file(), {}),
-        "/subjects/text/versions/latest?format=serialized": {"schemaType": "PROTOBUF", "schema": "syntax = 'proto3';"},
+        "/subjects/text/versions/latest?format=serialized": {"schemaType": "PROTOBUF", "schema": PROTO},
+        "/subjects/empty/versions/latest?format=serialized": {"schemaType": "PROTOBUF", "schema": "package shop;"},
         "/subjects/orders-value/versions/latest?format=serialized": {"schema": json.dumps(NEWER)},
         "/secret/subjects/orders-value/versions/latest": {"schema": json.dumps(NEWER)},
     }
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = answers.get(self.path)
-            if self.path.startswith("/secret/") and self.headers["Authorization"] != ACCOUNT:
-                found = None
-            self.send_response(200 if found else 404)
-            self.end_headers()
-            self.wfile.write(json.dumps(found or {"error_code": 40401}).encode())
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    serving = threading.Thread(target=server.serve_forever, daemon=True)
-    serving.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    serving.join(10)
-    server.server_close()
+    with schema_registry(answers, {"/secret/": ACCOUNT}) as address:
+        yield address
 
 
 def numbered(number: int, body: bytes) -> bytes:
@@ -342,6 +327,14 @@ def test_protobuf_bodies_of_a_registry_are_read_by_their_message_in_its_file(reg
     assert read(line, numbered(7, b"\4\2\0" + b"\x0a\x03tea")) == [{"article": "tea"}]
 
 
+def test_a_proto_file_is_as_good_as_descriptors_from_disk_and_from_a_registry(registry: str, tmp_path: Path) -> None:
+    (tmp_path / "order.proto").write_text(PROTO)
+    data = b"\x0a\x03o-1\x12\x02\x03\x04"
+    of_registry = reader_of(Described("protobuf", registry=registry, subject="text"))
+    of_file = reader_of(Described("protobuf", schema_file=str(tmp_path / "order.proto"), message="shop.Order"))
+    assert read(of_registry, numbered(7, b"\0" + data)) == read(of_file, data) == [{"id": "o-1", "lines": [3, 4]}]
+
+
 def test_a_file_of_descriptors_beside_a_registry_is_enough(order_file: str) -> None:
     reader = reader_of(
         Described("protobuf", schema_file=order_file, registry="http://127.0.0.1:1", message="shop.Order")
@@ -353,7 +346,7 @@ def test_a_file_of_descriptors_beside_a_registry_is_enough(order_file: str) -> N
 @pytest.mark.parametrize(
     ("subject", "message", "said"),
     [
-        ("text", "", "as text, not as descriptors: give schema_file beside registry"),
+        ("empty", "", "has no message"),
         ("orders-value", "", "a schema of AVRO, not of PROTOBUF"),
         ("shop", "shop.Odrer", "they have .*shop.Order"),
         ("", "", "schema_file, or registry and subject"),
@@ -369,6 +362,6 @@ def test_a_message_that_is_not_there_or_contains_itself_is_refused(order_file: s
         reader_of(Described("protobuf", schema_file=order_file, message="shop.Odrer"))
     with pytest.raises(ConfigError, match="contains itself"):
         reader_of(Described("protobuf", schema_file=order_file, message="shop.Node"))
-    (tmp_path / "order.proto").write_text('syntax = "proto3";')
+    (tmp_path / "order.desc").write_text('syntax = "proto3";')
     with pytest.raises(ConfigError, match="--descriptor_set_out"):
-        reader_of(Described("protobuf", schema_file=str(tmp_path / "order.proto"), message="shop.Order"))
+        reader_of(Described("protobuf", schema_file=str(tmp_path / "order.desc"), message="shop.Order"))

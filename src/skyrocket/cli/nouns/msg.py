@@ -14,13 +14,14 @@ from skyrocket.cli.output.text import visible_body
 from skyrocket.cli.produce import sending_command
 from skyrocket.cli.program.cluster import client_command
 from skyrocket.cli.program.moments import ago_or_at
-from skyrocket.cli.program.options import with_parameters
+from skyrocket.cli.program.options import SchemasOption, with_parameters
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
 from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, MessageTrack, ReceivedMessage
+    from skyrocket.schemas.catalog import Catalog
 
 msg = verbs("Find messages, follow a topic, hand one to a client.")
 
@@ -48,14 +49,18 @@ def get(
     topic: TopicArgument,
     message_id: IdArgument,
     no_track: Annotated[bool, typer.Option("--no-track", help="Do not ask what became of it in each group.")] = False,
+    schemas: SchemasOption = None,
 ) -> None:
     """One message with all it has, and what became of it in each group."""
+    from skyrocket.schemas.catalog import catalog_of
+
+    catalog = catalog_of(schemas)
 
     async def look(admin: "Admin") -> "tuple[ReceivedMessage, list[MessageTrack]]":
         message = await admin.message(topic, message_id)
         return message, [] if no_track else await admin.message_track(message)
 
-    _show_one(operator, *operator.ask(look))
+    _show_one(operator, *operator.ask(look), catalog)
 
 
 @msg.command()
@@ -66,18 +71,25 @@ def at(
     broker: Annotated[str, typer.Argument(help="The broker's name.")],
     queue: Annotated[int, typer.Argument(help="The queue.", min=0)],
     offset: Annotated[int, typer.Argument(help="The offset there.", min=0)],
+    schemas: SchemasOption = None,
 ) -> None:
     """The message at an offset of a queue."""
     from skyrocket.client import MessageQueue
+    from skyrocket.schemas.catalog import catalog_of
 
+    catalog = catalog_of(schemas)
     found = operator.ask(lambda admin: admin.message_at(MessageQueue(topic, broker, queue), offset))
-    _show_one(operator, found, [])
+    _show_one(operator, found, [], catalog)
 
 
-def _show_one(operator: Operator, message: "ReceivedMessage", track: "list[MessageTrack]") -> None:
+def _show_one(operator: Operator, message: "ReceivedMessage", track: "list[MessageTrack]", catalog: "Catalog") -> None:
     from skyrocket.cli.terminal.json_lines import described
 
     fields: dict[str, Any] = described(message)
+    decoded = catalog.decoded(message.topic, message.body)
+    if decoded is not None:
+        fields["schema"] = decoded.schema
+        fields |= {"not_decoded": decoded.trouble} if decoded.trouble else {"decoded": decoded.value}
     groups = [{"group": each.group, "state": each.kind.value, "reason": each.reason} for each in track]
     if not operator.output.is_for_people:
         operator.show_object(fields | {"groups": groups})

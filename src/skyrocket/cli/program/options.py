@@ -30,6 +30,12 @@ LogOption = Annotated[
 ]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Log what happens, not only what is wrong.")]
 
+SchemasOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--schemas", help="File (TOML) of topics and their schemas: Avro and Protobuf are decoded.", show_default=False
+    ),
+]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON lines.")]
 
 

@@ -47,17 +47,24 @@ class MessageAdmin(AdminCalls):
         host = host_text(position.store_host)
         if not 0 < position.store_host.port < 1 << 16 or position.physical_offset < 0:
             raise NotFound(f"{unknown}, and it is no offset id: check id and topic")
-        request = ViewMessageById(offset=position.physical_offset, topic=self._full(topic))
         try:
-            reply = await self._ask(host, request, doing=f"looking for {message_id}")
+            return await self.message_by_offset_id(message_id, topic)
         except RemotingError as error:
             raise NotFound(
                 f"{unknown}, and no broker answers at {host}, where it was as an offset id: {error}"
             ) from error
+
+    async def message_by_offset_id(self, message_id: str, topic: str | None = None) -> ReceivedMessage:
+        """At the place that the id names, of whatever topic; raises NotFound when nothing begins there."""
+        position = parse_offset_message_id(message_id)
+        request = ViewMessageById(offset=position.physical_offset, topic=None if topic is None else self._full(topic))
+        where = "" if topic is None else f" in topic {topic}"
+        try:
+            reply = await self._ask(host_text(position.store_host), request, doing=f"looking for {message_id}")
         except BrokerRefused as error:
-            raise NotFound(f"no message {message_id} in topic {topic}: {error}") from error
+            raise NotFound(f"no message {message_id}{where}: {error}") from error
         if not reply.body:
-            raise NotFound(f"no message {message_id} in topic {topic}: nothing begins at its offset")
+            raise NotFound(f"no message {message_id}{where}: nothing begins at its offset")
         return self._messages(reply)[0]
 
     async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage:

@@ -13,10 +13,12 @@ from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.console.api.dead_letter_files import csv_of, parquet_of
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.console.cluster.message_rows import FullMessage, full_of, preview_of
+from skyrocket.console.cluster.message_rows import FullMessage, full_of
 from skyrocket.console.cluster.shared_answers import each
+from skyrocket.errors import DataError
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import counted
+from skyrocket.schemas.catalog import Decoded
 
 family = Family("Dead letters")
 
@@ -31,6 +33,7 @@ class DeadGroup:
 
     group: str
     messages: int
+    oldest_ms: int | None
     newest_ms: int | None
     in_per_second: float | None
 
@@ -48,8 +51,15 @@ async def dead_groups(call: Call) -> DeadGroups:
     view = call.parts.view
     topics = [name for name, shape in (await view.topics.get()).items() if shape.kind == "DLQ"]
     known = await each(topics, view.topic_figures.get)
+    oldest = await each([name for name, figures in known.items() if figures.messages], view.oldest_ms.get)
     rows = [
-        DeadGroup(name.removeprefix(DLQ_PREFIX), figures.messages, figures.newest_ms, figures.in_per_second)
+        DeadGroup(
+            name.removeprefix(DLQ_PREFIX),
+            figures.messages,
+            oldest.get(name),
+            figures.newest_ms,
+            figures.in_per_second,
+        )
         for name, figures in known.items()
     ]
     return DeadGroups(sorted(rows, key=lambda row: (-row.messages, row.group)))
@@ -95,7 +105,7 @@ async def dead_letters(call: Call, wanted: DeadWanted) -> DeadLetters:
     if not 1 <= wanted.most <= _MOST:
         raise BadInput(f"most is {wanted.most}: 1 to {_MOST} are shown at once")
     found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=_MOST)
-    return DeadLetters([_row(message) for message in reversed(found)][: wanted.most])
+    return DeadLetters(await _rows(call, list(reversed(found))[: wanted.most]))
 
 
 def _choice(wanted: DeadWanted) -> DeadLetterFilter:
@@ -103,11 +113,23 @@ def _choice(wanted: DeadWanted) -> DeadLetterFilter:
     return DeadLetterFilter(
         key=wanted.key or None,
         error=wanted.error or None,
-        where=(lambda message: text in preview_of(message)) if text else None,
+        where=(lambda message: _has(message, text)) if text else None,
     )
 
 
-def _row(message: ReceivedMessage) -> DeadRow:
+def _has(message: ReceivedMessage, text: str) -> bool:
+    try:
+        return text.encode() in message.body
+    except DataError:  # it cannot be unpacked
+        return False
+
+
+async def _rows(call: Call, messages: list[ReceivedMessage]) -> list[DeadRow]:
+    previews = await call.parts.decoder.previews(messages)
+    return [_row(message, preview) for message, preview in zip(messages, previews, strict=True)]
+
+
+def _row(message: ReceivedMessage, preview: str) -> DeadRow:
     cause = cause_of(message)
     return DeadRow(
         message.message_id,
@@ -120,7 +142,7 @@ def _row(message: ReceivedMessage) -> DeadRow:
         "" if cause is None else cause.error_type,
         "" if cause is None else cause.error_message,
         "" if cause is None else cause.host,
-        preview_of(message),
+        preview,
     )
 
 
@@ -140,6 +162,7 @@ class DeadLetterPage:
 
     row: DeadRow
     message: FullMessage
+    decoded: Decoded | None
     traceback: str
     attempts: list[AttemptRow]
 
@@ -153,7 +176,10 @@ async def dead_letter(call: Call) -> DeadLetterPage:
         raise BadInput(f"group {call.path['group']} has no dead letter {call.path['message_id']}")
     cause = cause_of(found[0])
     attempts = [] if cause is None else [AttemptRow(*attempt) for attempt in cause.attempts]
-    return DeadLetterPage(_row(found[0]), full_of(found[0]), "" if cause is None else cause.traceback, attempts)
+    traceback = "" if cause is None else cause.traceback
+    full, decoded = full_of(found[0]), await call.parts.decoder.decoded(found[0])
+    (row,) = await _rows(call, found)
+    return DeadLetterPage(row, full, decoded, traceback, attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +230,13 @@ class ExportWanted:
     format: Literal["csv", "json", "parquet"] = "csv"
     key: str = ""
     error: str = ""
+    contains: str = ""
 
 
 @family.get("/api/dead-letters/{group}/export")
 async def export(call: Call, wanted: ExportWanted) -> Response:
     """Dead letters as a file: a CSV table, or JSON lines or Parquet with bodies."""
-    choice = _choice(DeadWanted(wanted.key, wanted.error))
+    choice = _choice(DeadWanted(wanted.key, wanted.error, wanted.contains))
     found = await call.admin.dead_letters(call.path["group"], choice, most=_MOST_EXPORTED)
     name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in call.path["group"])
     headers = {"Content-Disposition": f'attachment; filename="dead-letters-{name}.{wanted.format}"'}
@@ -219,5 +246,5 @@ async def export(call: Call, wanted: ExportWanted) -> Response:
     if wanted.format == "parquet":
         data = await asyncio.to_thread(parquet_of, found)
         return Response(data, media_type="application/vnd.apache.parquet", headers=headers)
-    rows = [_row(message) for message in found]
+    rows = await _rows(call, found)
     return Response(csv_of(DeadRow.__slots__, rows), media_type="text/csv", headers=headers)

@@ -11,27 +11,24 @@ from skyrocket.client.core.errors import BrokerRefused, NotFound
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.console.cluster.message_rows import FullMessage, MessageRow, full_of, row_of
-from skyrocket.console.cluster.message_search import MessageFilter, newest
+from skyrocket.console.cluster.message_rows import FullMessage, MessageRow, full_of, own_properties, row_of
+from skyrocket.console.cluster.message_search import MessageFilter, newest, sql_filter
 from skyrocket.console.live.events import streamed
 from skyrocket.console.live.tail import TailWanted, tail
 from skyrocket.errors import DataError
+from skyrocket.format.message_id import host_text, parse_offset_message_id
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.schemas.catalog import Decoded
 
 family = Family("Messages")
 
 _MOST: Final = 200
 _MOST_FOUND: Final = 8
-# What brokers and clients set themselves: a message that is sent anew gets its own.
-_OF_ITS_FIRST_LIFE: Final = frozenset(
-    {"UNIQ_KEY", "TAGS", "KEYS", "WAIT", "MIN_OFFSET", "MAX_OFFSET", "CLUSTER", "MSG_REGION", "TRACE_ON", "DELAY"}
-    | {"RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "RECONSUME_TIME", "REAL_TOPIC", "REAL_QID", "TRAN_MSG", "PGROUP", "CRC32#"}
-)
 
 
 @dataclass(frozen=True, slots=True)
 class MessagesWanted:
-    """With `key` by key, else the newest, of a span of time or a queue, that a filter takes."""
+    """With `key` by key, else the newest, of a span of time, a queue or an offset, that all filters take."""
 
     key: str = ""
     from_ms: int | None = None
@@ -40,8 +37,10 @@ class MessagesWanted:
     contains: str = ""
     property_name: str = ""
     property_value: str = ""
+    sql: str = ""  # SQL92 over properties
     broker: str = ""
     queue: int | None = None
+    offset: int | None = None  # of that queue, or of all
     most: int = 50
 
 
@@ -64,13 +63,23 @@ async def messages(call: Call, wanted: MessagesWanted) -> Messages:
         found = await call.admin.query_by_key(
             topic, wanted.key, most=wanted.most, begin_ms=wanted.from_ms or 0, end_ms=wanted.to_ms or (1 << 63) - 1
         )
-        return Messages([row_of(message) for message in reversed(found)], len(found), len(found) < wanted.most)
-    chosen = MessageFilter(wanted.tags, wanted.contains, wanted.property_name, wanted.property_value)
+        rows = await call.parts.decoder.rows(list(reversed(found)))
+        return Messages(rows, len(found), len(found) < wanted.most)
+    chosen = MessageFilter(
+        wanted.tags, wanted.contains, wanted.property_name, wanted.property_value, sql_filter(wanted.sql)
+    )
     queue = None if wanted.queue is None else (wanted.broker, wanted.queue)
     answer = await newest(
-        call.admin, topic, chosen, from_ms=wanted.from_ms, to_ms=wanted.to_ms, queue=queue, most=wanted.most
+        call.admin,
+        topic,
+        chosen,
+        from_ms=wanted.from_ms,
+        to_ms=wanted.to_ms,
+        queue=queue,
+        offset=wanted.offset,
+        most=wanted.most,
     )
-    return Messages([row_of(message) for message in answer.messages], answer.read, answer.is_complete)
+    return Messages(await call.parts.decoder.rows(answer.messages), answer.read, answer.is_complete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +93,10 @@ class TrackRow:
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """A message, and who has consumed it."""
+    """A message, what its body says where a schema of the topic is known, and who has consumed it."""
 
     message: FullMessage
+    decoded: Decoded | None
     tracks: list[TrackRow]
 
 
@@ -97,11 +107,30 @@ async def message(call: Call) -> MessagePage:
     tracks = [
         TrackRow(track.group, track.kind.value, track.reason or "") for track in await call.admin.message_track(found)
     ]
-    return MessagePage(full_of(found), tracks)
+    return MessagePage(full_of(found), await call.parts.decoder.decoded(found), tracks)
 
 
 async def _message(call: Call) -> ReceivedMessage:
-    return await call.admin.message(call.path["topic"], call.path["message_id"])
+    """Raises NotFound; an offset id names an address, and no others are asked than the cluster's brokers."""
+    topic, message_id = call.path["topic"], call.path["message_id"]
+    if await _names_a_broker(call, message_id):
+        return await call.admin.message(topic, message_id)
+    found = await call.admin.query_by_unique_key(topic, message_id)
+    if not found:
+        raise NotFound(
+            f"no message {message_id} in topic {topic}: none of the last three days has this unique id, and it is no "
+            "offset id of a broker of this cluster"
+        )
+    return found[0]
+
+
+async def _names_a_broker(call: Call, message_id: str) -> bool:
+    """Whether it could be an offset id here."""
+    try:
+        address = host_text(parse_offset_message_id(message_id).store_host)
+    except DataError:
+        return False
+    return address in {broker.address for broker in await call.parts.view.brokers.get()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +210,7 @@ async def send_again(call: Call) -> SentMessage:
         body = found.body
     except DataError as error:
         raise BadInput(f"its body cannot be read: {error}") from error
-    kept = {name: value for name, value in found.properties.items() if name not in _OF_ITS_FIRST_LIFE}
-    sharding_key = kept.pop("__SHARDINGKEY", None)
-    own = {name: value for name, value in kept.items() if not name.startswith(("__", "TIMER_", "SKY_"))}
-    copy = Message(found.topic, body, found.tags, found.keys, own, sharding_key)
+    copy = Message(found.topic, body, found.tags, found.keys, own_properties(found), found.sharding_key)
     return await _sent(call, copy)
 
 
@@ -208,7 +234,7 @@ async def deliver(call: Call, wanted: Delivery) -> Done:
 async def follow(call: Call, wanted: TailWanted) -> Response:
     """New messages as server-sent events: `message`, and `skipped` when there are more than are shown."""
     call.parts.streams.check()
-    return streamed(tail(call.admin, call.path["topic"], wanted, call.parts.streams))
+    return streamed(tail(call.admin, call.path["topic"], wanted, call.parts.streams, call.parts.decoder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +279,7 @@ class FoundMessages:
 
 @family.get("/api/messages")
 async def messages_by_id(call: Call, wanted: IdWanted) -> FoundMessages:
-    """A message id or key, in every topic of applications: for who does not know the topic."""
+    """A message id (unique or offset id) or key, in every topic of applications: for who does not know the topic."""
     shapes = [shape.name for shape in (await call.parts.view.topics.get()).values() if shape.kind != "SYSTEM"]
     turn = asyncio.Semaphore(_MOST_FOUND)
 
@@ -268,4 +294,15 @@ async def messages_by_id(call: Call, wanted: IdWanted) -> FoundMessages:
                 return []
 
     found = await asyncio.gather(*(look(topic) for topic in shapes))
-    return FoundMessages([row_of(message) for each in found for message in each][:_MOST], len(shapes))
+    messages = [message for each in found for message in each] or await _by_offset_id(call, wanted.id)
+    return FoundMessages(await call.parts.decoder.rows(messages[:_MOST]), len(shapes))
+
+
+async def _by_offset_id(call: Call, text: str) -> list[ReceivedMessage]:
+    """An offset id names its place, and what lies there its topic."""
+    if not await _names_a_broker(call, text):
+        return []
+    try:
+        return [await call.admin.message_by_offset_id(text)]
+    except NotFound:
+        return []

@@ -5,7 +5,6 @@ from typing import Final
 
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.console.cluster.message_rows import preview_of
 from skyrocket.console.cluster.retries import Retry, RetryReader, retry_topics
 
 family = Family("Groups")
@@ -64,7 +63,10 @@ async def retries(call: Call, wanted: RetriesWanted) -> RetriesOfGroup:
     waiting = await reader.waiting(topics)
     timers = await reader.timers([topic for topic in topics if topic in counted], _MOST)
     later = sorted([*waiting.rows, *timers.rows], key=lambda row: row.due_ms)
-    rows = [*(_row(row, is_due=True) for row in due.rows), *(_row(row, is_due=False) for row in later)]
+    bodies = [row.message for row in (*due.rows, *later) if row.message is not None]
+    texts = await call.parts.decoder.previews(bodies)
+    previews = {message.message_id: text for message, text in zip(bodies, texts, strict=True)}
+    rows = [_row(row, previews, is_due=True) for row in due.rows] + [_row(row, previews, is_due=False) for row in later]
     return RetriesOfGroup(
         topics,
         len(due.rows),
@@ -75,7 +77,7 @@ async def retries(call: Call, wanted: RetriesWanted) -> RetriesOfGroup:
     )
 
 
-def _row(row: Retry, *, is_due: bool) -> RetryRow:
+def _row(row: Retry, previews: dict[str, str], *, is_due: bool) -> RetryRow:
     return RetryRow(
         row.message_id,
         row.topic,
@@ -86,5 +88,5 @@ def _row(row: Retry, *, is_due: bool) -> RetryRow:
         row.attempts,
         row.keys,
         row.tags,
-        "" if row.message is None else preview_of(row.message),
+        "" if row.message is None else previews[row.message.message_id],
     )

@@ -1,13 +1,22 @@
 """Traces: the way of a message from its send to every consumption, as clients have told it."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from skyrocket.client.core.errors import NoRoute
+from skyrocket.client.core.errors import BrokerRefused, NoRoute
 from skyrocket.client.tracing.optional_tracer import TRACE_TOPIC
 from skyrocket.console.api.endpoint import Call, Family
-from skyrocket.format.trace import CallBegan, CallEnded, Recalled, Sent, TraceEvent, TransactionEnded
+from skyrocket.console.cluster.message_search import MessageFilter, newest
+from skyrocket.console.cluster.trace_times import StageTimes, stage_times
+from skyrocket.errors import DataError
+from skyrocket.format.trace import CallBegan, CallEnded, Recalled, Sent, TraceEvent, TransactionEnded, decode_trace
+from skyrocket.model.words import counted
+from skyrocket.remoting.errors import RemotingError
 
 family = Family("Traces")
+
+_MOST_LOOKED_UP: Final = 16
+_MOST_READ: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,7 @@ class TraceWanted:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A send, a consumption, the end of a transaction or a recall."""
+    """A send, a store, a consumption, the end of a transaction or a recall."""
 
     kind: str
     message_id: str
@@ -39,14 +48,79 @@ class Trace:
     trouble: str
 
 
+@dataclass(frozen=True, slots=True)
+class TimesWanted:
+    """Of a span of time; without one of what was told last."""
+
+    trace_topic: str = TRACE_TOPIC
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTimes:
+    """Percentiles by stage; `read` messages of the trace topic were looked at, `trouble` says why there are none."""
+
+    rows: list[StageTimes]
+    read: int
+    from_ms: int | None
+    to_ms: int | None
+    trouble: str
+
+
+@family.get("/api/traces")
+async def trace_times(call: Call, wanted: TimesWanted) -> TraceTimes:
+    """How long sends, waits for a handler and handlers took, as clients told it lately."""
+    try:
+        found = await newest(
+            call.admin,
+            wanted.trace_topic,
+            MessageFilter(),
+            from_ms=wanted.from_ms,
+            to_ms=wanted.to_ms,
+            queue=None,
+            most=_MOST_READ,
+        )
+    except NoRoute:
+        return TraceTimes([], 0, None, None, _no_topic(wanted.trace_topic))
+    events: list[TraceEvent] = []
+    for message in found.messages:
+        try:
+            events += decode_trace(message.body)
+        except DataError:  # somebody wrote something else there
+            continue
+    times = [message.store_timestamp for message in found.messages]
+    return TraceTimes(stage_times(events), len(found.messages), min(times, default=None), max(times, default=None), "")
+
+
+def _no_topic(name: str) -> str:
+    return f"there is no trace topic {name}: no client of this cluster traces"
+
+
 @family.get("/api/traces/{message_id}")
 async def trace(call: Call, wanted: TraceWanted) -> Trace:
     """What clients told about a message, by its id or a key."""
     try:
         events = await call.admin.trace(call.path["message_id"], topic=wanted.trace_topic)
     except NoRoute:
-        return Trace([], f"there is no trace topic {wanted.trace_topic}: no client of this cluster traces")
-    return Trace(steps(events), "")
+        return Trace([], _no_topic(wanted.trace_topic))
+    stored = await _stored(call, events)
+    return Trace(sorted([*steps(events), *stored], key=lambda step: step.began_ms or 0), "")
+
+
+async def _stored(call: Call, events: list[TraceEvent]) -> list[Step]:
+    """When brokers stored what was sent: that is in the messages, which clients cannot tell."""
+    sent = {event.message_id: event for event in events if isinstance(event, Sent) and event.succeeded}
+    found = []
+    for message_id, event in list(sent.items())[:_MOST_LOOKED_UP]:
+        try:
+            copies = await call.admin.query_by_unique_key(event.topic, message_id)
+        except (NoRoute, BrokerRefused, RemotingError):  # the topic or its broker is gone, and the trace is not
+            continue
+        for copy in copies:
+            says = f"{copy.topic}, queue {copy.queue_id} at {copy.broker_name}, offset {copy.queue_offset}"
+            found.append(Step("store", message_id, "", copy.store_timestamp, None, True, copy.store_host, says))
+    return found
 
 
 def steps(events: list[TraceEvent]) -> list[Step]:
@@ -55,7 +129,7 @@ def steps(events: list[TraceEvent]) -> list[Step]:
     found = []
     for event in events:
         if isinstance(event, Sent):
-            says = f"{event.kind.name.lower()}, {event.body_length} bytes to {event.store_host}"
+            says = f"{event.kind.name.lower()}, {counted(event.body_length, 'byte')} to {event.store_host}"
             found.append(_step("send", event, event.timestamp, event.cost_ms, event.succeeded, says))
         elif isinstance(event, CallBegan):
             end = ended.get(event.request_id)

@@ -6,9 +6,14 @@ from typing import Final
 
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.errors import DataError
+from skyrocket.format import sys_flag as flags
+from skyrocket.format.compression import compression_type
+from skyrocket.model.property_names import RESERVED
 from skyrocket.model.words import counted
 
 _PREVIEW: Final = 160
+# What brokers and clients set themselves: a message that is sent anew gets its own.
+_OF_ITS_FIRST_LIFE: Final = RESERVED | {"CLUSTER", "CRC32#"}
 _MOST_BODY_BYTES: Final = 1024 * 1024
 
 
@@ -54,8 +59,12 @@ class FullMessage:
     tags: str | None
     keys: list[str]
     properties: dict[str, str]
+    own_properties: dict[str, str]  # those that its sender gave
+    sharding_key: str
     body: str
     body_bytes: int
+    compression: str  # as it is stored: zlib, lz4, zstd; "": as it was sent
+    stored_body_bytes: int
     trouble: str  # why the body cannot be shown
 
 
@@ -87,13 +96,30 @@ def preview_of(message: ReceivedMessage) -> str:
         text = body[: _PREVIEW * 4].decode("utf-8", "strict" if len(body) <= _PREVIEW * 4 else "ignore")
     except UnicodeDecodeError:
         return f"({counted(len(body), 'byte')})"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, for a line of a list."""
     return text[:_PREVIEW]
+
+
+def own_properties(message: ReceivedMessage) -> dict[str, str]:
+    """Those that the application gave, and that a copy should have, too."""
+    return {
+        name: value
+        for name, value in message.properties.items()
+        if name not in _OF_ITS_FIRST_LIFE and not name.startswith(("__", "TIMER_", "SKY_", "DLQ_ORIGIN_"))
+    }
 
 
 def full_of(message: ReceivedMessage) -> FullMessage:
     """Everything."""
-    body, trouble = b"", ""
+    body, compression, trouble = b"", "", ""
+    sys_flag, stored_body_bytes = message.sys_flag, message.stored_body_size  # before the body is unpacked
     try:
+        if sys_flag & flags.COMPRESSED:
+            compression = compression_type(sys_flag).name.lower()
         body = message.body
     except DataError as error:
         trouble = str(error)
@@ -113,13 +139,17 @@ def full_of(message: ReceivedMessage) -> FullMessage:
         message.store_host,
         message.reconsume_times,
         message.flag,
-        message.sys_flag,
+        sys_flag,
         message.body_crc,
         message.prepared_transaction_offset,
         message.tags,
         message.keys,
         dict(message.properties),
+        own_properties(message),
+        message.sharding_key or "",
         base64.b64encode(body[:_MOST_BODY_BYTES]).decode(),
         len(body),
+        compression,
+        stored_body_bytes,
         trouble,
     )

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.client.admin.admin import Admin
+from skyrocket.client.core.errors import WrongUse
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.errors import DataError
+from skyrocket.filtering.sql92 import Filter, compile_filter
+from skyrocket.filtering.sql92_words import SqlError
 from skyrocket.model.message_queue import MessageQueue
 
 _STEP: Final = 64
@@ -22,6 +25,7 @@ class MessageFilter:
     contains: str = ""  # in the body, as text
     property_name: str = ""
     property_value: str = ""  # a part of it
+    sql: Filter | None = None  # over properties, as brokers read it
 
     def takes(self, message: ReceivedMessage) -> bool:
         """Whether it is one of them; tags are the broker's matter."""
@@ -29,12 +33,22 @@ class MessageFilter:
             value = message.properties.get(self.property_name)
             if value is None or self.property_value not in value:
                 return False
+        if self.sql is not None and not self.sql.matches(message.properties):
+            return False
         if not self.contains:
             return True
         try:
             return self.contains.encode() in message.body
         except DataError:
             return False
+
+
+def sql_filter(text: str) -> Filter | None:
+    """None for no text; raises WrongUse. It is not left to brokers, whose property filter is often switched off."""
+    try:
+        return compile_filter(text) if text else None
+    except SqlError as error:
+        raise WrongUse(f"the SQL filter cannot be read: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +68,10 @@ async def newest(
     from_ms: int | None,
     to_ms: int | None,
     queue: tuple[str, int] | None,
+    offset: int | None = None,
     most: int,
 ) -> Found:
-    """The newest messages of a topic, or of a span of time, or of one queue."""
+    """The newest messages of a topic, or of a span of time, of one queue, or of one offset."""
     queues = [each for each in await admin.queues(topic) if queue is None or (each.broker_name, each.queue_id) == queue]
     turn = asyncio.Semaphore(_QUEUES_AT_ONCE)
     budget = _MOST_READ // max(len(queues), 1)
@@ -64,6 +79,8 @@ async def newest(
     async def of_queue(each: MessageQueue) -> tuple[list[ReceivedMessage], int, bool]:
         async with turn:
             first, end = await _span(admin, each, from_ms, to_ms)
+            if offset is not None:
+                first, end = max(first, offset), min(end, offset + 1)
             return await _backwards(admin, each, first, end, wanted, most, budget)
 
     answers = await asyncio.gather(*(of_queue(each) for each in queues))

@@ -55,6 +55,7 @@ class ClusterView:
         self.lags = SharedAnswer(self._lags, _OFTEN_SECONDS, clock)
         self.waiting = SharedAnswer(self._waiting, _RARELY_SECONDS, clock)
         self.topic_figures = SharedAnswers(self._topic_figures, _OFTEN_SECONDS, _MOST_TOPICS, clock)
+        self.oldest_ms = SharedAnswers(self._oldest_ms, _RARELY_SECONDS, _MOST_TOPICS, clock)
         self.members = SharedAnswers(self._members, _OFTEN_SECONDS, _MOST_GROUPS, clock)
 
     def forget(self) -> None:
@@ -62,6 +63,7 @@ class ClusterView:
         for answer in (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting):
             answer.forget()
         self.topic_figures.forget()
+        self.oldest_ms.forget()
         self.members.forget()
 
     async def end(self) -> None:
@@ -69,6 +71,7 @@ class ClusterView:
         for answer in (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting):
             await answer.end()
         await self.topic_figures.end()
+        await self.oldest_ms.end()
         await self.members.end()
 
     async def group_figures(self, *, fresh: bool = False, within: float = 0.0) -> dict[str, groups.GroupFigures]:
@@ -169,6 +172,14 @@ class ClusterView:
             return topics.NO_FIGURES
         rate = self._speeds.look(("in", topic), topics.total_of(stats), self._clock.monotonic())
         return topics.figures(stats, rate)
+
+    async def _oldest_ms(self, topic: str) -> int | None:
+        """When the oldest message that is still there was stored; None of an empty topic."""
+        try:
+            times = await asyncio.gather(*map(self._admin.earliest_time, await self._admin.queues(topic)))
+        except (NoRoute, BrokerRefused, RemotingError):  # its brokers are gone, or down
+            return None
+        return min((each for each in times if each > 0), default=None)
 
     async def _masters_of(self, topic: str) -> list[BrokerPlace]:
         """From what is known of all topics: a question to the name servers less for each."""

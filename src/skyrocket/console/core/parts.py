@@ -6,6 +6,7 @@ from skyrocket.clock import ServiceClock
 from skyrocket.console.alerts.watcher import Watcher
 from skyrocket.console.cluster.controllers import Controllers
 from skyrocket.console.cluster.copies import Copies
+from skyrocket.console.cluster.decoding import Decoder
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.core.settings import ConsoleSettings
 from skyrocket.console.history.database import Database
@@ -34,4 +35,5 @@ class Parts:
     watcher: Watcher
     copies: Copies
     controllers: Controllers
+    decoder: Decoder
     streams: Gate = field(default_factory=Gate)

@@ -1,11 +1,12 @@
 """How a console is reached, where it keeps its file, and who may look."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.console.alerts.mail import MailSettings
+from skyrocket.schemas.catalog import Catalog
 
 DEFAULT_PORT: Final = 8082
 
@@ -26,6 +27,7 @@ class ConsoleSettings:
     host_names: tuple[str, ...] = ()  # under which browsers reach it, besides addresses and localhost
     webhook: str = ""  # is told, as JSON, when alerts begin and end
     mail: MailSettings | None = None  # who is told of them by e-mail
+    schemas: Catalog = field(default_factory=Catalog)  # of topics: bodies are shown by them
     max_database_bytes: int = 256 * 1024 * 1024
 
     @property

@@ -7,8 +7,8 @@ from typing import Final
 
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.core.message import ReceivedMessage
-from skyrocket.console.cluster.message_rows import row_of
-from skyrocket.console.cluster.message_search import MessageFilter
+from skyrocket.console.cluster.decoding import Decoder
+from skyrocket.console.cluster.message_search import MessageFilter, sql_filter
 from skyrocket.console.live.events import KEEP_ALIVE, event
 from skyrocket.console.live.gate import Gate
 from skyrocket.errors import SkyrocketError
@@ -27,15 +27,20 @@ class TailWanted:
     contains: str = ""
     property_name: str = ""
     property_value: str = ""
+    sql: str = ""  # SQL92 over properties
     per_second: int = 50
 
 
-async def tail(admin: Admin, topic: str, wanted: TailWanted, gate: Gate) -> AsyncGenerator[bytes, None]:
+async def tail(
+    admin: Admin, topic: str, wanted: TailWanted, gate: Gate, decoder: Decoder
+) -> AsyncGenerator[bytes, None]:
     """From now on: `message` events, `skipped` with a number, `trouble` with its cause."""
-    chosen = MessageFilter(wanted.tags, wanted.contains, wanted.property_name, wanted.property_value)
     pause = _PAUSE_SECONDS
     with gate.stream():
         try:
+            chosen = MessageFilter(
+                wanted.tags, wanted.contains, wanted.property_name, wanted.property_value, sql_filter(wanted.sql)
+            )
             offsets = {queue: await admin.max_offset(queue) for queue in await admin.queues(topic)}
         except SkyrocketError as error:
             yield event("trouble", {"error": str(error)})
@@ -50,8 +55,8 @@ async def tail(admin: Admin, topic: str, wanted: TailWanted, gate: Gate) -> Asyn
                 continue
             most = max(1, round(max(wanted.per_second, 1) * pause))
             passed += max(len(found) - most, 0)
-            for message in found[-most:]:
-                yield event("message", row_of(message))
+            for row in await decoder.rows(found[-most:]):
+                yield event("message", row)
             if passed:
                 yield event("skipped", {"messages": passed})
             if not found:

@@ -9,10 +9,9 @@ A body that cannot be read is NULL: filter by it to keep such rows apart.
 
 avro, protobuf     a schema ▸ types of columns, and a body ▸ values
 json_schema        a schema ▸ types of columns; Spark itself reads JSON
-numbered           what a registry's clients put before a body
-descriptors        a registry's schema of Protobuf with what it imports
-registry           schemas by id, as Confluent's registry and Apicurio's `ccompat` give them
 columns            the functions above
+
+Schemas themselves are read by `skyrocket.schemas`.
 """
 
 from typing import TYPE_CHECKING
@@ -37,9 +36,9 @@ def from_protobuf(
 ) -> "Column":
     """A struct with the fields of the message; NULL for what cannot be read. Raises ConfigError.
 
-    The file is what `protoc --include_imports --descriptor_set_out=order.desc order.proto` writes. With a registry
-    bodies begin with the number of their schema; without a file the columns are those of the subject's newest one, and
-    of its first message unless `message` names another.
+    The file is a .proto file, or what `protoc --include_imports --descriptor_set_out=order.desc order.proto` writes.
+    With a registry bodies begin with the number of their schema; without a file the columns are those of the subject's
+    newest one, and of its first message unless `message` names another.
     """
     from skyrocket.pipeline.bodies.columns import Described, decoded, reader_of
 

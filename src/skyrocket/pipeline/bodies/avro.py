@@ -4,12 +4,10 @@ Without a registry a body is one datum of the schema. With one it begins with a 
 that it was written with; what was written with an older or newer one is read as ours says, by Avro's rules.
 """
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import time
-from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,8 +15,9 @@ import pyarrow as pa
 
 from skyrocket.columns.schema import TIMESTAMP
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.bodies.numbered import BodyUnreadable, split_number
-from skyrocket.pipeline.bodies.registry import schema_text
+from skyrocket.schemas.avro import datum, parsed
+from skyrocket.schemas.numbered import split_number
+from skyrocket.schemas.registry import schema_text
 
 _PRIMITIVE: Final = {
     "boolean": pa.bool_(),
@@ -58,34 +57,12 @@ class AvroReader:
 
     def read(self, body: bytes) -> Any:
         """The fields of one body; raises BodyUnreadable."""
-        import fastavro
-
         ours = parsed(self.schema)
         writer, data = ours, body
         if self.registry:
             number, data = split_number(body)
             writer = parsed(schema_text(self.registry, number))
-        source = io.BytesIO(data)
-        try:
-            found = fastavro.schemaless_reader(source, writer, ours if writer is not ours else None)
-        except Exception as error:  # bytes of anybody: the library raises what it meets
-            raise BodyUnreadable(f"the body is no datum of the Avro schema: {error!r}") from error
-        if source.read(1):
-            raise BodyUnreadable("bytes are left behind the datum: the body has another Avro schema")
-        return _plain(found)
-
-
-@lru_cache(maxsize=1000)
-def parsed(schema: str) -> Any:
-    """As fastavro takes it; raises ConfigError."""
-    try:
-        import fastavro
-    except ImportError as error:
-        raise ConfigError("Avro bodies need fastavro: pip install 'skyrocket[avro]'") from error
-    try:
-        return fastavro.parse_schema(json.loads(schema))
-    except Exception as error:  # a schema of anybody: the library raises what it meets
-        raise ConfigError(f"the Avro schema cannot be read: {error}") from error
+        return _plain(datum(data, writer, ours if writer is not ours else None))
 
 
 def _type_of(schema: Any, known: dict[str, Any], namespace: str) -> pa.DataType:

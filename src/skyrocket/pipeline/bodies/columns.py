@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.bodies.avro import AvroReader, parsed
-from skyrocket.pipeline.bodies.descriptors import latest_descriptors
+from skyrocket.pipeline.bodies.avro import AvroReader
 from skyrocket.pipeline.bodies.json_schema import columns_of
-from skyrocket.pipeline.bodies.numbered import BodyUnreadable
-from skyrocket.pipeline.bodies.protobuf import ProtobufReader, message_class, path_of
-from skyrocket.pipeline.bodies.registry import latest_schema
+from skyrocket.pipeline.bodies.protobuf import ProtobufReader
+from skyrocket.schemas.avro import parsed
+from skyrocket.schemas.descriptors import descriptors_of_file, latest_descriptors, read_file
+from skyrocket.schemas.numbered import BodyUnreadable
+from skyrocket.schemas.protobuf import message_class, path_of
+from skyrocket.schemas.registry import latest_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -57,7 +59,9 @@ def _protobuf(told: Described) -> ProtobufReader:
     if told.schema_file:
         if not told.message:
             raise ConfigError("Protobuf needs the name of the message in schema_file, as shop.Order")
-        return ProtobufReader(_file(told.schema_file), told.message, is_numbered=bool(told.registry))
+        return ProtobufReader(
+            descriptors_of_file(Path(told.schema_file)), told.message, is_numbered=bool(told.registry)
+        )
     if not (told.registry and told.subject):
         raise ConfigError("Protobuf needs schema_file, or registry and subject")
     descriptors, first = latest_descriptors(told.registry, told.subject)
@@ -75,7 +79,7 @@ def json_columns(told: Described) -> str:
     if told.registry and not told.schema_file and not told.subject:
         raise ConfigError("a registry needs the subject whose newest schema the columns are to have")
     if told.schema_file:
-        return columns_of(_file(told.schema_file).decode("utf-8", "replace"))
+        return columns_of(read_file(Path(told.schema_file)).decode("utf-8", "replace"))
     return columns_of(latest_schema(told.registry, told.subject))
 
 
@@ -99,16 +103,9 @@ def _avro(told: Described) -> AvroReader:
     if told.registry:
         text = latest_schema(told.registry, told.subject)
     else:
-        text = told.schema or _file(told.schema_file).decode("utf-8", "replace")
+        text = told.schema or read_file(Path(told.schema_file)).decode("utf-8", "replace")
     parsed(text)  # raises for what is no schema
     return AvroReader(text, told.registry)
-
-
-def _file(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"the schema file {path} cannot be read: {error.strerror}; check its path") from error
 
 
 def values_of(reader: BodyReader, bodies: "pa.Array") -> "pa.Array":

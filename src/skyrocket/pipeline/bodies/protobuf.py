@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 
 from skyrocket.columns.schema import TIMESTAMP
 from skyrocket.errors import ConfigError
-from skyrocket.pipeline.bodies.numbered import BodyUnreadable, split_message_path, split_number
+from skyrocket.schemas.numbered import BodyUnreadable, split_message_path, split_number
+from skyrocket.schemas.protobuf import TIME_MESSAGE, enum_name, is_map, message_class
 
-_TIME: Final = "google.protobuf.Timestamp"
 # By the numbers of FieldDescriptor.TYPE_…; 10 and 11 are messages.
 _TYPES: Final = {
     **dict.fromkeys((5, 15, 17), pa.int32()),
@@ -59,46 +58,8 @@ class ProtobufReader:
         return _values(found)
 
 
-def path_of(descriptors: bytes, message: str) -> tuple[int, ...] | None:
-    """Where a message stands in the last of the files; None: it is in another one."""
-    from google.protobuf import descriptor_pb2
-
-    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
-    inside, path = list(file.message_type), []
-    for name in message.removeprefix(f"{file.package}.").split("."):
-        place = next((number for number, each in enumerate(inside) if each.name == name), None)
-        if place is None:
-            return None
-        path.append(place)
-        inside = list(inside[place].nested_type)
-    return tuple(path)
-
-
-@lru_cache(maxsize=100)
-def message_class(descriptors: bytes, name: str) -> Any:
-    """The class of a message; raises ConfigError."""
-    try:
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    except ImportError as error:
-        raise ConfigError("Protobuf bodies need protobuf: pip install protobuf") from error
-    pool = descriptor_pool.DescriptorPool()
-    try:
-        files = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
-        for file in files.file:
-            pool.Add(file)
-        return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
-    except KeyError as error:
-        held = sorted(f"{file.package}.{each.name}".strip(".") for file in files.file for each in file.message_type)
-        raise ConfigError(f"the descriptors have no message {name}; they have {', '.join(held)}") from error
-    except Exception as error:  # a file of anybody: the library raises what it meets
-        raise ConfigError(
-            "the file holds no Protobuf descriptors: make it by `protoc --include_imports --descriptor_set_out=FILE …` "
-            f"({error})"
-        ) from error
-
-
 def _type_of(descriptor: Any, around: tuple[str, ...]) -> pa.DataType:
-    if descriptor.full_name == _TIME:
+    if descriptor.full_name == TIME_MESSAGE:
         return TIMESTAMP
     if descriptor.full_name in around:
         raise ConfigError(f"the Protobuf message {descriptor.full_name} contains itself, and columns have an end")
@@ -107,7 +68,7 @@ def _type_of(descriptor: Any, around: tuple[str, ...]) -> pa.DataType:
 
 
 def _field_type(field: Any, around: tuple[str, ...]) -> pa.DataType:
-    if _is_map(field):
+    if is_map(field):
         key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
         return pa.map_(_field_type(key, around), _field_type(value, around))
     kind = _TYPES.get(field.type)
@@ -116,20 +77,16 @@ def _field_type(field: Any, around: tuple[str, ...]) -> pa.DataType:
     return pa.list_(kind) if field.is_repeated else kind
 
 
-def _is_map(field: Any) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
-
-
 def _values(message: Any) -> Any:
     descriptor = message.DESCRIPTOR
-    if descriptor.full_name == _TIME:
+    if descriptor.full_name == TIME_MESSAGE:
         return message.seconds * 1_000_000 + message.nanos // 1000
     return {field.name: _value(message, field) for field in descriptor.fields}
 
 
 def _value(message: Any, field: Any) -> Any:
     value = getattr(message, field.name)
-    if _is_map(field):
+    if is_map(field):
         of_value = _converter(field.message_type.fields_by_name["value"])
         return [(key, of_value(value[key])) for key in value]
     if field.is_repeated:
@@ -143,6 +100,5 @@ def _converter(field: Any) -> Callable[[Any], Any]:
     if field.message_type is not None:
         return _values
     if field.type == _ENUM:
-        names = field.enum_type.values_by_number
-        return lambda number: names[number].name if number in names else str(number)
+        return lambda number: enum_name(field, number)
     return lambda value: value

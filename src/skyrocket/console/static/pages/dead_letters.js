@@ -13,6 +13,7 @@ export function show(root, context) {
     { name: t("Group"), kind: "name", of: (row) => h("a", { href: `/dead-letters/${encodeURIComponent(row.group)}` }, row.group) },
     { name: t("Dead letters"), kind: "number", of: (row) => count(row.messages) },
     { name: t("New/s"), kind: "number", of: (row) => rate(row.in_per_second) },
+    { name: t("Oldest"), kind: "soft", of: (row) => ago(row.oldest_ms) },
     { name: t("Newest"), kind: "soft", of: (row) => ago(row.newest_ms) },
   ], answer.rows, { nothing: empty(t("No dead letters"), t("Every message that failed was consumed in the end.")) })), (text) => fill(trouble, callout(text, "bad"))));
 }

@@ -5,7 +5,7 @@ import { count, moment } from "../format.js";
 import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, show as reload, withQuery } from "../router.js";
 import { t } from "../words.js";
-import { bodyCard, factsCard, propertiesCard, text } from "./message.js";
+import { bodyCard, editable, factsCard, propertiesCard } from "./message.js";
 import { send } from "./topic.js";
 
 export async function show(root, context) {
@@ -27,9 +27,9 @@ export async function letters(root, group, wanted) {
     field({ name: "error", label: t("Type of error contains"), value: wanted.error || "" }),
     field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
     h("button", null, t("Search")), h("span", { class: "grow" }),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error }) }, "CSV"),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error }) }, "JSON"),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "parquet", key: wanted.key, error: wanted.error }) }, "Parquet"), again);
+    h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "CSV"),
+    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "JSON"),
+    h("a", { class: "button", href: query(`${base}/export`, { format: "parquet", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "Parquet"), again);
   root.append(form, data);
   const answer = await get(query(base, { key: wanted.key, error: wanted.error, contains: wanted.contains, most: 200 }));
   const choose = (row, is) => {
@@ -95,8 +95,8 @@ async function look(group, row) {
         { name: t("Host"), of: (attempt) => attempt.host },
         { name: t("Error"), of: (attempt) => attempt.error },
       ], page.attempts)),
-      bodyCard(page.message),
-      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, { body: text(page.message) || "", tags: row.tags || "", keys: row.keys.join(" ") }) }, t("Edit and send"))),
+      bodyCard(page.message, page.decoded),
+      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, editable(page.message)) }, t("Edit and send"))),
       factsCard(page.message), propertiesCard(page.message));
   } catch (error) {
     fill(place, shownTrouble(error));

@@ -4,7 +4,7 @@ import { fill, h } from "../dom.js";
 import { chart } from "../chart.js";
 import { ago, compact, count, duration, moment, rate } from "../format.js";
 import { follow } from "../live.js";
-import { badge, callout, confirmByName, dialog, dot, empty, facts, field, figure, head, table, tabs, trouble as shownTrouble } from "../parts.js";
+import { badge, callout, confirmByName, dialog, dot, empty, field, figure, head, table, tabs, trouble as shownTrouble } from "../parts.js";
 import { go } from "../router.js";
 import { t } from "../words.js";
 import { differencesTable } from "./differences.js";
@@ -33,6 +33,12 @@ export function show(root, context) {
     trouble, figures, body);
   const table_ = h("div");
   if (tab === "") body.append(historyCard(name, context.query.hours || "1"), h("div", { style: { height: "16px" } }), table_);
+  if (tab === "clients") import("./group_members.js").then(({ members }) => members(body, name)).catch((error) => fill(body, shownTrouble(error)));
+  if (tab === "subscriptions") {
+    const check = h("div", { style: { "margin-bottom": "16px" } });
+    body.append(check, table_);
+    import("./group_members.js").then(async ({ agreement }) => fill(check, agreement(await get(`${path("groups", name)}/members`)))).catch((error) => fill(check, shownTrouble(error)));
+  }
   if (tab === "retries") import("./group_retries.js").then(({ retries }) => retries(body, name)).catch((error) => fill(body, shownTrouble(error)));
   if (tab === "dead-letters") import("./dead_letters_of_group.js").then(({ letters }) => letters(body, name, context.query)).catch((error) => fill(body, shownTrouble(error)));
   context.onLeave(follow(path("groups", name), (answer) => {
@@ -46,8 +52,7 @@ export function show(root, context) {
       figure(t("Clients"), count(answer.row.clients), { says: [t(answer.row.mode), answer.consume_type === "CONSUME_ACTIVELY" ? t("pull") : ""].filter(Boolean).join(", ") }),
       figure(t("Dead letters"), count(answer.row.dead_letters), { href: `${here}?tab=dead-letters` }));
     if (tab === "") fill(table_, queues(answer, name, locked));
-    if (tab === "clients") fill(body, clients(answer, name));
-    if (tab === "subscriptions") fill(body, subscriptions(answer, name, locked));
+    if (tab === "subscriptions") fill(table_, subscriptions(answer, name, locked));
     if (tab === "config") fill(body, config(answer, name, locked));
   }, (text) => fill(trouble, callout(text, "bad"))));
 }
@@ -78,43 +83,6 @@ function queues(answer, name, locked) {
     { name: t("Last consumed"), kind: "soft", of: (row) => (row.last_consumed_ms ? `${moment(row.last_consumed_ms)} (${ago(row.last_consumed_ms)})` : "–") },
     { name: "", kind: "actions", of: (row) => h("button", { class: "small quiet", onclick: () => move(name, row), ...locked }, t("Move")) },
   ], answer.queues, { nothing: empty(t("No offsets"), t("The group has not consumed anything yet.")) }));
-}
-
-function clients(answer, name) {
-  return h("div", { class: "card flush" }, table([
-    { name: t("Client"), kind: "mono", of: (row) => row.client_id },
-    { name: t("Address"), kind: "mono", of: (row) => row.address },
-    { name: t("Language"), of: (row) => row.language },
-    { name: t("Version"), kind: "soft", of: (row) => row.version },
-    { name: "", kind: "actions", of: (row) => h("button", { class: "small", onclick: () => member(name, row.client_id) }, t("Look inside")) },
-  ], answer.clients, { nothing: empty(t("Nobody is connected"), t("Messages wait until a client of the group starts.")) }));
-}
-
-async function member(group, client) {
-  const place = h("div", { class: "stack" }, h("div", { class: "skeleton" }));
-  dialog({ title: client, body: place, wide: true });
-  try {
-    const answer = await get(`${path("groups", group)}/clients/${encodeURIComponent(client)}?stacks=true`);
-    fill(place,
-      table([
-        { name: t("Topic"), kind: "name", of: (row) => row.topic },
-        { name: t("Broker"), of: (row) => row.broker },
-        { name: t("Queue"), kind: "number", of: (row) => row.queue },
-        { name: t("In hand"), kind: "number", of: (row) => count(row.cached) },
-        { name: t("Last pull"), kind: "soft", of: (row) => ago(row.last_pull_ms) },
-        { name: t("Last consumed"), kind: "soft", of: (row) => ago(row.last_consume_ms) },
-      ], answer.queues, { nothing: empty(t("It has no queue"), t("There are more clients than queues, or it has just started.")) }),
-      table([
-        { name: t("Topic"), kind: "name", of: (row) => row.topic },
-        { name: t("consumed/s"), kind: "number", of: (row) => rate(row.consume_ok_per_second) },
-        { name: t("failed/s"), kind: "number", of: (row) => rate(row.consume_failed_per_second) },
-        { name: t("handler ms"), kind: "number", of: (row) => rate(row.consume_ms) },
-      ], answer.rates),
-      answer.stacks && h("pre", { class: "body" }, answer.stacks),
-      h("details", null, h("summary", null, t("Properties")), facts(Object.entries(answer.properties))));
-  } catch (error) {
-    fill(place, shownTrouble(error));
-  }
 }
 
 function subscriptions(answer, name, locked) {
@@ -158,13 +126,17 @@ function edit(name, first) {
 }
 
 function move(name, row) {
-  dialog({
+  const plan = h("div", { id: "plan" });
+  const preview = (offset) => fill(plan, callout(t("Messages that would be skipped: {skipped}, consumed again: {repeated}.", { skipped: count(Math.max(Math.min(offset, row.broker_offset) - row.consumer_offset, 0)), repeated: count(Math.max(row.consumer_offset - offset, 0)) }), offset > row.consumer_offset ? "bad" : "warn"));
+  const box = dialog({
     title: t("Move queue {queue} of {broker}", row),
     action: t("Move"),
     kind: "primary danger",
-    body: [callout(t("The group goes on at this offset; it is at {offset} now.", { offset: count(row.consumer_offset) }), "warn"), field({ name: "offset", label: t("Offset"), type: "number", value: row.consumer_offset, min: 0 })],
+    body: [callout(t("The group goes on at this offset; it is at {offset} now.", { offset: count(row.consumer_offset) }), "warn"), field({ name: "offset", label: t("Offset"), type: "number", value: row.consumer_offset, min: 0 }), plan],
     act: async (values) => (await post(`${path("groups", name)}/move`, { topic: row.topic, broker: row.broker, queue: row.queue, offset: values.offset })).done,
   });
+  box.addEventListener("input", (event) => preview(Number(event.target.value)));
+  preview(row.consumer_offset);
 }
 
 function clone(name, page) {

@@ -27,41 +27,58 @@ export async function show(root, context) {
       h("button", { onclick: () => copy(curl(message)) }, t("Copy as curl")),
       h("button", { onclick: () => copy(python(message)) }, t("Copy as Python")),
       h("button", { id: "again", onclick: () => again(message), ...locked }, t("Send again")),
-      h("button", { onclick: () => send(message.topic, { body: text(message) || "", tags: message.tags || "", keys: message.keys.join(" ") }), ...locked }, t("Edit and send"))),
+      h("button", { onclick: () => send(message.topic, editable(message)), ...locked }, t("Edit and send"))),
     h("div", { class: "halves" },
-      h("div", { class: "stack" }, bodyCard(message), tracksCard(page, message, locked)),
+      h("div", { class: "stack" }, bodyCard(message, page.decoded), tracksCard(page, message, locked)),
       h("div", { class: "stack" }, factsCard(message), propertiesCard(message))));
 }
 
-export function decoded(message) {
+function bytesOf(message) {
   return Uint8Array.from(atob(message.body), (sign) => sign.charCodeAt(0));
 }
 
 export function text(message) {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(decoded(message));
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytesOf(message));
   } catch {
     return null;
   }
 }
 
-export function bodyCard(message) {
+// What a message is sent anew with; a body that is no text goes as it is.
+export function editable(message) {
+  const plain = text(message);
+  const own = Object.entries(message.own_properties);
+  const left = own.filter(([, value]) => value.includes("\n")).map(([name]) => name);
+  return {
+    ...(plain === null ? { body_base64: message.body } : { body: plain }),
+    tags: message.tags || "",
+    keys: message.keys.join(" "),
+    sharding_key: message.sharding_key,
+    properties: own.filter(([name]) => !left.includes(name)).map(([name, value]) => `${name}=${value}`).join("\n"),
+    note: left.length ? t("Properties of several lines are left out: {names}", { names: left.join(", ") }) : "",
+  };
+}
+
+// `decoded` is what the topic's schema says of the body, where one is known.
+export function bodyCard(message, decoded) {
   const plain = text(message);
   let value;
   try { value = plain === null ? undefined : JSON.parse(plain); } catch { value = undefined; }
   const views = {};
-  if (value !== undefined && value !== null && typeof value === "object") views.JSON = () => h("pre", { class: "body json" }, jsonTree(value));
+  if (decoded && !decoded.trouble) views[decoded.format] = () => h("pre", { class: "body json", id: "decoded" }, jsonTree(decoded.value));
+  if (value !== undefined && value !== null && typeof value === "object" && !views.JSON) views.JSON = () => h("pre", { class: "body json" }, jsonTree(value));
   if (plain !== null) views[t("Text")] = () => h("pre", { class: "body" }, plain);
-  views[t("Bytes")] = () => h("pre", { class: "body" }, hex(decoded(message)));
+  views[t("Bytes")] = () => h("pre", { class: "body" }, hex(bytesOf(message)));
   views.Base64 = () => h("pre", { class: "body" }, message.body);
   const shown = h("div");
   const buttons = h("div", { class: "bar" });
   const choose = (name) => {
     fill(shown, views[name]());
-    fill(buttons, Object.keys(views).map((each) => h("button", { class: each === name ? "small primary" : "small", onclick: () => choose(each) }, each)), h("span", { class: "grow" }), h("span", { class: "faint" }, bytes(message.body_bytes)));
+    fill(buttons, Object.keys(views).map((each) => h("button", { class: each === name ? "small primary" : "small", onclick: () => choose(each) }, each)), h("span", { class: "grow" }), decoded && !decoded.trouble && h("span", { class: "faint" }, t("Schema: {schema}", { schema: decoded.schema })), h("span", { class: "faint" }, message.compression ? t("{size}, decompressed from {packed} of {kind}", { size: bytes(message.body_bytes), packed: bytes(message.stored_body_bytes), kind: message.compression }) : bytes(message.body_bytes)));
   };
   choose(Object.keys(views)[0]);
-  return h("div", { class: "card" }, h("h2", null, t("Body")), message.trouble && callout(message.trouble, "bad"), buttons, shown,
+  return h("div", { class: "card" }, h("h2", null, t("Body")), message.trouble && callout(message.trouble, "bad"), decoded && decoded.trouble && callout(`${t("Not decoded")}${decoded.schema ? ` (${decoded.schema})` : ""}: ${decoded.trouble}`, "warn"), buttons, shown,
     message.body_bytes > 1048576 && callout(t("Only the first mebibyte is shown."), "warn"));
 }
 

@@ -1,10 +1,11 @@
-// Messages, found by id, key, time, tag, text or property.
+// Messages, found by id, key, time, offset, tag, SQL, text or property.
 import { get, path, query } from "../api.js";
 import { fill, h } from "../dom.js";
 import { bytes, count, localInput, moment } from "../format.js";
 import { badge, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, withQuery } from "../router.js";
 import { counted, t } from "../words.js";
+import { EMPTY, parsed, written } from "./search_words.js";
 
 export function show(root, context) {
   root.append(head(t("Messages")));
@@ -30,23 +31,34 @@ export function messageSearch(root, context) {
   const topic = context.fixedTopic || wanted.topic || "";
   const result = h("div", { class: "card flush" });
   const says = h("div", { class: "faint", style: { padding: "8px 2px" } });
+  const text = written({ ...wanted, topic: context.fixedTopic ? "" : topic });
+  const box = h("input", { id: "search-box", type: "search", autocomplete: "off", value: text, "aria-label": t("Search"), placeholder: t("an id or key, or topic:Orders tag:paid since:2h until:10m queue:broker-a/0 offset:12 sql:\"price > 3\" property:city=Bern body:tea") });
   const form = h("form", { class: "card", style: { "margin-bottom": "12px" } },
-    h("div", { class: "form-row" },
+    h("div", { class: "search-line" }, box, h("button", { class: "primary", id: "search" }, t("Search"))),
+    h("details", null, h("summary", null, t("Fields")), h("div", { class: "form-row" },
       !context.fixedTopic && field({ name: "topic", label: t("Topic"), value: topic, placeholder: t("any, for an id or key") }),
       field({ name: "id", label: t("Message id or key"), value: wanted.id || "" }),
       field({ name: "tags", label: t("Tags"), value: wanted.tags || "", placeholder: "TagA || TagB" }),
+      field({ name: "sql", label: t("SQL filter"), value: wanted.sql || "", placeholder: "price > 3 AND city = 'Bern'" }),
       field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
+      field({ name: "offset", label: t("Offset"), type: "number", value: wanted.offset || "", min: 0 }),
       field({ name: "property_name", label: t("Property"), value: wanted.property_name || "", placeholder: "name" }),
       field({ name: "property_value", label: t("contains"), value: wanted.property_value || "" }),
       field({ name: "from", label: t("From"), type: "datetime-local", value: wanted.from || "" }),
-      field({ name: "to", label: t("Until"), type: "datetime-local", value: wanted.to || "" })),
+      field({ name: "to", label: t("Until"), type: "datetime-local", value: wanted.to || "" }))),
     h("div", { class: "bar", style: { margin: "12px 0 0" } },
-      h("button", { class: "primary", id: "search" }, t("Search")),
       [[5, t("last 5 minutes")], [60, t("last hour")], [1440, t("last day")]].map(([minutes, text]) => h("button", { class: "quiet", type: "button", onclick: () => go(withQuery({ from: localInput(Date.now() - minutes * 60000), to: null })) }, text)),
-      h("button", { class: "quiet", type: "button", onclick: () => go(location.pathname) }, t("Clear"))));
+      h("button", { class: "quiet", type: "button", onclick: () => go(withQuery(EMPTY)) }, t("Clear"))));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const address = withQuery(valuesOf(form));
+    let asked;
+    try {
+      asked = box.value === text ? valuesOf(form) : { ...parsed(box.value, (name, names) => t("{name}: is not known here; there are {names}", { name, names })), ...(context.fixedTopic && { topic: "" }) };
+    } catch (error) {
+      fill(result, shownTrouble(error));
+      return;
+    }
+    const address = withQuery(asked);
     if (address === location.pathname + location.search) search();
     else go(address);
   });
@@ -81,6 +93,6 @@ async function find(topic, wanted) {
     const page = await get(`${base}/${encodeURIComponent(wanted.id)}`).catch((error) => { if (error.status === 400 || error.status === 404) return null; throw error; });
     return page ? { only: { topic, message_id: wanted.id } } : { rows: [], says: "" };
   }
-  const answer = await get(query(base, { tags: wanted.tags, contains: wanted.contains, property_name: wanted.property_name, property_value: wanted.property_value, broker: wanted.broker, queue: wanted.queue, ...times, most: 100 }));
+  const answer = await get(query(base, { tags: wanted.tags, sql: wanted.sql, offset: wanted.offset, contains: wanted.contains, property_name: wanted.property_name, property_value: wanted.property_value, broker: wanted.broker, queue: wanted.queue, ...times, most: 100 }));
   return { rows: answer.rows, says: answer.is_complete ? counted(answer.read, "{n} message was looked at: this is all.", "{n} messages were looked at: these are all.", count(answer.read)) : counted(answer.read, "{n} message was looked at; there may be more.", "{n} messages were looked at, newest first; there may be more.", count(answer.read)) };
 }

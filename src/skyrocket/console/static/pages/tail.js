@@ -24,16 +24,19 @@ export function show(root, context) {
   let skipped = 0;
   let source = null;
 
-  const pause = h("button", { id: "pause", onclick: () => { paused = !paused; draw(); } });
+  const pause = h("button", { id: "pause", onclick: () => { paused = !paused; if (!paused) again(); draw(); } });
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
     field({ name: "tags", label: t("Tags"), value: wanted.tags || "", placeholder: "TagA || TagB" }),
+    field({ name: "sql", label: t("SQL filter"), value: wanted.sql || "", placeholder: "price > 3" }),
     field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
+    field({ name: "property_name", label: t("Property"), value: wanted.property_name || "", placeholder: "name" }),
+    field({ name: "property_value", label: t("contains"), value: wanted.property_value || "" }),
     field({ name: "per_second", label: t("At most per second"), type: "number", value: wanted.per_second || 50, min: 1, max: 500 }),
     h("button", null, t("Apply")));
   root.append(
     head(t("Live tail"), { crumb: { text: topic, href: here }, actions: [state, pause, h("button", { onclick: () => { rows.replaceChildren(); kept.length = 0; draw(); } }, t("Clear")), h("button", { onclick: () => download(topic, kept) }, t("Download"))] }),
     form,
-    h("div", { class: "bar" }, COLUMNS.map((name) => h("label", { class: "check" }, h("input", { type: "checkbox", checked: !hidden.has(name), onchange: () => { hidden.has(name) ? hidden.delete(name) : hidden.add(name); go(withQuery({ hide: [...hidden].join(",") })); } }), t(name)))),
+    h("div", { class: "bar" }, COLUMNS.map((name) => h("label", { class: "check" }, h("input", { type: "checkbox", checked: !hidden.has(name), onchange: () => { hidden.has(name) ? hidden.delete(name) : hidden.add(name); history.replaceState(null, "", withQuery({ hide: [...hidden].join(",") })); again(); } }), t(name)))),
     trouble,
     h("div", { class: "card flush tail", id: "tail" }, h("table", null, rows), nothing));
 
@@ -42,6 +45,12 @@ export function show(root, context) {
     fill(pause, paused ? t("Go on") : t("Pause"));
     state.className = `badge ${source && source.readyState === EventSource.OPEN ? (paused ? "warn" : "good") : ""}`;
     fill(state, h("i", { class: "dot" }), paused ? t("paused") : t("live"), ` · ${count(shown)}`, skipped ? ` (${t("{n} not shown", { n: count(skipped) })})` : "");
+  }
+
+  // What has come so far, with the columns that are wanted now.
+  function again() {
+    rows.replaceChildren(...kept.map(line).reverse());
+    draw();
   }
 
   function line(row) {
@@ -57,7 +66,7 @@ export function show(root, context) {
 
   const open = () => {
     if (source || document.hidden) return;
-    source = new EventSource(query(`${path("topics", topic)}/tail`, { tags: wanted.tags, contains: wanted.contains, per_second: wanted.per_second }));
+    source = new EventSource(query(`${path("topics", topic)}/tail`, { tags: wanted.tags, sql: wanted.sql, contains: wanted.contains, property_name: wanted.property_name, property_value: wanted.property_value, per_second: wanted.per_second }));
     source.addEventListener("begun", () => { fill(trouble); draw(); });
     source.addEventListener("message", (event) => {
       if (!event.data) return;

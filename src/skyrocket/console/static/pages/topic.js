@@ -170,13 +170,16 @@ export function send(topic, values = {}) {
     action: t("Send message"),
     wide: true,
     body: [
-      field({ name: "body", label: t("Body"), type: "textarea", value: values.body || "", placeholder: '{"order": 1}' }),
+      values.note && callout(values.note, "warn"),
+      values.body_base64
+        ? field({ name: "body_base64", label: t("Body in base64: it is no text"), type: "textarea", value: values.body_base64 })
+        : field({ name: "body", label: t("Body"), type: "textarea", value: values.body || "", placeholder: '{"order": 1}' }),
       h("div", { class: "form-row" },
         field({ name: "tags", label: t("Tag"), value: values.tags || "" }),
         field({ name: "keys", label: t("Keys"), value: values.keys || "", hint: t("Separated by blanks") }),
-        field({ name: "sharding_key", label: t("Sharding key"), hint: t("One key, one queue, in order") }),
+        field({ name: "sharding_key", label: t("Sharding key"), value: values.sharding_key || "", hint: t("One key, one queue, in order") }),
         field({ name: "delay_seconds", label: t("Delay in seconds"), type: "number", min: 0 })),
-      field({ name: "properties", label: t("Properties"), type: "textarea", placeholder: "name=value", hint: t("One per line, as name=value") }),
+      field({ name: "properties", label: t("Properties"), type: "textarea", value: values.properties || "", placeholder: "name=value", hint: t("One per line, as name=value") }),
     ],
     act: async (given) => {
       const properties = Object.fromEntries(given.properties.split("\n").filter((line) => line.includes("=")).map((line) => [line.slice(0, line.indexOf("=")).trim(), line.slice(line.indexOf("=") + 1)]));

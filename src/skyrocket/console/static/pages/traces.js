@@ -1,7 +1,7 @@
 // The way of a message from its send to every consumption.
 import { get, path, query } from "../api.js";
 import { fill, h } from "../dom.js";
-import { duration, moment } from "../format.js";
+import { count, duration, moment } from "../format.js";
 import { badge, callout, empty, field, figure, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, withQuery } from "../router.js";
 import { t } from "../words.js";
@@ -14,10 +14,31 @@ export async function show(root, context) {
     field({ name: "topic", label: t("Trace topic"), value: wanted.topic || "", placeholder: "RMQ_SYS_TRACE_TOPIC" }),
     h("button", { class: "primary" }, t("Search")));
   root.append(head(t("Traces"), { says: t("from the send to every consumption") }), form, data);
-  if (!wanted.id) { fill(data, empty(t("Give a message id or key"), t("Clients tell what they did when their trace is on."))); return; }
+  if (!wanted.id) { await times(data, wanted); return; }
   try {
     const answer = await get(query(path("traces", wanted.id), { trace_topic: wanted.topic }));
     fill(data, answer.trouble && callout(answer.trouble, "warn"), answer.steps.length ? [summary(answer.steps), waterfall(answer.steps), list(answer.steps)] : empty(t("No trace"), t("Was the trace of its producer and consumers on?")));
+  } catch (error) {
+    fill(data, shownTrouble(error));
+  }
+}
+
+const STAGES = { send: "Send", wait: "From the store to a handler", consume: "Handler" };
+
+// Without an id: how long each stage took for everybody.
+async function times(data, wanted) {
+  fill(data, h("div", { class: "skeleton" }));
+  try {
+    const answer = await get(query("/api/traces", { trace_topic: wanted.topic }));
+    const ms = (name, of) => ({ name, kind: "number", of: (row) => duration(of(row)) });
+    fill(data, answer.trouble && callout(answer.trouble, "warn"), answer.rows.length ? h("div", { class: "card flush", id: "times" }, h("h2", null, t("How long it took")), table([
+      { name: t("Step"), of: (row) => badge(t(STAGES[row.stage]), row.stage === "send" ? "accent" : "") },
+      { name: t("Topic or group"), kind: "name", of: (row) => h("a", { href: `/${row.stage === "send" ? "topics" : "groups"}/${encodeURIComponent(row.name)}` }, row.name) },
+      { name: t("Count"), kind: "number", of: (row) => count(row.count) },
+      { name: t("Failures"), kind: "number", of: (row) => (row.failures ? badge(count(row.failures), "bad") : "0") },
+      ms("p50", (row) => row.p50_ms), ms("p90", (row) => row.p90_ms), ms("p99", (row) => row.p99_ms), ms(t("Slowest"), (row) => row.slowest_ms),
+    ], answer.rows), h("div", { class: "faint", style: { padding: "8px 14px" } }, t("Told between {from} and {to}.", { from: moment(answer.from_ms), to: moment(answer.to_ms) })))
+      : empty(t("Give a message id or key"), t("Clients tell what they did when their trace is on.")));
   } catch (error) {
     fill(data, shownTrouble(error));
   }
@@ -31,7 +52,8 @@ function percentile(values, share) {
 function summary(steps) {
   const sends = steps.filter((step) => step.kind === "send");
   const consumes = steps.filter((step) => step.kind === "consume");
-  const stored = sends.length ? sends[0].began_ms + (sends[0].cost_ms || 0) : null;
+  const stores = steps.filter((step) => step.kind === "store").map((step) => step.began_ms);
+  const stored = stores.length ? Math.min(...stores) : sends.length ? sends[0].began_ms + (sends[0].cost_ms || 0) : null;
   const waits = stored === null ? [] : consumes.map((step) => Math.max(step.began_ms - stored, 0));
   return h("div", { class: "grid" },
     figure(t("Send"), duration(percentile(sends.map((step) => step.cost_ms), 0.5))),
@@ -45,7 +67,7 @@ function waterfall(steps) {
   const to = Math.max(...steps.map((step) => step.began_ms + (step.cost_ms || 1)), from + 1);
   const at = (ms) => `${((ms - from) / (to - from)) * 100}%`;
   return h("div", { class: "card" }, h("h2", null, `${moment(from, true)} + ${duration(to - from)}`), h("div", { class: "waterfall" }, steps.map((step) => h("div", { class: "lane" },
-    h("div", null, badge(t(step.kind), step.kind === "send" ? "accent" : ""), " ", step.group),
+    h("div", null, badge(t(step.kind), step.kind === "send" ? "accent" : ""), " ", step.group || step.host),
     h("div", { class: "track" }, h("div", { class: `span ${step.succeeded === false ? "bad" : step.kind === "consume" ? "good" : ""}`, style: { left: `min(${at(step.began_ms)}, calc(100% - 4px))`, width: at(from + (step.cost_ms || 0)) }, title: step.says }))))));
 }
 
