@@ -41,6 +41,7 @@ class TopicRow:
     write_queues: int
     permission: int
     messages: int
+    oldest_ms: int | None  # None: nothing is there, or it has not been asked for yet
     newest_ms: int | None
     in_per_second: float | None
     out_per_second: float
@@ -85,7 +86,12 @@ async def topics(call: Call, wanted: TopicsWanted) -> TopicsPage:
         }
     rows, total = page_of(chosen, wanted.sort, keys, wanted.page, wanted.size)
     known = await each([shape.name for shape in rows], view.topic_figures.get)
-    return TopicsPage([_row(shape, known[shape.name], lags.get(shape.name, _NO_LAG)) for shape in rows], total, kinds)
+    oldest = await view.oldest_of([name for name, figures in known.items() if figures.messages])
+    return TopicsPage(
+        [_row(shape, known[shape.name], oldest.get(shape.name), lags.get(shape.name, _NO_LAG)) for shape in rows],
+        total,
+        kinds,
+    )
 
 
 def _is_wanted(shape: TopicShape, wanted: TopicsWanted) -> bool:
@@ -120,7 +126,7 @@ async def _lag_by_topic(call: Call) -> dict[str, _TopicLag]:
     return found
 
 
-def _row(shape: TopicShape, figures: TopicFigures, lag: _TopicLag) -> TopicRow:
+def _row(shape: TopicShape, figures: TopicFigures, oldest_ms: int | None, lag: _TopicLag) -> TopicRow:
     return TopicRow(
         shape.name,
         shape.kind,
@@ -129,6 +135,7 @@ def _row(shape: TopicShape, figures: TopicFigures, lag: _TopicLag) -> TopicRow:
         shape.write_queues,
         shape.permission,
         figures.messages,
+        oldest_ms,
         figures.newest_ms,
         figures.in_per_second,
         lag.out_per_second,
