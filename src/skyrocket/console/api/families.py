@@ -20,11 +20,12 @@ from skyrocket.console.api import (
     quotas,
     retries,
     session,
+    timers,
     topic_places,
     topic_statistics,
     topics,
     traces,
-    waiting,
+    transactions,
 )
 from skyrocket.console.api.endpoint import Endpoint, Family
 
@@ -38,7 +39,8 @@ FAMILIES: Final[Sequence[Family]] = (
     group_changes.family,
     retries.family,
     dead_letters.family,
-    waiting.family,
+    timers.family,
+    transactions.family,
     traces.family,
     brokers.family,
     clients.family,

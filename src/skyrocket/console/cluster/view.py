@@ -9,7 +9,8 @@ from typing import Any, Final
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places, topics_named_after
-from skyrocket.client.core.errors import BrokerRefused, NoRoute
+from skyrocket.client.admin.waiting_messages import PendingTimer
+from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotOffered
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
 from skyrocket.console.cluster.checkup import Checkup
@@ -27,6 +28,8 @@ _OFTEN_SECONDS: Final = 4.0  # rates and lag; browsers look every five
 _RARELY_SECONDS: Final = 15.0  # which topics and groups there are
 _MOST_TOPICS: Final = 5000
 _MOST_GROUPS: Final = 2000
+MOST_TIMERS: Final = 20_000  # that are looked at, for the histogram
+_MOST_TIMER_TOPICS: Final = 20
 _LOST_BROKERS: Final = 200
 _FEW_TOPICS: Final = 100
 _PATIENCE_SECONDS: Final = 0.4
@@ -60,6 +63,7 @@ class ClusterView:
         self.lags = SharedAnswer(self._lags, _OFTEN_SECONDS, clock)
         self.waiting = SharedAnswer(self._waiting, _RARELY_SECONDS, clock)
         self.topic_figures = SharedAnswers(self._topic_figures, _OFTEN_SECONDS, _MOST_TOPICS, clock)
+        self.timers = SharedAnswers(self._timers, _RARELY_SECONDS, _MOST_TIMER_TOPICS, clock)
         self.oldest = SharedAnswers(self._oldest, _SELDOM_SECONDS, _MOST_TOPICS, clock)
         self.settings = SharedAnswer(self._settings, _SETTINGS_SECONDS, clock)
         self.members = SharedAnswers(self._members, _OFTEN_SECONDS, _MOST_GROUPS, clock)
@@ -74,6 +78,7 @@ class ClusterView:
         self.topic_figures.forget()
         self.members.forget()
         self.oldest.forget()
+        self.timers.forget()
         self.checkup.forget()
 
     async def end(self) -> None:
@@ -83,6 +88,7 @@ class ClusterView:
         await self.topic_figures.end()
         await self.members.end()
         await self.oldest.end()
+        await self.timers.end()
         await self.checkup.end()
 
     async def group_figures(self, *, fresh: bool = False, within: float = 0.0) -> dict[str, groups.GroupFigures]:
@@ -185,6 +191,13 @@ class ClusterView:
         except (BrokerRefused, RemotingError):
             halves = None
         return Waiting(timers, halves)
+
+    async def _timers(self, topic: str) -> list[PendingTimer] | None:
+        """Soonest first, of one topic or (with "") of all; None at brokers that do not list them."""
+        try:
+            return await self._admin.pending_timers(topic or None, most=MOST_TIMERS)
+        except NotOffered:
+            return None
 
     async def _topic_figures(self, topic: str) -> topics.TopicFigures:
         try:
