@@ -78,6 +78,7 @@ def console(
     cert_key: Annotated[Path | None, _server("--cert-key", help="Its key.", show_default=False)] = None,
     behind_https: Annotated[bool, _server("--behind-https", help="A proxy in front speaks HTTPS.")] = False,
     webhook: Annotated[str, _server("--webhook", help="URL that is told when alerts begin and end.")] = "",
+    audit_webhook: Annotated[str, _server("--audit-webhook", help="URL that is told of each change.")] = "",
     *,
     mail: MailOptions,
 ) -> None:
@@ -104,6 +105,7 @@ def console(
         behind_https=behind_https,
         host_names=tuple(host_name or ()),
         webhook=webhook,
+        audit_webhook=audit_webhook,
         mail=mail.settings(),
     )
     run(_serve(wanted))

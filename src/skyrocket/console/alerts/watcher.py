@@ -13,12 +13,12 @@ from skyrocket.clock import ServiceClock
 from skyrocket.console.alerts.measures import Measures, measures
 from skyrocket.console.alerts.mutes import WHOLE_RULE, Mute, muted_until_ms
 from skyrocket.console.alerts.news import News
-from skyrocket.console.alerts.outbox import Outbox
 from skyrocket.console.alerts.queue_progress import QueueProgress
 from skyrocket.console.alerts.rules import DEFAULT_RULES, Phase, Rule, Watch
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.database import Database
 from skyrocket.console.history.series import Series
+from skyrocket.console.telling.outbox import Outbox
 from skyrocket.errors import SkyrocketError
 
 _logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Watcher:
         series: Series,
         database: Database,
         clock: ServiceClock,
-        outboxes: Sequence[Outbox] = (),
+        outboxes: Sequence[Outbox[News]] = (),
     ) -> None:
         self._view = view
         self._series = series

@@ -21,6 +21,7 @@ from skyrocket.console.api import (
     retries,
     session,
     timers,
+    tokens,
     topic_places,
     topic_statistics,
     topics,
@@ -50,6 +51,7 @@ FAMILIES: Final[Sequence[Family]] = (
     alerts.family,
     access.family,
     quotas.family,
+    tokens.family,
     audit.family,
     session.family,
 )

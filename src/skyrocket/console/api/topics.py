@@ -332,7 +332,9 @@ async def preview_topic(call: Call, wanted: TopicWanted) -> Differences:
 async def change_topic(call: Call, wanted: TopicWanted) -> Done:
     """Change fields of a topic on its brokers; all others stay."""
     changes = await _changes(call, wanted)
-    call.before = {f"{each.broker} {each.field}": each.before for each in _differences(changes)}
+    differences = _differences(changes)
+    call.before = {f"{each.broker} {each.field}": each.before for each in differences}
+    call.after = {f"{each.broker} {each.field}": each.after for each in differences}
     await call.admin.apply_topic_changes(changes)
     return Done(f"topic {call.path['topic']} was changed on {counted(len(changes), 'broker')}")
 
@@ -383,6 +385,7 @@ async def impact(call: Call) -> Impact:
 async def delete_topic(call: Call) -> Done:
     """Delete a topic with its messages, from brokers and name servers."""
     name = call.path["topic"]
-    await call.admin.topic_configs(name)  # one that is not there is not found, rather than deleted
+    configs = await call.admin.topic_configs(name)  # one that is not there is not found, rather than deleted
+    call.before = {place.broker_name: str(config) for place, config in configs.items()}
     await call.admin.delete_topic(name)
     return Done(f"topic {name} was deleted")

@@ -13,6 +13,7 @@ from skyrocket.console.login.accounts import Accounts
 from skyrocket.console.login.attempts import Attempts
 from skyrocket.console.login.audit import Audit
 from skyrocket.console.login.sessions import Sessions
+from skyrocket.console.login.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,4 +31,5 @@ class Parts:
     sessions: Sessions
     attempts: Attempts
     watcher: Watcher
+    tokens: Tokens
     streams: Gate = field(default_factory=Gate)
