@@ -92,7 +92,7 @@ function dropToken(row) {
 function tester() {
   const verdict = h("div");
   const form = h("form", { class: "card" }, h("h2", null, t("May this user do that?")),
-    h("div", { class: "form-row" }, field({ name: "user", label: t("User") }), field({ name: "resource", label: t("Resource"), placeholder: "Topic:Orders" }), field({ name: "action", label: t("Action"), options: ACTIONS.slice(1) }), field({ name: "address", label: t("From address"), placeholder: "192.0.2.1", hint: t("Empty: from anywhere") })),
+    h("div", { class: "form-row" }, field({ name: "user", label: t("User") }), field({ name: "resource", label: t("Resource"), placeholder: "Topic:Orders" }), field({ name: "action", label: t("Action"), options: ACTIONS.slice(1) }), field({ name: "address", label: t("From address (empty: anywhere)"), placeholder: "192.0.2.1" })),
     h("div", { class: "bar", style: { "margin-top": "12px" } }, h("button", null, t("Ask"))), verdict);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
