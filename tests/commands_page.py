@@ -22,7 +22,9 @@ All of them are clients: they work with Skyrocket and with Apache RocketMQ 4.9 a
 - **Which cluster**: `--namesrv`, else `$NAMESRV_ADDR`; or `--context NAME`, else the current context
   ([contexts](../guides/operations.md#contexts)), else `127.0.0.1:9876`.
 - **As whom**: `--access-key`, `--secret-key`, better `$ROCKETMQ_ACCESS_KEY`, `$ROCKETMQ_SECRET_KEY`.
-- `--output table`, `wide` (more columns), `json`, `jsonl`, `csv`; keys of JSON are stable.
+- `--output table`, `wide` (more columns), `json`, `jsonl`, `csv`; keys of JSON are stable: `readQueues`. A message is
+  the line of `consume --format json` everywhere (`queue_offset`), so that `produce --json` takes it. JSON lines without
+  rows are empty; stderr says so.
 - `--dry-run` of commands that change something: only say what would be changed.
 - `--yes`: where something could be lost a question is asked on a terminal; without one `--yes` must be given.
 - **Exit code**: 0 done, 1 failed, 2 wrong usage, 3 some brokers did it and others failed (said on stderr), 4 what was

@@ -60,3 +60,28 @@ def test_changes_of_contexts_are_told_to_scripts_without_the_secret(tmp_path: Pa
     assert rows("use", "test") == [("contexts", "current", "prod", "test")]
     assert rows("use", "test") == []
     assert rows("delete", "test") == [("context test", "namesrv", "b:9876", None)]
+
+
+def _keys(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set(value) | {key for each in value.values() for key in _keys(each)}
+    return {key for each in value for key in _keys(each)} if isinstance(value, list) else set()
+
+
+def test_objects_for_scripts_have_keys_of_one_kind(rocketmq: LocalCluster, tmp_path: Path) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    rocketmq.create_group("Billing")
+    names, contexts = rocketmq.name_server_address, str(tmp_path / "contexts.yml")
+    at("", "context", "set", "prod", "-n", "a:9876", "--read-only", SKYROCKET_CONTEXTS=contexts)
+    for done in (
+        at(names, "topic", "describe", "Orders", "--output", "json"),
+        at(names, "group", "describe", "Billing", "--output", "json"),
+        at("", "context", "show", "prod", "--output", "json", SKYROCKET_CONTEXTS=contexts),
+    ):
+        assert done.code == 0, done.errors
+        assert {key for key in _keys(json.loads(done.output)) if "_" in key} == set()
+
+
+def test_json_lines_without_rows_say_so_beside_them(rocketmq: LocalCluster) -> None:
+    done = at(rocketmq.name_server_address, "group", "lag", "--output", "jsonl")
+    assert (done.code, done.output, done.errors) == (0, "", "no lag is known\n")

@@ -192,7 +192,7 @@ def test_groups_are_created_shown_changed_and_deleted(rocket: Rocket) -> None:
     changed = rocket.well("group", "update", "Plain", "--retries", "5")
     assert "retry_max_times  3 → 5" in changed
     assert changed.count("→") == 1
-    assert rocket.rows("group", "describe", "Plain")["settings"]["broker-a"]["retry_max_times"] == 5
+    assert rocket.rows("group", "describe", "Plain")["settings"]["broker-a"]["retryMaxTimes"] == 5
     rocket.well("group", "update", "Plain", "--disable", "--yes")
     assert rocket.rows("group", "list", "Plain")[0]["consumes"] is False
     assert rocket.run("group", "members", "Plain").code == 4

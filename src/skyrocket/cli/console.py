@@ -86,6 +86,7 @@ def console(
             show_default=False,
         ),
     ] = None,
+    audit_webhook: Annotated[str, _server("--audit-webhook", help="URL that is told of each change.")] = "",
     *,
     mail: MailOptions,
 ) -> None:
@@ -113,6 +114,7 @@ def console(
         behind_https=behind_https,
         host_names=tuple(host_name or ()),
         webhook=webhook,
+        audit_webhook=audit_webhook,
         mail=mail.settings(),
         schemas=catalog_of(schemas),
     )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from skyrocket.client.admin.places import BrokerPlace as BrokerPlace
     from skyrocket.client.admin.topic_admin import TopicChange as TopicChange
     from skyrocket.client.admin.reset_preview import QueueMove as QueueMove, ResetPreview as ResetPreview
+    from skyrocket.client.admin.given_up_transactions import GivenUpTransaction as GivenUpTransaction
     from skyrocket.client.admin.waiting_messages import OpenTransaction as OpenTransaction, PendingTimer as PendingTimer
     from skyrocket.client.consumer.allocation import Averagely as Averagely
     from skyrocket.client.consumer.other_allocations import (
@@ -176,6 +177,7 @@ _NAMES: Final = {
     "client.consumer.start_position": "ConsumeFromWhere MessageModel",
     "client.consumer.subscription": "SqlFilter",
     "client.producer.transaction": "Transaction TransactionProducer TransactionState",
+    "client.admin.given_up_transactions": "GivenUpTransaction",
     "client.admin.waiting_messages": "OpenTransaction PendingTimer",
     "model.message_queue": "MessageQueue",
 }

@@ -6,15 +6,14 @@ import secrets
 import socket
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 import uvicorn
 
 from skyrocket.clock import ServiceClock, SystemClock
 from skyrocket.console.alerts.mail import mails
-from skyrocket.console.alerts.outbox import Outbox
+from skyrocket.console.alerts.news import News
 from skyrocket.console.alerts.watcher import Watcher
-from skyrocket.console.alerts.webhook import post
 from skyrocket.console.cluster.controllers import Controllers
 from skyrocket.console.cluster.copies import Copies
 from skyrocket.console.cluster.decoding import Decoder
@@ -26,8 +25,11 @@ from skyrocket.console.history.recorder import Recorder
 from skyrocket.console.history.series import Series
 from skyrocket.console.login.accounts import Accounts
 from skyrocket.console.login.attempts import Attempts
-from skyrocket.console.login.audit import Audit
+from skyrocket.console.login.audit import Audit, AuditEntry
 from skyrocket.console.login.sessions import Sessions
+from skyrocket.console.login.tokens import Tokens
+from skyrocket.console.telling.outbox import Outbox
+from skyrocket.console.telling.webhook import post
 from skyrocket.console.web.app import application
 from skyrocket.errors import SkyrocketError
 from skyrocket.remoting.listening import CannotListen, why_not_listening
@@ -61,7 +63,7 @@ class Console:
             view,
             database,
             series,
-            Audit(database, clock),
+            Audit(database, clock, _told_of_changes(settings, clock)),
             accounts,
             Sessions(clock),
             Attempts(clock),
@@ -69,6 +71,7 @@ class Console:
             Copies(clock),
             Controllers(accounts.reading.admin, view, clock),
             Decoder(settings.schemas, clock),
+            Tokens(database, clock),
         )
         self.recorder = Recorder(view, series, clock)
         self.app = application(self.parts)
@@ -90,13 +93,15 @@ class Console:
         try:
             await self.parts.accounts.start()
             await self.parts.watcher.load()
+            await self.parts.tokens.load()
         except BaseException:
             await self.parts.accounts.stop()
             await self.parts.database.close()
             raise
         self._services.start(self.recorder.run, "console-recorder")
         self._services.start(self.parts.watcher.run, "console-alerts")
-        for outbox in self.parts.watcher.outboxes:
+        outboxes: list[Outbox[Any]] = [*self.parts.watcher.outboxes, *self.parts.audit.outboxes]
+        for outbox in outboxes:
             self._services.start(outbox.run, f"console-tells-{outbox.receiver}")
 
     async def start(self, port_option: str = "--port") -> str:
@@ -181,14 +186,20 @@ class Console:
         await self.parts.database.close()
 
 
-def _outboxes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox]:
+def _outboxes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox[News]]:
     """Who is told of alerts."""
-    found = []
+    found: list[Outbox[News]] = []
     if settings.webhook:
-        found.append(Outbox(f"the webhook {settings.webhook}", partial(post, settings.webhook), clock))
+        found.append(Outbox(f"the webhook {settings.webhook}", partial(post, settings.webhook, "alerts"), clock))
     if settings.mail is not None:
         receivers = ", ".join(settings.mail.receivers)
         given = settings.client.name_servers
         names = given if isinstance(given, str) else ";".join(given)
         found.append(Outbox(receivers, mails(settings.mail, names), clock))
     return found
+
+
+def _told_of_changes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox[AuditEntry]]:
+    """Who is told of what is written into the audit."""
+    url = settings.audit_webhook
+    return [Outbox(f"the webhook {url}", partial(post, url, "audit"), clock, "change")] if url else []

@@ -64,7 +64,7 @@ async def test_wrong_words_about_transactions_are_refused_and_change_nothing(tmp
             (
                 replace(end, commit_or_rollback=3),
                 InvalidParameter,
-                "commitOrRollback is 3: 8 commits, 12 rolls back",
+                "commitOrRollback is 3: 8 commits, 12 rolls back, 0 has the producer asked",
             ),
             (replace(end, half_offset=7), SystemFailure, "no open transaction T1 has its half at offset 7"),
             (replace(end, half_offset=-1), SystemFailure, "no open transaction T1 has its half at offset -1"),
@@ -88,6 +88,22 @@ async def test_wrong_words_about_transactions_are_refused_and_change_nothing(tmp
         await given.client.call(given.address, replace(end, transaction_id="", commit_or_rollback=ROLLBACK))
         assert (await refused(given, end))[0] is SystemFailure
         assert given.broker.store.max_offset("Orders", 0) == 0
+
+
+async def test_a_transaction_is_checked_at_an_operators_wish_and_nobody_to_ask_is_said(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await half(given, "T1")
+        kind, remark = await refused(
+            given, EndOpenTransaction(half_offset=0, transaction_id="T1", commit_or_rollback=0)
+        )
+        assert kind is SystemFailure
+        assert remark.startswith(
+            "no producer of group Sellers is connected: start one, or end the transaction yourself"
+        )
+        (row,) = OpenTransactionList.decode(
+            (await given.client.call(given.address, ListOpenTransactions())).body
+        ).transactions
+        assert row.checks == 0  # it was not asked, and does not count
 
 
 async def test_open_transactions_come_in_pages(tmp_path: Path) -> None:

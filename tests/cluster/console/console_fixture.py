@@ -1,7 +1,8 @@
 """A console in front of a local cluster, asked over HTTP as a browser would."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from skyrocket.client.core.settings import Acl
 from skyrocket.console.core.settings import ConsoleSettings
 from skyrocket.console.server import Console
 from skyrocket.testing.async_cluster import AsyncLocalCluster
+from tests.waiting import SECONDS
 
 TOKEN = "a token for tests"
 
@@ -27,6 +29,14 @@ class Visitor:
         answer = await self.http.get(path, params=query or None)
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    async def until(self, path: str, condition: Callable[[Any], object], **query: Any) -> Any:
+        """What a GET answers once it is so."""
+        async with asyncio.timeout(SECONDS):
+            while not condition(answer := await self.get(path, **query)):
+                self.console.parts.view.forget()  # each look asks anew
+                await asyncio.sleep(0.05)
+        return answer
 
     async def change(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
         """What a change answers, with the session's word."""

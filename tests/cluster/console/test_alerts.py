@@ -10,6 +10,7 @@ import pytest
 
 from skyrocket.client import Message
 from skyrocket.console.alerts.measures import measures
+from skyrocket.console.alerts.queue_progress import QueueProgress
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.cluster.console.console_fixture import console_of
 from tests.waiting import until
@@ -43,7 +44,7 @@ async def test_a_rule_fires_is_told_to_the_webhook_and_can_be_removed() -> None:
         wrong = await visitor.change("PUT", "/api/alerts/rules/x", {"kind": "mood", "threshold": 1}, status=400)
         parts = visitor.console.parts
         parts.view.forget()
-        found = await measures(parts.view, parts.series, parts.clock.now_ms())
+        found = await measures(parts.view, parts.series, QueueProgress(), parts.clock.now_ms())
         parts.watcher.tell(parts.watcher.look(found))
         await until(lambda: told)
         answer = await visitor.get("/api/alerts")

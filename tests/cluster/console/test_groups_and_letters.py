@@ -76,6 +76,8 @@ async def test_members_are_shown_with_their_subscription_and_queues() -> None:
     assert {"topic": "Orders", "expression": "paid", "kind": "TAG"} in page["subscriptions"]
     assert {queue["queue"] for queue in member["queues"] if queue["topic"] == "Orders"} == {0, 1}
     assert {row["role"] for row in everybody["rows"]} == {"producer", "consumer"}
+    assert all(0 < row["connected_ms"] <= cluster.now_ms for row in everybody["rows"])
+    assert not any(row["is_outdated"] for row in (*everybody["rows"], *everybody["languages"]))
 
 
 async def test_a_dead_letter_shows_its_cause_and_is_sent_again() -> None:

@@ -35,7 +35,7 @@ async def test_a_broker_that_is_gone_is_shown_as_down_and_found_by_the_checks() 
         await cluster.kill_broker("broker-a")
         visitor.console.parts.view.forget()
         nobody = await visitor.get("/api/overview")
-    (finding,) = [each for each in health["findings"] if each["subject"] == "broker"]
+    (finding,) = [each for each in health["findings"] if each["code"] == "broker-unreachable"]
     assert finding["severity"] == "critical"
     assert finding["name"] == "broker-b:0"
     assert [broker["is_up"] for broker in half["brokers"]] == [True, False]

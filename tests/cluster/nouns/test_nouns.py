@@ -74,7 +74,7 @@ def test_a_group_is_created_shown_changed_and_deleted(rocketmq: LocalCluster) ->
     assert "retry_max_times  3 → 5" in changed
     assert changed.count("→") == 1
     described = rows(rocketmq, "group", "describe", "Billing")
-    assert described["settings"]["broker-a"]["retry_max_times"] == 5
+    assert described["settings"]["broker-a"]["retryMaxTimes"] == 5
     assert described["lag"] == 0
     assert rows(rocketmq, "group", "topics", "Billing") == [{"topic": "Orders"}]
     assert rows(rocketmq, "topic", "groups", "Orders") == [{"group": "Billing"}]

@@ -10,7 +10,7 @@ import pytest
 
 from skyrocket.console.alerts.mail import MailServer, MailSettings, mails, written
 from skyrocket.console.alerts.news import News
-from skyrocket.console.alerts.outbox import MOST_WAITING, TRIES, Outbox
+from skyrocket.console.telling.outbox import MOST_WAITING, TRIES, Outbox
 from skyrocket.errors import ConfigError
 from skyrocket.testing.clock import FakeClock
 from tests.mail_sink import MailSink, certified, receiving
@@ -37,7 +37,7 @@ def to(server: MailServer, *receivers: str) -> MailSettings:
 
 
 @contextlib.asynccontextmanager
-async def outbox_to(server: MailServer, *receivers: str) -> AsyncIterator[tuple[Outbox, Impatient]]:
+async def outbox_to(server: MailServer, *receivers: str) -> AsyncIterator[tuple[Outbox[News], Impatient]]:
     clock = Impatient()
     outbox = Outbox("ops", mails(to(server, *receivers), "127.0.0.1:9876"), clock)
     running = asyncio.create_task(outbox.run())
@@ -112,7 +112,7 @@ async def test_an_account_is_shown_to_an_encrypted_and_certified_server_alone(sc
 
 def test_when_too_many_wait_the_oldest_go() -> None:
     told: list[str] = []
-    outbox = Outbox("ops", lambda news: told.append(news[0].name), Impatient())
+    outbox: Outbox[News] = Outbox("ops", lambda news: told.append(news[0].name), Impatient())
     for number in range(MOST_WAITING + 5):
         outbox.put([News(0, "r", "lag", str(number), "warning", 1, 1, is_firing=True)])
 

@@ -68,6 +68,8 @@ def test_each_thing_that_operators_lose_sleep_over_has_a_rule_from_the_start() -
         "disk",
         "broker_down",
         "slave_behind_bytes",
+        "skew",
+        "stuck_seconds",
     }
 
 

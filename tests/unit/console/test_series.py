@@ -1,6 +1,7 @@
 """Rates and lag over time in the console's file."""
 
 import math
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -79,10 +80,27 @@ async def test_the_audit_is_searched_and_paged_newest_first() -> None:
     await database.open()
     audit = Audit(database, SystemClock())
     for number in range(5):
-        await audit.write("op", "::1", "POST /x", f"/x/{number}", details="{}", before="", outcome="done")
+        await audit.write("op", "::1", "POST /x", f"/x/{number}", details="{}", before="", after="", outcome="done")
     newest = await audit.entries(most=2)
     older = await audit.entries(before_id=newest[-1].id, most=2)
     found = await audit.entries("/x/3")
     await database.close()
     assert [entry.target for entry in (*newest, *older)] == ["/x/4", "/x/3", "/x/2", "/x/1"]
     assert [entry.target for entry in found] == ["/x/3"]
+
+
+async def test_the_file_of_an_earlier_release_is_used_on_with_what_it_has(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "console.db") as before:
+        before.execute(
+            "CREATE TABLE audit (id INTEGER PRIMARY KEY, at_ms INTEGER, account TEXT, address TEXT, action TEXT, "
+            "target TEXT, details TEXT, before TEXT, outcome TEXT)"
+        )
+        before.execute("INSERT INTO audit VALUES (1, 5, 'op', '::1', 'POST /x', '/x', '{}', 'old', 'done')")
+    before.close()
+    database = Database(tmp_path / "console.db")
+    await database.open()
+    audit = Audit(database, SystemClock())
+    await audit.write("op", "::1", "POST /x", "/y", details="{}", before="1", after="2", outcome="done")
+    entries = await audit.entries()
+    await database.close()
+    assert [(each.target, each.before, each.after) for each in entries] == [("/y", "1", "2"), ("/x", "old", "")]

@@ -16,6 +16,20 @@ def test_every_text_of_a_page_has_a_chinese_one() -> None:
     assert used - {english for english, _ in CHINESE} == set()
 
 
+def test_every_text_of_a_table_of_texts_has_a_chinese_one() -> None:
+    """As `const KINDS = {lag: "Lag"}` and `t(KINDS[row.kind])`."""
+    everything = "\n".join(SCRIPTS.values())
+    tables = set(re.findall(r"\bt\(([A-Z_]+)[.\[]", everything))
+    assert tables
+    used: set[str] = set()
+    for name in tables:
+        (table,) = re.findall(rf"const {name} = {{(.*?)}};", everything, re.S)
+        found = re.findall(r':\s*"([^"]+)"', table)
+        assert found, name
+        used |= set(found)
+    assert used - {english for english, _ in CHINESE} == set()
+
+
 def test_a_number_of_things_has_a_form_for_one_and_a_form_for_many() -> None:
     pairs = [pair for script in SCRIPTS.values() for pair in _COUNTED.findall(script)]
     assert pairs

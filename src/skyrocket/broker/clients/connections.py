@@ -43,15 +43,15 @@ class ConnectionProcessor:
 
     def consumers(self, _: Peer, header: GetConsumerConnectionList, __: Body) -> ConsumerConnections:
         """The members of a consumer group; 206 for a group without members, on which tools depend."""
-        return self._consumers.connections(header.consumer_group)
+        return self._consumers.connections(header.consumer_group, with_times=bool(header.with_times))
 
     def producers(self, _: Peer, header: GetProducerConnectionList, __: Body) -> ProducerConnections:
         """The members of a producer group."""
         return self._producers.connections(header.producer_group)
 
-    def all_producers(self, _: Peer, __: GetAllProducerInfo, ___: Body) -> ProducerTable:
+    def all_producers(self, _: Peer, header: GetAllProducerInfo, __: Body) -> ProducerTable:
         """All producers by group."""
-        return self._producers.table()
+        return self._producers.table(with_times=bool(header.with_times))
 
     def groups_of_topic(self, _: Peer, header: QueryTopicConsumeByWho, __: Body) -> GroupList:
         """The groups of a topic: those that subscribe now, and those that have consumed."""

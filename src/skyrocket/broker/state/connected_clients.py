@@ -1,6 +1,6 @@
 """A client on one connection, as the tables of producers and consumers know it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from skyrocket.protocol.bodies.connections import ClientConnection
@@ -33,18 +33,23 @@ class Client(Generic[C]):
     language: str | None = "JAVA"
     version: int = 0
 
-    def body(self) -> ClientConnection:
-        """As operators see it."""
-        return ClientConnection(self.client_id, self.address, self.language, self.version)
-
 
 @dataclass(slots=True)
 class Member(Generic[C]):
-    """A client in one group, and when it was last heard of there."""
+    """A client in one group, when it joined and when it was last heard of there."""
 
     client: Client[C]
     seen_at: float  # monotonic
     seen_ms: int
+    joined_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.joined_ms = self.seen_ms
+
+    def body(self, *, with_times: bool = False) -> ClientConnection:
+        """As operators see it; `with_times` adds what RocketMQ does not tell."""
+        client, since_ms = self.client, self.joined_ms if with_times else None
+        return ClientConnection(client.client_id, client.address, client.language, client.version, since_ms)
 
 
 def too_old(version: int) -> SystemFailure:

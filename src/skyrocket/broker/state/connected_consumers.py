@@ -134,12 +134,12 @@ class ConnectedConsumers(Generic[C]):
             raise SystemFailure(f"no consumer for this group, {group}", {})
         return tuple(dict.fromkeys(client.client_id for client in found.clients))
 
-    def connections(self, group: str) -> ConsumerConnections:
+    def connections(self, group: str, *, with_times: bool = False) -> ConsumerConnections:
         """GET_CONSUMER_CONNECTION_LIST; raises ConsumerNotOnline for a group without members."""
         found = self._groups.get(group)
         if found is None:
             raise ConsumerNotOnline(f"the consumer group[{group}] not online")
-        return found.body()
+        return found.body(with_times=with_times)
 
     def find(self, group: str, client_id: str) -> Client[C] | None:
         """A member by its client id; of several connections the youngest."""

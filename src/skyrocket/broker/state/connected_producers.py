@@ -87,17 +87,21 @@ class ConnectedProducers(Generic[C]):
         members = self._groups.get(group)
         if members is None:
             raise SystemFailure(f"the producer group[{group}] not exist")
-        return ProducerConnections(connections=tuple(member.client.body() for member in members.values()))
+        return ProducerConnections(connections=tuple(member.body() for member in members.values()))
 
-    def table(self) -> ProducerTable:
+    def table(self, *, with_times: bool = False) -> ProducerTable:
         """GET_ALL_PRODUCER_INFO."""
         return ProducerTable(
             groups={
-                group: [_info(member.client, member.seen_ms) for member in members.values()]
+                group: [_info(member, with_times) for member in members.values()]
                 for group, members in self._groups.items()
             }
         )
 
 
-def _info(client: Client[C], seen_ms: int) -> ProducerInfo:
-    return ProducerInfo(client.client_id, "/" + client.address, client.language, client.version, seen_ms)
+def _info(member: Member[C], with_times: bool) -> ProducerInfo:
+    known = member.body(with_times=with_times)
+    address = "/" + known.client_address
+    return ProducerInfo(
+        known.client_id, address, known.language, known.version, member.seen_ms, known.connected_timestamp
+    )

@@ -66,10 +66,10 @@ class ConsumerGroup(Generic[C]):
             raise SubscriptionNotLatest("the consumer's subscription not latest")
         return found
 
-    def body(self) -> ConsumerConnections:
+    def body(self, *, with_times: bool = False) -> ConsumerConnections:
         """GET_CONSUMER_CONNECTION_LIST."""
         return ConsumerConnections(
-            connections=tuple(client.body() for client in self.clients),
+            connections=tuple(member.body(with_times=with_times) for member in self.members.values()),
             subscriptions=dict(self.subscriptions),
             consume_type=self.consume_type,
             message_model=self.message_model,

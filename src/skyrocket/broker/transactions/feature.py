@@ -40,7 +40,7 @@ class TransactionsFeature(Feature):
         self.log = TransactionLog(store, tables, self.counts, parts.rules, config, parts.identity.store_host, clock)
         self.check = TransactionCheck(self.log, store, tables.producers, self.counts, config, parts.identity, clock)
         self.ends = EndTransactionProcessor(self.log, store, config, clock, is_master=parts.is_master)
-        self._open = OpenTransactionProcessor(self.log, is_master=parts.is_master)
+        self._open = OpenTransactionProcessor(self.log, self.check, is_master=parts.is_master)
         self._settings = parts.settings
         self._when_online = parts.broker_set.when_online
         self._host = parts.identity.address.host

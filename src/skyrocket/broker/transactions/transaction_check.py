@@ -23,6 +23,7 @@ from skyrocket.broker.transactions.transaction_log import PutRefused, Transactio
 from skyrocket.clock import ServiceClock, ahead_of_wall_ms
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import DataError, StoreError
+from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.peer import Peer
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
@@ -121,6 +122,21 @@ class TransactionCheck:
         await asyncio.to_thread(self._store.flush)
         self._log.settle()
         await self._counts.save_beside()
+
+    def ask_now(self, half: HalfMessage) -> None:
+        """Ask a producer about an open half before its time; raises SystemFailure when none is there, PutRefused."""
+        member = self._producers.next_of(half.producer_group)
+        if member is None:
+            raise SystemFailure(
+                f"no producer of group {half.producer_group} is connected: start one, or end the transaction yourself"
+            )
+        copy = half.checked()
+        placed = self._log.put_copy(half, copy)
+        header, body = question(half, copy, placed, self._host, self._identity.broker_name)
+        if not member.connection.send_oneway(header, body):
+            raise SystemFailure(f"the producer {member.client_id} does not take the question now: try again")
+        self.asked += 1
+        _logger.info("an operator has a transaction checked offset=%d client=%s", half.queue_offset, member.client_id)
 
     # ── a round ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

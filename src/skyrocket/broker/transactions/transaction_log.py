@@ -290,7 +290,13 @@ class TransactionLog:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def end_by_operator(self, queue_offset: int, decision: Decision, transaction_id: str = "") -> None:
-        """End an open transaction at an operator's word; raises SystemFailure when there is none, PutRefused.
+        """End an open transaction at an operator's word; raises SystemFailure when there is none, PutRefused."""
+        half = self.open_half(queue_offset, transaction_id)
+        _logger.info("an operator ends a transaction offset=%d decision=%s", half.queue_offset, decision.name)
+        self.end(half, decision)
+
+    def open_half(self, queue_offset: int, transaction_id: str = "") -> HalfMessage:
+        """That of an open transaction; raises SystemFailure when there is none.
 
         With its id any copy will do: checks make new ones while operators think.
         """
@@ -306,8 +312,7 @@ class TransactionLog:
                 f"no open transaction{named} has its half at offset {queue_offset}: it has ended, or was never there; "
                 "list the open ones again"
             )
-        _logger.info("an operator ends a transaction offset=%d decision=%s", half.queue_offset, decision.name)
-        self.end(half, decision)
+        return half
 
     def end(self, half: HalfMessage, decision: Decision) -> None:
         """Deliver a half, or not; the same word again does nothing, another raises SystemFailure. Raises PutRefused."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from skyrocket.cli.nouns.operator import OutputOption, verbs, write
-from skyrocket.cli.output.changes import Change, changes_text, differences
+from skyrocket.cli.output.changes import Change, camel_case, changes_text, differences
 from skyrocket.cli.output.rows import Column, Output, rendered, rendered_object
 from skyrocket.cli.program.contexts import Context, Contexts, read_contexts, write_contexts
 from skyrocket.cli.program.lifetime import failures_shown
@@ -63,8 +63,8 @@ def show(
         if chosen is None:
             raise ConfigError("no context is current: name one, or choose one with `skyrocket context use NAME`")
         found = contexts.named(chosen)
-    shown = {each.name: getattr(found, each.name) for each in fields(Context)}
-    write(rendered_object({"name": chosen, **shown, "secret_key": "***" if found.secret_key else None}, output))
+    shown = {camel_case(each.name): getattr(found, each.name) for each in fields(Context)}
+    write(rendered_object({"name": chosen, **shown, "secretKey": "***" if found.secret_key else None}, output))
 
 
 @context.command("set")

@@ -8,7 +8,7 @@ import typer
 from skyrocket.cli.nouns.group_lag import GROUP_LAGS, QUEUE_LAGS, group_lag_rows, queue_lag_rows
 from skyrocket.cli.nouns.operator import BrokerOption, ClusterNameOption, Operator, operator_command, pairs_of, verbs
 from skyrocket.cli.nouns.watching import Watched, WatchOption, repeat
-from skyrocket.cli.output.changes import Change, differences, fields_of
+from skyrocket.cli.output.changes import Change, differences, fields_of, shown_fields
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
 from skyrocket.model.system_groups import is_system_group
@@ -90,7 +90,10 @@ def describe(operator: Operator, name: GroupArgument) -> None:
 
     async def look(admin: "Admin") -> dict[str, Any]:
         configs = await admin.group_configs(name)
-        found: dict[str, Any] = {"group": name, "settings": {p.broker_name: fields_of(c) for p, c in configs.items()}}
+        found: dict[str, Any] = {
+            "group": name,
+            "settings": {p.broker_name: shown_fields(c) for p, c in configs.items()},
+        }
         try:
             members = await admin.consumer_connections(name)
         except (BrokerRefused, NoRoute):

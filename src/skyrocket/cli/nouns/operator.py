@@ -37,6 +37,7 @@ class Operator:
         self.dry_run = dry_run
         self.yes = yes
         self.failures: dict[str, Exception] = {}  # of brokers, while others did it
+        self._is_told = False  # that there are no rows
 
     def ask(self, question: "Callable[[Admin], Awaitable[T]]", *, timeout: float = 5.0) -> T:
         """What an admin of the cluster answers; brokers that fail beside others are remembered for the end."""
@@ -53,10 +54,16 @@ class Operator:
         return run(asked())
 
     def show(self, columns: Sequence[Column], rows: Iterable[Row], *, empty: str = "") -> None:
-        """Rows in the form asked for; a table without rows says what is missing."""
+        """Rows in the form asked for; a table without rows says what is missing.
+
+        JSON lines without rows are nothing at all: who waits for some is told once, on stderr.
+        """
         rows = list(rows)
-        if not rows and empty and self.output.is_for_people:
+        if rows:
+            self._is_told = False
+        elif empty and (self.output.is_for_people or (self.output is Output.JSONL and not self._is_told)):
             typer.echo(empty, err=True)
+            self._is_told = True
             return
         write(rendered(columns, rows, self.output))
 

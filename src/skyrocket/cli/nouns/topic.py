@@ -15,7 +15,7 @@ from skyrocket.cli.nouns.operator import (
     pairs_of,
     verbs,
 )
-from skyrocket.cli.output.changes import Change, differences, fields_of
+from skyrocket.cli.output.changes import Change, differences, fields_of, shown_fields
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
 from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
@@ -167,7 +167,7 @@ def described(
         "brokers": [place.broker_name for place in configs],
         "messages": sum(queue["messages"] for queue in queues),
         "putTps": rate,
-        "settings": {place.broker_name: fields_of(config) for place, config in configs.items()},
+        "settings": {place.broker_name: shown_fields(config) for place, config in configs.items()},
         "queues": queues,
         "groups": [
             {

@@ -48,6 +48,25 @@ def fields_of(value: Any) -> dict[str, Any]:
     return found | {f"attributes.{name}": text for name, text in attributes.items()}
 
 
+def shown_fields(value: Any) -> dict[str, Any]:
+    """The same with keys as all JSON of the commands has them: readQueues."""
+    return {camel_case(name): _shown(each) for name, each in fields_of(value).items()}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {camel_case(name): _shown(each) for name, each in value.items()}
+    return [_shown(each) for each in value] if isinstance(value, list) else value
+
+
+def camel_case(name: str) -> str:
+    """Of a field of Python: read_queues → readQueues; names of attributes are RocketMQ's and stay."""
+    if name.startswith("attributes."):
+        return name
+    first, *others = name.split("_")
+    return first + "".join(each.capitalize() for each in others)
+
+
 def _plain(value: Any) -> Any:
     """Dataclasses inside become mappings of what they say."""
     if is_dataclass(value):

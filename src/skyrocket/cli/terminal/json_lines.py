@@ -20,7 +20,7 @@ from skyrocket.model.property_names import RESERVED, SHARDING_KEY
 # Written by `consume`; without meaning for a new message.
 _FACTS: Final = frozenset(
     """topic message_id offset_message_id broker queue_id queue_offset born_at stored_at born_host reconsume_times
-    system""".split()
+    system groups""".split()
 )
 _FIELDS: Final = frozenset("body body_base64 tags keys properties sharding_key delay delay_level deliver_at".split())
 

@@ -9,6 +9,7 @@ Each call asks name servers and brokers anew; nothing is remembered. Changes go 
 from skyrocket.client.admin.controller_admin import ControllerAdmin
 from skyrocket.client.admin.dead_letters import DeadLetterAdmin
 from skyrocket.client.admin.declarations import DeclarationAdmin
+from skyrocket.client.admin.given_up_transactions import GivenUpAdmin
 from skyrocket.client.admin.message_copies import CopyAdmin
 from skyrocket.client.admin.message_track import TrackAdmin
 from skyrocket.client.admin.name_server_admin import NameServerAdmin
@@ -20,6 +21,7 @@ class Admin(
     TrackAdmin,
     CopyAdmin,
     DeadLetterAdmin,
+    GivenUpAdmin,
     WaitingAdmin,
     NameServerAdmin,
     DeclarationAdmin,

@@ -144,7 +144,7 @@ class BrokerAdmin(AdminCalls):
         """All producers that are connected, broker by broker."""
 
         async def connected(place: BrokerPlace) -> ProducerTable:
-            reply = await self._ask(place.address, GetAllProducerInfo(), doing="asking for producers")
+            reply = await self._ask(place.address, GetAllProducerInfo(with_times=True), doing="asking for producers")
             table = ProducerTable.decode(reply.body)
             return ProducerTable({unwrap(self._namespace, group): all_of for group, all_of in table.groups.items()})
 

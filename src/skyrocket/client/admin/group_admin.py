@@ -185,7 +185,7 @@ class GroupAdmin(TopicAdmin):
         All brokers of its retry topic are asked, or the named one.
         """
         full = wrap(self._namespace, group)
-        request = GetConsumerConnectionList(consumer_group=full)
+        request = GetConsumerConnectionList(consumer_group=full, with_times=True)
         nobody: BrokerRefused | None = None
         clients: dict[str, ClientConnection] = {}
         subscriptions: dict[str, SubscriptionData] = {}

@@ -32,7 +32,7 @@ from skyrocket.protocol.requests.admin_broker import GetTimerMetrics
 from skyrocket.protocol.requests.header import Header
 from skyrocket.protocol.requests.messaging import RecallMessage
 from skyrocket.protocol.requests.query import QueryMessage
-from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK
+from skyrocket.protocol.requests.transaction import COMMIT, ROLLBACK, UNKNOWN
 from skyrocket.protocol.requests.waiting_messages import EndOpenTransaction, ListOpenTransactions, ListPendingTimers
 
 A = TypeVar("A", bound=Header)
@@ -119,13 +119,20 @@ class WaitingAdmin(AdminCalls):
 
     async def end_transaction(self, transaction: OpenTransaction, *, commit: bool) -> None:
         """An operator's word in place of the producer's; raises BrokerRefused when it has ended meanwhile."""
+        await self._about(transaction, COMMIT if commit else ROLLBACK, "ending")
+
+    async def check_transaction(self, transaction: OpenTransaction) -> None:
+        """Have its producer asked now; raises BrokerRefused when none is connected, or it has ended meanwhile."""
+        await self._about(transaction, UNKNOWN, "checking")
+
+    async def _about(self, transaction: OpenTransaction, word: int, doing: str) -> None:
         request = EndOpenTransaction(
             half_offset=transaction.half_offset,
             transaction_id=transaction.transaction_id,
-            commit_or_rollback=COMMIT if commit else ROLLBACK,
+            commit_or_rollback=word,
         )
         address = await self._master_named(transaction.broker_name)
-        await self._ours(address, request, f"ending transaction {transaction.transaction_id}", "ask the producers")
+        await self._ours(address, request, f"{doing} transaction {transaction.transaction_id}", "ask the producers")
 
     # ── timers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -193,6 +200,29 @@ class WaitingAdmin(AdminCalls):
         await self._recall(topic, found.broker_name, handle.encode())
         return found.message_id
 
+    async def find_timers(self, key: str) -> list[PendingTimer]:
+        """Timers with a key or message id, soonest first; of brokers' index, which Apache's have as well.
+
+        The index also knows timers that were delivered: their `due_ms` is past. Those that were taken back are left
+        out.
+        """
+
+        async def at(place: BrokerPlace) -> list[PendingTimer]:
+            found: dict[str, PendingTimer] = {}
+            for unique in (False, True):
+                for message in await self._in_timer_index(place, key, unique=unique):
+                    timer = self._parked(place.broker_name, message)
+                    if timer is not None and key in (timer.message_id, *timer.keys):
+                        found[timer.message_id] = timer
+            return [timer for timer in found.values() if not await self._is_recalled(place, timer)]
+
+        answers = await self._each(await self._places(None), at)
+        return sorted(chain.from_iterable(answers.values()), key=lambda each: each.due_ms)
+
+    async def _is_recalled(self, place: BrokerPlace, timer: PendingTimer) -> bool:
+        copies = await self._in_timer_index(place, timer.message_id, unique=True)
+        return any(names.TIMER_DELETE_UNIQUE_KEY in each.properties for each in copies)
+
     async def _find_timer(self, message_id: str) -> PendingTimer:
         """Of brokers' index, which Apache's have as well; raises NotFound when none is known."""
         places = await self._places(None)
@@ -206,23 +236,27 @@ class WaitingAdmin(AdminCalls):
         return found
 
     async def _timer_in_index(self, place: BrokerPlace, message_id: str) -> PendingTimer | None:
+        found = await self._in_timer_index(place, message_id, unique=True)
+        parked = (self._parked(place.broker_name, each) for each in found)
+        return next((timer for timer in parked if timer is not None and timer.message_id == message_id), None)
+
+    async def _in_timer_index(self, place: BrokerPlace, key: str, *, unique: bool) -> list[ReceivedMessage]:
         request = QueryMessage(
-            unique_key_query=True,
+            unique_key_query=unique,
             topic=TIMER_TOPIC,
-            key=message_id,
+            key=key,
             max_num=_MOST_COPIES,
             begin_timestamp=0,
             end_timestamp=_FOREVER_MS,
-            index_type="U",
+            index_type="U" if unique else "K",
         )
         try:
-            reply = await self._ask(place.address, request, doing=f"looking for timer {message_id}")
+            reply = await self._ask(place.address, request, doing=f"looking for timer {key}")
         except BrokerRefused as error:
             if error.code in (ResponseCode.QUERY_NOT_FOUND, ResponseCode.NO_MESSAGE):
-                return None
+                return []
             raise
-        parked = (self._parked(place.broker_name, each) for each in decode_messages(reply.body, place.broker_name))
-        return next((timer for timer in parked if timer is not None and timer.message_id == message_id), None)
+        return decode_messages(reply.body, place.broker_name)
 
     def _parked(self, broker_name: str, message: ReceivedMessage) -> PendingTimer | None:
         properties = message.properties

@@ -18,7 +18,7 @@ _QUEUES_FOR_SKEW: Final = 4
 _RECENT_MS: Final = 3_600_000
 _HOUR_MS: Final = 3_600_000
 _LATE: Final = 0.8  # of the retention
-_OLDEST_VERSION: Final = Version.V4_9_3
+OLDEST_VERSION: Final = Version.V4_9_3  # clients of before miss fixes of lost and repeated messages
 
 
 def members(facts: ClusterFacts) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def members(facts: ClusterFacts) -> Iterator[Finding]:
                 "wrong ones",
                 "deploy the same version everywhere, or give each its own group",
             )
-        old = [each for each in (group.members.connections if group.members else ()) if each.version < _OLDEST_VERSION]
+        old = [each for each in (group.members.connections if group.members else ()) if each.version < OLDEST_VERSION]
         if old:
             oldest = version_name(min(each.version for each in old))
             remedy = "upgrade them; releases before 4.9.3 miss fixes of lost and repeated messages"

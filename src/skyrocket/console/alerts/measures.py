@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from skyrocket.console.alerts.queue_progress import QueueProgress, skew_of
 from skyrocket.console.alerts.rules import Kind
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.cluster.shared_answers import each
@@ -16,13 +17,16 @@ _SAMPLE_SECONDS: Final = 60.0  # what the recorder has heard within the minute i
 Measures = Mapping[Kind, Mapping[str, float]]
 
 
-async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
+async def measures(view: ClusterView, series: Series, progress: QueueProgress, now_ms: int) -> Measures:
     """All kinds; a kind has a value for each name that it knows. What brokers do not tell is left out."""
     brokers, topics = await view.brokers.get(), await view.topics.get()
     figures = await view.group_figures(fresh=True, within=_SAMPLE_SECONDS)
     groups = {name: known for name, known in figures.items() if not is_system_group(name)}
     waiting = [name for name, known in groups.items() if known.lag > 0]
     members = await each(waiting, view.members.get)
+    lags = await view.lags.get(within=_SAMPLE_SECONDS)
+    queues = {name: lags.get(name, []) for name in groups}
+    running = {name for name, connected in members.items() if connected is not None}
     timers = (await view.waiting.get()).timers
     dead: dict[str, float] = {}
     for topic in topics:
@@ -38,6 +42,8 @@ async def measures(view: ClusterView, series: Series, now_ms: int) -> Measures:
         "disk": {f"{broker.broker}:{broker.broker_id}": broker.disk_ratio or 0.0 for broker in brokers},
         "broker_down": {f"{broker.broker}:{broker.broker_id}": float(not broker.is_up) for broker in brokers},
         "slave_behind_bytes": slaves_behind(brokers),
+        "skew": {name: skew_of(of_group) for name, of_group in queues.items()},
+        "stuck_seconds": progress.stuck_seconds(queues, running, now_ms),
     }
     if timers is not None:
         found["delayed"] = {name: float(count) for name, count in timers.items()}

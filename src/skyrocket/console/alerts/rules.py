@@ -6,14 +6,11 @@ quiet ──too high──▶ pending ──for `minutes`──▶ firing ──
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 _WELL_BELOW: Final = 0.8
 
 Kind = Literal[
-    "lag", "late_seconds", "no_client", "dead_letters_per_hour", "disk", "broker_down", "slave_behind_bytes", "delayed"
-]
-KINDS: Final[tuple[Kind, ...]] = (
     "lag",
     "late_seconds",
     "no_client",
@@ -21,8 +18,11 @@ KINDS: Final[tuple[Kind, ...]] = (
     "disk",
     "broker_down",
     "slave_behind_bytes",
+    "skew",
+    "stuck_seconds",
     "delayed",
-)
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ DEFAULT_RULES: Final = (
     Rule("group-late", "late_seconds", 900, minutes=5),
     Rule("group-lag", "lag", 100_000, minutes=5),
     Rule("no-client", "no_client", 1, minutes=5),
+    Rule("queue-skewed", "skew", 0.8, minutes=5),
+    Rule("queue-stuck", "stuck_seconds", 600, minutes=1),
     Rule("dead-letters", "dead_letters_per_hour", 1, minutes=1),
 )
 

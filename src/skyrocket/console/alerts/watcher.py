@@ -13,11 +13,12 @@ from skyrocket.clock import ServiceClock
 from skyrocket.console.alerts.measures import Measures, measures
 from skyrocket.console.alerts.mutes import WHOLE_RULE, Mute, muted_until_ms
 from skyrocket.console.alerts.news import News
-from skyrocket.console.alerts.outbox import Outbox
+from skyrocket.console.alerts.queue_progress import QueueProgress
 from skyrocket.console.alerts.rules import DEFAULT_RULES, Phase, Rule, Watch
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.database import Database
 from skyrocket.console.history.series import Series
+from skyrocket.console.telling.outbox import Outbox
 from skyrocket.errors import SkyrocketError
 
 _logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Watcher:
         series: Series,
         database: Database,
         clock: ServiceClock,
-        outboxes: Sequence[Outbox] = (),
+        outboxes: Sequence[Outbox[News]] = (),
     ) -> None:
         self._view = view
         self._series = series
@@ -63,6 +64,7 @@ class Watcher:
         self.mutes: tuple[Mute, ...] = ()
         self.news: deque[News] = deque(maxlen=_MOST_NEWS)
         self._watches: dict[tuple[str, str], Watch] = {}
+        self._progress = QueueProgress()
 
     async def load(self) -> None:
         """Take the rules and mutes that were kept."""
@@ -104,10 +106,13 @@ class Watcher:
         """For ever. A cluster that does not answer raises no alert of itself: its brokers are down to the view."""
         while True:
             try:
-                self.tell(self.look(await measures(self._view, self._series, self._clock.now_ms())))
+                self.tell(self.look(await self._measures()))
             except SkyrocketError as error:
                 _logger.info("alerts were not looked at: %s", error)
             await self._clock.sleep(_PAUSE_SECONDS)
+
+    async def _measures(self) -> Measures:
+        return await measures(self._view, self._series, self._progress, self._clock.now_ms())
 
     def look(self, found: Measures) -> list[News]:
         """What is to be told of these values. What is muted is told when that is over, if it still goes on then."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from ipaddress import ip_address, ip_network
 from typing import Final, Literal
 
 from skyrocket.client.admin.account_admin import Right, rights_in
@@ -135,13 +136,25 @@ class UserWanted:
 async def change_user(call: Call, wanted: UserWanted) -> Done:
     """Another password, type or status."""
     name = call.path["name"]
+    call.before = await _user(call, name)
     await call.admin.update_user(name, password=wanted.password, user_type=wanted.kind, status=wanted.status)
+    call.after = await _user(call, name)
     return Done(f"user {name} was changed")
+
+
+async def _user(call: Call, name: str) -> dict[str, str] | None:
+    """What of a user may be written down."""
+    for users in (await call.admin.users(name)).values():
+        for user in users:
+            if user.username == name:
+                return {"kind": user.user_type or "", "status": user.user_status or ""}
+    return None
 
 
 @family.delete("/api/access/users/{name}")
 async def delete_user(call: Call) -> Done:
     """Remove a user from all brokers."""
+    call.before = await _user(call, call.path["name"])
     await call.admin.delete_user(call.path["name"])
     return Done(f"user {call.path['name']} was removed")
 
@@ -164,10 +177,24 @@ async def give_right(call: Call, wanted: NewRight) -> Done:
     if unknown or not wanted.actions:
         raise BadInput(f"actions are some of {', '.join(_ACTIONS)}")
     right = Right(wanted.subject, wanted.resource, tuple(wanted.actions), wanted.decision, tuple(wanted.source_ips))
+    call.before = await _rights_of(call, wanted.subject, wanted.resource)
     known = {acl.subject for of_broker in (await call.admin.rights()).values() for acl in of_broker}
     change = call.admin.update_rights if wanted.subject in known else call.admin.create_rights
     places = await change([right])
+    call.after = await _rights_of(call, wanted.subject, wanted.resource)
     return Done(f"{wanted.subject} has the right on {counted(len(places), 'broker')}")
+
+
+async def _rights_of(call: Call, subject: str, resource: str | None) -> list[RightRow]:
+    """As they are now; those of one resource, or all."""
+    known = {
+        right
+        for of_broker in (await call.admin.rights(subject)).values()
+        for acl in of_broker
+        for right in rights_in(acl)
+        if right.subject == subject and resource in (None, right.resource)
+    }
+    return _rows(known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +208,19 @@ class RightGone:
 @family.delete("/api/access/rights")
 async def take_right(call: Call, wanted: RightGone) -> Done:
     """Take rights from a subject."""
+    call.before = await _rights_of(call, wanted.subject, wanted.resource)
     await call.admin.delete_rights(wanted.subject, wanted.resource)
     return Done(f"rights of {wanted.subject} were removed")
 
 
 @dataclass(frozen=True, slots=True)
 class MayWanted:
-    """May this user do that here?"""
+    """May this user do that here? `address`: where it asks from; without it rights for some addresses alone count."""
 
     user: str
     resource: str
     action: str
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +233,17 @@ class May:
 
 @family.get("/api/access/may", secret=True)
 async def may(call: Call, wanted: MayWanted) -> May:
-    """Whether a user may do something, by the rules as they are; source addresses are not looked at."""
-    for users in (await call.admin.users(wanted.user)).values():
-        for user in users:
-            if user.username == wanted.user and user.user_type == "Super":
-                return May(True, "Super users may do everything")
+    """Whether a user may do something, by the rules as they are."""
+    if wanted.address:
+        _check_address(wanted.address)
+    users = [user for of_broker in (await call.admin.users(wanted.user)).values() for user in of_broker]
+    user = next((user for user in users if user.username == wanted.user), None)
+    if user is None:
+        return May(False, "the brokers do not know this user")
+    if user.user_status == "disable":
+        return May(False, "this user is disabled")
+    if user.user_type == "Super":
+        return May(True, "Super users may do everything")
     lines = [
         right
         for of_broker in (await call.admin.rights(f"User:{wanted.user}")).values()
@@ -217,10 +252,25 @@ async def may(call: Call, wanted: MayWanted) -> May:
         if right.subject == f"User:{wanted.user}" and _covers(right, wanted)
     ]
     if not lines:
-        return May(False, "no right of this user names the resource and the action")
-    # RocketMQ: the most exact resource decides, and a Deny wins over an Allow for the same one.
-    line = min(lines, key=lambda right: ("*" in right.resource, -len(right.resource), right.decision != "Deny"))
-    return May(line.decision == "Allow", f"{line.decision} {', '.join(line.actions)} on {line.resource}")
+        here = f", from {wanted.address}" if wanted.address else ""
+        return May(False, f"no right of this user names the resource and the action{here}")
+    # RocketMQ: custom policies first; the most exact resource decides, and a Deny wins over an Allow for the same one.
+    line = min(lines, key=_rank)
+    where = f" from {', '.join(line.source_ips)}" if line.source_ips else ""
+    return May(line.decision == "Allow", f"{line.decision} {', '.join(line.actions)} on {line.resource}{where}")
+
+
+def _rank(right: Right) -> tuple[bool, bool, bool, int, bool]:
+    """The smaller, the sooner it decides."""
+    is_default, is_any = right.policy_type == "Default", right.resource == "*"
+    return is_default, is_any, right.resource.endswith("*"), -len(right.resource), right.decision != "Deny"
+
+
+def _check_address(address: str) -> None:
+    try:
+        ip_address(address)
+    except ValueError:
+        raise BadInput(f"address is {address!r}: give one as 192.0.2.1 or 2001:db8::1") from None
 
 
 def _names(right: Right, resource: str) -> bool:
@@ -228,4 +278,17 @@ def _names(right: Right, resource: str) -> bool:
 
 
 def _covers(right: Right, wanted: MayWanted) -> bool:
-    return _names(right, wanted.resource) and ("All" in right.actions or wanted.action in right.actions)
+    names_it = _names(right, wanted.resource) and ("All" in right.actions or wanted.action in right.actions)
+    return names_it and (not wanted.address or _is_from(right, wanted.address))
+
+
+def _is_from(right: Right, address: str) -> bool:
+    """Brokers take addresses and networks; what is neither is nobody's."""
+    return not right.source_ips or any(_is_in(address, span) for span in right.source_ips)
+
+
+def _is_in(address: str, span: str) -> bool:
+    try:
+        return ip_address(address) in ip_network(span.strip(), strict=False)
+    except ValueError:
+        return False

@@ -63,6 +63,7 @@ async def put_rule(call: Call, wanted: RuleWanted) -> Done:
     if len(others) >= _MOST_RULES:
         raise BadInput(f"there are {_MOST_RULES} rules already: remove some")
     await watcher.keep([*others, rule])
+    call.after = rule
     return Done(f"rule {name} is watched")
 
 
@@ -92,6 +93,7 @@ async def mute(call: Call, wanted: MuteWanted) -> Done:
     if len(mutes) > _MOST_MUTES:
         raise BadInput(f"{_MOST_MUTES} mutes are there already: end some, or mute a whole rule")
     await watcher.keep_mutes(mutes)
+    call.after = [each for each in mutes if each.rule == rule.id]
     what = f"rule {rule.id}" if wanted.name == WHOLE_RULE else f"{wanted.name} of rule {rule.id}"
     return Done(
         f"{what} is muted for {counted(wanted.minutes, 'minute')}" if wanted.minutes else f"{what} is told again"

@@ -189,6 +189,7 @@ async def change_settings(call: Call, wanted: SettingsWanted) -> Done:
     state = await _known(call)
     changes = await call.admin.setting_changes(wanted.settings, broker=state.address)
     call.before = {each.key: "***" if _is_secret(each.key) else each.before for each in changes}
+    call.after = {each.key: "***" if _is_secret(each.key) else each.after for each in changes}
     await call.admin.apply_setting_changes(changes)
     now = next(iter((await call.admin.broker_settings(broker=state.address)).values()))
     unkept = [each.key for each in changes if now.get(each.key) != each.after]

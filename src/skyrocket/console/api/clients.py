@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from skyrocket.client.doctor.group_checks import OLDEST_VERSION
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.shared_answers import each
 from skyrocket.model.system_groups import is_system_group
@@ -26,6 +27,8 @@ class ConnectedClient:
     language: str
     version: str
     last_seen_ms: int | None  # producers alone tell
+    connected_ms: int | None  # since when; None: Apache's brokers do not tell
+    is_outdated: bool  # older than what the doctor advises
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class LanguageRow:
     language: str
     version: str
     clients: int
+    is_outdated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ async def _producers(call: Call) -> Iterable[ConnectedClient]:
                     one.language or "",
                     version_name(one.version),
                     one.last_update_timestamp or None,
+                    one.connected_timestamp,
+                    one.version < OLDEST_VERSION,
                 )
     return found.values()
 
@@ -83,6 +89,8 @@ async def _consumers(call: Call) -> Iterable[ConnectedClient]:
             connection.language or "",
             version_name(connection.version),
             None,
+            connection.connected_timestamp,
+            connection.version < OLDEST_VERSION,
         )
         for group, members in (await each(names, view.members.get, at_once=_AT_ONCE)).items()
         for connection in (members.connections if members is not None else ())
@@ -90,7 +98,7 @@ async def _consumers(call: Call) -> Iterable[ConnectedClient]:
 
 
 def _languages(rows: list[ConnectedClient]) -> list[LanguageRow]:
-    counts: dict[tuple[str, str], set[str]] = {}
+    counts: dict[tuple[str, str, bool], set[str]] = {}
     for row in rows:
-        counts.setdefault((row.language, row.version), set()).add(row.client_id)
-    return [LanguageRow(language, version, len(ids)) for (language, version), ids in sorted(counts.items())]
+        counts.setdefault((row.language, row.version, row.is_outdated), set()).add(row.client_id)
+    return [LanguageRow(language, version, len(ids), old) for (language, version, old), ids in sorted(counts.items())]

@@ -98,6 +98,7 @@ async def copy_messages(call: Call, wanted: CopyWanted) -> CopyRow:
             target,
             details=f'{{"id": {copy.id}}}',
             before="",
+            after="",
             outcome=copy.outcome,
         )
 

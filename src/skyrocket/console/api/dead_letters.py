@@ -51,7 +51,7 @@ async def dead_groups(call: Call) -> DeadGroups:
     view = call.parts.view
     topics = [name for name, shape in (await view.topics.get()).items() if shape.kind == "DLQ"]
     known = await each(topics, view.topic_figures.get)
-    oldest = await each([name for name, figures in known.items() if figures.messages], view.oldest_ms.get)
+    oldest = await each([name for name, figures in known.items() if figures.messages], view.oldest.get)
     rows = [
         DeadGroup(
             name.removeprefix(DLQ_PREFIX),

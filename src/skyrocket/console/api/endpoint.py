@@ -37,6 +37,7 @@ class Call:
     cookie: str | None = None
     new_cookie: str | None = None  # to set; "" removes it
     before: Any = None  # what a change found, for the audit
+    after: Any = None  # and what it left; else what it answers
 
     @property
     def admin(self) -> Admin:

@@ -70,7 +70,9 @@ async def preview_group(call: Call, wanted: GroupWanted) -> Differences:
 async def change_group(call: Call, wanted: GroupWanted) -> Done:
     """Change fields of a group on its brokers; all others stay."""
     changes = await call.admin.group_changes(call.path["group"], wanted.fields())
-    call.before = {f"{each.broker} {each.field}": each.before for each in _differences(changes, wanted)}
+    differences = _differences(changes, wanted)
+    call.before = {f"{each.broker} {each.field}": each.before for each in differences}
+    call.after = {f"{each.broker} {each.field}": each.after for each in differences}
     await call.admin.apply_group_changes(changes)
     return Done(f"group {call.path['group']} was changed on {counted(len(changes), 'broker')}")
 
@@ -200,6 +202,7 @@ async def move_queue(call: Call, wanted: QueueMoveWanted) -> Done:
     """Let a group go on at an offset of one queue."""
     queue = MessageQueue(wanted.topic, wanted.broker, wanted.queue)
     call.before = {"offset": await call.admin.committed(call.path["group"], queue)}
+    call.after = {"offset": wanted.offset}
     await call.admin.move_queue(call.path["group"], queue, wanted.offset)
     return Done(f"queue {wanted.queue} at {wanted.broker} goes on with offset {wanted.offset}")
 

@@ -45,6 +45,8 @@ class GroupRow:
     late_ms: int | None
     out_per_second: float | None
     dead_letters: int
+    retries: int  # that are due again, part of the lag
+    lag_change: int | None  # over the last minutes; None before the second look
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ async def groups(call: Call, wanted: GroupsWanted) -> GroupsPage:
         "lag": lambda name: figures.get(name, _NOTHING).lag,
         "late": lambda name: none_last(figures.get(name, _NOTHING).late_ms),
         "out": lambda name: none_last(view.out_per_second(name)),
+        "retries": lambda name: figures.get(name, _NOTHING).retries,
         "topics": lambda name: len(figures.get(name, _NOTHING).topics),
     }
     chosen, total = page_of(sorted(names), wanted.sort, keys, wanted.page, wanted.size)
@@ -102,6 +105,8 @@ def _row(
         known.late_ms,
         rate,
         dead,
+        known.retries,
+        view.lag_change(name, known.lag),
     )
 
 

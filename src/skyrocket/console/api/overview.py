@@ -2,8 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
+from skyrocket.console.alerts.news import News
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster import findings
 from skyrocket.console.cluster.findings import Finding
@@ -15,6 +17,7 @@ family = Family("Overview")
 
 _TOP: Final = 5
 _MOST_FINDINGS: Final = 200
+_ABOUT_ACCOUNTS: Final = frozenset({"default-password"})  # not for everybody to know
 _ORDER: Final = {"critical": 0, "warning": 1, "note": 2}
 
 
@@ -47,6 +50,8 @@ class Overview:
     half_messages: int | None
     late_groups: list[LateGroup]
     findings: list[Finding]
+    firing: int  # alerts that go on
+    recent_alerts: list[News]  # that began or ended, newest first
     in_history: list[Sample]  # of the last hour
     out_history: list[Sample]
     lag_history: list[Sample]
@@ -55,12 +60,13 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The strip on every page."""
+    """The strip on every page: what is seen at once, and what the doctor's checks found when they were last made."""
 
     critical: int
     warnings: int
     notes: int
     findings: list[Finding]
+    examined_ms: int | None  # when the doctor's checks were made; None: they are under way for the first time
 
 
 @family.get("/api/overview")
@@ -95,6 +101,8 @@ async def overview(call: Call) -> Overview:
         waiting.halves,
         [LateGroup(name, each.lag, each.late_ms, view.out_per_second(name)) for name, each in late if each.lag],
         await all_findings(call),
+        len(call.parts.watcher.firing()),
+        list(islice(call.parts.watcher.news, _TOP)),
         await series.between("in:cluster", now - HOUR_MS, now),
         await series.between("out:cluster", now - HOUR_MS, now),
         await series.between("lag:cluster", now - HOUR_MS, now),
@@ -107,18 +115,16 @@ async def health(call: Call) -> Health:
     """What should be looked at, worst first."""
     found = await all_findings(call)
     count = {severity: sum(each.severity == severity for each in found) for severity in _ORDER}
-    return Health(count["critical"], count["warning"], count["note"], found)
+    return Health(count["critical"], count["warning"], count["note"], found, call.parts.view.checkup.examined_ms)
 
 
 async def all_findings(call: Call) -> list[Finding]:
-    """From the shared answers; at most some hundred."""
+    """From the shared answers and the doctor's last examination; at most some hundred."""
     view = call.parts.view
-    brokers, topics, figures = await view.brokers.get(), await view.topics.get(), await view.group_figures()
+    brokers, figures = await view.brokers.get(), await view.group_figures()
     rates = {group: view.out_per_second(group) for group in figures}
-    masters = sum(broker.role == "master" and broker.is_up for broker in brokers)
-    found = [
-        *findings.of_brokers(brokers),
-        *findings.of_groups(figures, rates),
-        *findings.of_topics(topics.values(), masters),
-    ]
+    examined = view.checkup.look()
+    if call.session is None:
+        examined = [each for each in examined if each.code not in _ABOUT_ACCOUNTS]
+    found = [*findings.of_brokers(brokers), *findings.of_groups(figures, rates), *examined]
     return sorted(found, key=lambda each: _ORDER[each.severity])[:_MOST_FINDINGS]

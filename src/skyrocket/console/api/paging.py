@@ -1,6 +1,6 @@
 """Long lists, a page at a time: searched, sorted and cut here, so that browsers get what they show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from skyrocket.console.api.values import BadInput
@@ -11,17 +11,21 @@ LARGEST_PAGE: Final = 200
 
 
 def page_of(
-    rows: Sequence[T], sort: str, keys: dict[str, Callable[[T], Any]], page: int, size: int
+    rows: Sequence[T], sort: str, keys: Mapping[str, Callable[[T], Any]], page: int, size: int
 ) -> tuple[list[T], int]:
     """The rows of a page (1 is the first) and how many there are; `-lag` sorts the largest first."""
     if not 1 <= size <= LARGEST_PAGE:
         raise BadInput(f"size is {size}: a page has 1 to {LARGEST_PAGE} rows")
+    begin = (max(page, 1) - 1) * size
+    return ordered(rows, sort, keys)[begin : begin + size], len(rows)
+
+
+def ordered(rows: Sequence[T], sort: str, keys: Mapping[str, Callable[[T], Any]]) -> list[T]:
+    """All rows by what is asked for; raises BadInput."""
     name = sort.removeprefix("-")
     if name not in keys:
         raise BadInput(f"sort is {sort!r}: choose one of {', '.join(keys)}, with - for the largest first")
-    ordered = sorted(rows, key=keys[name], reverse=sort.startswith("-"))
-    begin = (max(page, 1) - 1) * size
-    return ordered[begin : begin + size], len(ordered)
+    return sorted(rows, key=keys[name], reverse=sort.startswith("-"))
 
 
 def none_last(value: float | None) -> float:

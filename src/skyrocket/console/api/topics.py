@@ -41,6 +41,7 @@ class TopicRow:
     write_queues: int
     permission: int
     messages: int
+    oldest_ms: int | None  # None: nothing is there, or it has not been asked for yet
     newest_ms: int | None
     in_per_second: float | None
     out_per_second: float
@@ -85,7 +86,12 @@ async def topics(call: Call, wanted: TopicsWanted) -> TopicsPage:
         }
     rows, total = page_of(chosen, wanted.sort, keys, wanted.page, wanted.size)
     known = await each([shape.name for shape in rows], view.topic_figures.get)
-    return TopicsPage([_row(shape, known[shape.name], lags.get(shape.name, _NO_LAG)) for shape in rows], total, kinds)
+    oldest = await view.oldest_of([name for name, figures in known.items() if figures.messages])
+    return TopicsPage(
+        [_row(shape, known[shape.name], oldest.get(shape.name), lags.get(shape.name, _NO_LAG)) for shape in rows],
+        total,
+        kinds,
+    )
 
 
 def _is_wanted(shape: TopicShape, wanted: TopicsWanted) -> bool:
@@ -120,7 +126,7 @@ async def _lag_by_topic(call: Call) -> dict[str, _TopicLag]:
     return found
 
 
-def _row(shape: TopicShape, figures: TopicFigures, lag: _TopicLag) -> TopicRow:
+def _row(shape: TopicShape, figures: TopicFigures, oldest_ms: int | None, lag: _TopicLag) -> TopicRow:
     return TopicRow(
         shape.name,
         shape.kind,
@@ -129,6 +135,7 @@ def _row(shape: TopicShape, figures: TopicFigures, lag: _TopicLag) -> TopicRow:
         shape.write_queues,
         shape.permission,
         figures.messages,
+        oldest_ms,
         figures.newest_ms,
         figures.in_per_second,
         lag.out_per_second,
@@ -327,7 +334,9 @@ async def preview_topic(call: Call, wanted: TopicWanted) -> Differences:
 async def change_topic(call: Call, wanted: TopicWanted) -> Done:
     """Change fields of a topic on its brokers; all others stay."""
     changes = await _changes(call, wanted)
-    call.before = {f"{each.broker} {each.field}": each.before for each in differences_of(changes)}
+    differences = differences_of(changes)
+    call.before = {f"{each.broker} {each.field}": each.before for each in differences}
+    call.after = {f"{each.broker} {each.field}": each.after for each in differences}
     await call.admin.apply_topic_changes(changes)
     return Done(f"topic {call.path['topic']} was changed on {counted(len(changes), 'broker')}")
 
@@ -379,6 +388,7 @@ async def impact(call: Call) -> Impact:
 async def delete_topic(call: Call) -> Done:
     """Delete a topic with its messages, from brokers and name servers."""
     name = call.path["topic"]
-    await call.admin.topic_configs(name)  # one that is not there is not found, rather than deleted
+    configs = await call.admin.topic_configs(name)  # one that is not there is not found, rather than deleted
+    call.before = {place.broker_name: str(config) for place, config in configs.items()}
     await call.admin.delete_topic(name)
     return Done(f"topic {name} was deleted")

@@ -15,6 +15,7 @@ class GroupFigures:
     lag: int
     late_ms: int | None  # since the oldest queue with waiting messages moved; None: nothing waits, or not known
     consumed: int  # the sum of its offsets: it grows with what is consumed
+    retries: int = 0  # messages of its lag that failed before and are due again
 
 
 def figures(lags: Sequence[QueueLag], now_ms: int) -> GroupFigures:
@@ -27,6 +28,7 @@ def figures(lags: Sequence[QueueLag], now_ms: int) -> GroupFigures:
         sum(lag.lag for lag in waiting),
         max(max(ages), 0) if ages else None,
         sum(max(lag.consumer_offset, 0) for lag in lags),
+        sum(lag.lag for lag in waiting if lag.queue.topic.startswith(RETRY_PREFIX)),
     )
 
 

@@ -4,17 +4,20 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places, topics_named_after
-from skyrocket.client.core.errors import BrokerRefused, NoRoute
+from skyrocket.client.admin.waiting_messages import PendingTimer
+from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotOffered
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
+from skyrocket.console.cluster.checkup import Checkup
 from skyrocket.console.cluster.runtime import BrokerState, state_of
 from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers, each
 from skyrocket.console.cluster.speeds import Speeds
+from skyrocket.console.cluster.trends import Trends
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
@@ -26,9 +29,13 @@ _OFTEN_SECONDS: Final = 4.0  # rates and lag; browsers look every five
 _RARELY_SECONDS: Final = 15.0  # which topics and groups there are
 _MOST_TOPICS: Final = 5000
 _MOST_GROUPS: Final = 2000
+MOST_TIMERS: Final = 20_000  # that are looked at, for the histogram
+_MOST_TIMER_TOPICS: Final = 20
 _LOST_BROKERS: Final = 200
 _FEW_TOPICS: Final = 100
 _PATIENCE_SECONDS: Final = 0.4
+_SELDOM_SECONDS: Final = 600.0  # the age of the oldest message: logs are deleted hourly at most
+_SETTINGS_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,10 @@ class ClusterView:
         self._admin = admin
         self._clock = clock
         self._speeds = Speeds()
+        self._trends = Trends()
         self._seen: dict[str, BrokerPlace] = {}
         self.moved_ms: dict[str, int] = {}  # when each group was last seen to go on
+        self.checkup = Checkup(admin, clock)
         self.cluster = SharedAnswer(admin.cluster, _OFTEN_SECONDS, clock)
         self.brokers = SharedAnswer(self._brokers, _OFTEN_SECONDS, clock)
         self.topics = SharedAnswer(self._topics, _RARELY_SECONDS, clock)
@@ -55,24 +64,33 @@ class ClusterView:
         self.lags = SharedAnswer(self._lags, _OFTEN_SECONDS, clock)
         self.waiting = SharedAnswer(self._waiting, _RARELY_SECONDS, clock)
         self.topic_figures = SharedAnswers(self._topic_figures, _OFTEN_SECONDS, _MOST_TOPICS, clock)
-        self.oldest_ms = SharedAnswers(self._oldest_ms, _RARELY_SECONDS, _MOST_TOPICS, clock)
+        self.timers = SharedAnswers(self._timers, _RARELY_SECONDS, _MOST_TIMER_TOPICS, clock)
+        self.oldest = SharedAnswers(self._oldest, _SELDOM_SECONDS, _MOST_TOPICS, clock)
+        self.settings = SharedAnswer(self._settings, _SETTINGS_SECONDS, clock)
         self.members = SharedAnswers(self._members, _OFTEN_SECONDS, _MOST_GROUPS, clock)
+
+    def _single(self) -> tuple[SharedAnswer[Any], ...]:
+        return (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting, self.settings)
 
     def forget(self) -> None:
         """Something was changed: what is asked next is asked anew."""
-        for answer in (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting):
+        for answer in self._single():
             answer.forget()
         self.topic_figures.forget()
-        self.oldest_ms.forget()
         self.members.forget()
+        self.oldest.forget()
+        self.timers.forget()
+        self.checkup.forget()
 
     async def end(self) -> None:
         """Leave no question open."""
-        for answer in (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting):
+        for answer in self._single():
             await answer.end()
         await self.topic_figures.end()
-        await self.oldest_ms.end()
         await self.members.end()
+        await self.oldest.end()
+        await self.timers.end()
+        await self.checkup.end()
 
     async def group_figures(self, *, fresh: bool = False, within: float = 0.0) -> dict[str, groups.GroupFigures]:
         """How far each group is; `fresh` and `within` as of `SharedAnswer.get`."""
@@ -92,6 +110,16 @@ class ClusterView:
             await asyncio.gather(asking, return_exceptions=True)
         return {name: self.topic_figures.latest(name) or topics.NO_FIGURES for name in names}
 
+    async def oldest_of(self, names: Sequence[str]) -> dict[str, int | None]:
+        """When the oldest message of each topic was stored, as far as brokers say so soon: each queue is a question."""
+        asking = asyncio.create_task(each(list(names), self.oldest.get))
+        try:
+            await asyncio.wait({asking}, timeout=_PATIENCE_SECONDS / 2)
+        finally:
+            asking.cancel()  # as above
+            await asyncio.gather(asking, return_exceptions=True)
+        return {name: self.oldest.latest(name) for name in names}
+
     def out_per_second(self, group: str, topic: str | None = None) -> float | None:
         """How fast a group goes on, None before the second look."""
         return self._speeds.rate(("out", group, topic))
@@ -99,6 +127,10 @@ class ClusterView:
     def queue_in_per_second(self, queue: MessageQueue, max_offset: int) -> float | None:
         """How fast a queue grows, None before the second look."""
         return self._speeds.look(("in", queue), max_offset, self._clock.monotonic())
+
+    def lag_change(self, group: str, lag: int) -> int | None:
+        """How much more waits for it than some minutes ago, None before the second look."""
+        return self._trends.change(("lag", group), lag, self._clock.monotonic())
 
     # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -144,6 +176,7 @@ class ClusterView:
             for queue in queues:
                 topic = queue.queue.topic
                 by_topic[topic] = by_topic.get(topic, 0) + max(queue.consumer_offset, 0)
+            self._trends.look(("lag", group), sum(max(queue.lag, 0) for queue in queues), now)
             for topic, total in by_topic.items():
                 self._speeds.look(("out", group, topic), total, now)
             if self._speeds.look(("out", group, None), sum(by_topic.values()), now):
@@ -164,6 +197,13 @@ class ClusterView:
             halves = None
         return Waiting(timers, halves)
 
+    async def _timers(self, topic: str) -> list[PendingTimer] | None:
+        """Soonest first, of one topic or (with "") of all; None at brokers that do not list them."""
+        try:
+            return await self._admin.pending_timers(topic or None, most=MOST_TIMERS)
+        except NotOffered:
+            return None
+
     async def _topic_figures(self, topic: str) -> topics.TopicFigures:
         try:
             places = await self._masters_of(topic)
@@ -173,13 +213,26 @@ class ClusterView:
         rate = self._speeds.look(("in", topic), topics.total_of(stats), self._clock.monotonic())
         return topics.figures(stats, rate)
 
-    async def _oldest_ms(self, topic: str) -> int | None:
-        """When the oldest message that is still there was stored; None of an empty topic."""
+    async def _oldest(self, topic: str) -> int | None:
+        """None where nothing is, or nobody says."""
         try:
-            times = await asyncio.gather(*map(self._admin.earliest_time, await self._admin.queues(topic)))
-        except (NoRoute, BrokerRefused, RemotingError):  # its brokers are gone, or down
+            offsets = await self._admin.topic_offsets(topic)
+            filled = [queue for queue, offset in offsets.items() if offset.max_offset > offset.min_offset]
+            times = (await each(filled, self._admin.earliest_time)).values()
+        except (NoRoute, RemotingError, BrokerRefused):
             return None
-        return min((each for each in times if each > 0), default=None)
+        return min((time for time in times if time > 0), default=None)
+
+    async def _settings(self) -> dict[str, dict[str, str]]:
+        """Of the brokers that are up and say so, by address."""
+        found: dict[str, dict[str, str]] = {}
+        for state in await self.brokers.get():
+            if state.is_up:
+                try:
+                    (found[state.address],) = (await self._admin.broker_settings(broker=state.address)).values()
+                except (BrokerRefused, RemotingError):
+                    continue
+        return found
 
     async def _masters_of(self, topic: str) -> list[BrokerPlace]:
         """From what is known of all topics: a question to the name servers less for each."""

@@ -16,6 +16,7 @@ from skyrocket.console.login.accounts import Accounts
 from skyrocket.console.login.attempts import Attempts
 from skyrocket.console.login.audit import Audit
 from skyrocket.console.login.sessions import Sessions
+from skyrocket.console.login.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +37,5 @@ class Parts:
     copies: Copies
     controllers: Controllers
     decoder: Decoder
+    tokens: Tokens
     streams: Gate = field(default_factory=Gate)

@@ -26,6 +26,7 @@ class ConsoleSettings:
     behind_https: bool = False  # a proxy in front speaks HTTPS: cookies are for it alone
     host_names: tuple[str, ...] = ()  # under which browsers reach it, besides addresses and localhost
     webhook: str = ""  # is told, as JSON, when alerts begin and end
+    audit_webhook: str = ""  # is told, as JSON, of each change that is asked for
     mail: MailSettings | None = None  # who is told of them by e-mail
     schemas: Catalog = field(default_factory=Catalog)  # of topics: bodies are shown by them
     max_database_bytes: int = 256 * 1024 * 1024

@@ -3,6 +3,7 @@
     minutes(series, hour, samples)     60 numbers of four bytes: a week of minutes
     hours(series, day, samples)        24 numbers: a year of hours
     audit(…)                           the changes that were asked for
+    tokens(…)                          for scripts: their hashes, never they themselves
 
 A number that is not known is NaN. When the file grows over its bound, the oldest minutes go first, then the oldest
 hours.
@@ -26,8 +27,11 @@ CREATE INDEX IF NOT EXISTS minutes_by_hour ON minutes (hour);
 CREATE INDEX IF NOT EXISTS hours_by_day ON hours (day);
 CREATE TABLE IF NOT EXISTS audit (
     id INTEGER PRIMARY KEY, at_ms INTEGER, account TEXT, address TEXT, action TEXT, target TEXT,
-    details TEXT, before TEXT, outcome TEXT
+    details TEXT, before TEXT, outcome TEXT, after TEXT NOT NULL DEFAULT ''
 );
+CREATE TABLE IF NOT EXISTS tokens (
+    id TEXT PRIMARY KEY, name TEXT, hash TEXT, may_change INTEGER, made_by TEXT, made_ms INTEGER, used_ms INTEGER
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 """
 
@@ -58,6 +62,8 @@ class Database:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
         self._connection.executescript(_SCHEMA)
+        if "after" not in {row[1] for row in self._connection.execute("PRAGMA table_info(audit)")}:  # an older file
+            self._connection.execute("ALTER TABLE audit ADD COLUMN after TEXT NOT NULL DEFAULT ''")
         if self._path is not None:
             self._path.chmod(0o600)
 

@@ -1,11 +1,13 @@
 """Who asked for which change, when, from where, and what became of it."""
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.clock import Clock
 from skyrocket.console.history.database import Database
+from skyrocket.console.telling.outbox import Outbox
 
 _MOST_ENTRIES: Final = 20_000
 _MOST_TEXT: Final = 4000
@@ -23,34 +25,49 @@ class AuditEntry:
     target: str  # its path with names
     details: str  # what was asked for, as JSON without secrets
     before: str  # what was there, where the page knows it
+    after: str  # what is there now
     outcome: str  # done, or the reason why not
 
 
 class Audit:
     """Appends entries; the oldest go when there are too many."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, outboxes: Sequence[Outbox[AuditEntry]] = ()) -> None:
         self._database = database
         self._clock = clock
+        self.outboxes = tuple(outboxes)
 
     async def write(
-        self, account: str, address: str, action: str, target: str, *, details: str, before: str, outcome: str
+        self,
+        account: str,
+        address: str,
+        action: str,
+        target: str,
+        *,
+        details: str,
+        before: str,
+        after: str,
+        outcome: str,
     ) -> None:
-        """One entry, which is in the file when this returns."""
-        row = (self._clock.now_ms(), account, address, action, target, *(t[:_MOST_TEXT] for t in (details, before)))
+        """One entry, which is in the file when this returns, and soon with those who are told."""
+        texts = [text[:_MOST_TEXT] for text in (details, before, after, outcome)]
+        at_ms, names = self._clock.now_ms(), (account, address, action, target)
 
-        def insert(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO audit (at_ms, account, address, action, target, details, before, outcome) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, outcome[:_MOST_TEXT]),
-            )
+        def insert(connection: sqlite3.Connection) -> int | None:
+            number = connection.execute(
+                "INSERT INTO audit (at_ms, account, address, action, target, details, before, after, outcome) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (at_ms, *names, *texts),
+            ).lastrowid
             connection.execute(
                 "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?",
                 (_MOST_ENTRIES,),
             )
+            return number
 
-        await self._database.do(insert)
+        number = await self._database.do(insert)
+        for outbox in self.outboxes:
+            outbox.put([AuditEntry(number or 0, at_ms, *names, *texts)])
 
     async def entries(self, search: str = "", before_id: int | None = None, most: int = 100) -> list[AuditEntry]:
         """Newest first; those that contain a text, older than an entry."""
@@ -58,8 +75,9 @@ class Audit:
 
         def select(connection: sqlite3.Connection) -> list[AuditEntry]:
             rows = connection.execute(
-                "SELECT id, at_ms, account, address, action, target, details, before, outcome FROM audit "
-                "WHERE id < ? AND (account || action || target || details || outcome) LIKE ? ORDER BY id DESC LIMIT ?",
+                "SELECT id, at_ms, account, address, action, target, details, before, after, outcome FROM audit "
+                "WHERE id < ? AND (account || action || target || details || before || after || outcome) LIKE ? "
+                "ORDER BY id DESC LIMIT ?",
                 (1 << 62 if before_id is None else before_id, pattern, most),
             )
             return [AuditEntry(*row) for row in rows]

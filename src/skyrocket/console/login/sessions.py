@@ -8,6 +8,7 @@ from typing import Final
 
 from skyrocket.client.core.settings import Acl
 from skyrocket.clock import Clock
+from skyrocket.console.login.tokens import Token
 
 _IDLE_SECONDS: Final = 8 * 3600.0
 _MOST_SESSIONS: Final = 1000
@@ -22,6 +23,7 @@ class Session:
     credentials: Acl | None  # None: the console's own, by its token
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES))
     seen: float = 0.0
+    token: Token | None = None  # it is a script's, for one request
 
 
 class Sessions:

@@ -73,10 +73,10 @@ function drawNav() {
 const strip = h("a", { href: "/alerts", class: "badge", id: "health" }, "…");
 
 function drawHealth(health) {
-  const kind = health.critical ? "bad" : health.warnings ? "warn" : health.notes ? "note" : "good";
+  const kind = health.critical ? "bad" : health.warnings ? "warn" : health.notes ? "note" : health.examined_ms ? "good" : "";
   const text = health.critical || health.warnings || health.notes
     ? [health.critical && t("{n} critical", { n: health.critical }), health.warnings && counted(health.warnings, "{n} warning", "{n} warnings"), health.notes && counted(health.notes, "{n} note", "{n} notes")].filter(Boolean).join(", ")
-    : t("All well");
+    : health.examined_ms ? t("All well") : t("Examining …");
   strip.className = `badge ${kind}`;
   fill(strip, h("i", { class: "dot" }), text);
 }

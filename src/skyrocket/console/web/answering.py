@@ -8,10 +8,11 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from skyrocket.console.api.endpoint import Call, Endpoint
+from skyrocket.console.api.endpoint import Call, Done, Endpoint
 from skyrocket.console.api.values import BadInput, read
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.login.sessions import Session, same_secret
+from skyrocket.console.login.tokens import TokenRefused
 from skyrocket.console.web.json_answer import json_answer
 from skyrocket.console.web.refusals import CrossSite, NeedsLogin, refusal
 from skyrocket.errors import SkyrocketError
@@ -40,9 +41,9 @@ class Answering:
         try:
             value = await endpoint.handler(call, *arguments)
         except SkyrocketError as error:
-            await self._write_down(endpoint, request, call, wanted, str(error))
+            await self._write_down(endpoint, request, call, wanted, None, str(error))
             return refusal(error)
-        await self._write_down(endpoint, request, call, wanted, "done")
+        await self._write_down(endpoint, request, call, wanted, value, "done")
         if endpoint.changes and not endpoint.only_looks:
             self._parts.view.forget()
         answer = value if isinstance(value, Response) else json_answer(value)
@@ -53,9 +54,15 @@ class Answering:
     async def call(self, endpoint: Endpoint, request: Request) -> tuple[Call, Any]:
         """Who asks, and for what; raises NeedsLogin, CrossSite or BadInput."""
         cookie = request.cookies.get(self._cookie)
-        session = self._parts.sessions.of(cookie)
-        if endpoint.changes:
-            _check_own_page(request, session)
+        session = await self._of_token(request)
+        if session is None:
+            session = self._parts.sessions.of(cookie)
+            if endpoint.changes:
+                _check_own_page(request, session)
+        elif (
+            endpoint.changes and not endpoint.only_looks and session.token is not None and not session.token.may_change
+        ):
+            raise TokenRefused("this token is for reading: the operator makes others on the page Access")
         needs_login = (endpoint.changes and not endpoint.is_open) or endpoint.secret
         needs_login = needs_login or not (self._parts.settings.anonymous_may_read or endpoint.is_open)
         if needs_login and session is None:
@@ -70,7 +77,25 @@ class Answering:
         call = Call(self._parts, request.path_params, actor, _address(request), session, cookie)
         return call, wanted
 
-    async def _write_down(self, endpoint: Endpoint, request: Request, call: Call, wanted: Any, outcome: str) -> None:
+    async def _of_token(self, request: Request) -> Session | None:
+        """Of a script that shows one; no page of another site can, so that it needs no other word.
+
+        Raises TokenRefused.
+        """
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        address = _address(request)
+        self._parts.attempts.check(address)
+        token = await self._parts.tokens.used(text.strip())
+        if token is None:
+            self._parts.attempts.failed(address)
+            raise NeedsLogin("the console does not know this token, or it was taken back: look at the page Access")
+        return Session(f"token {token.name}", None, token=token)
+
+    async def _write_down(
+        self, endpoint: Endpoint, request: Request, call: Call, wanted: Any, value: Any, outcome: str
+    ) -> None:
         if not endpoint.changes or endpoint.only_looks:
             return
         await self._parts.audit.write(
@@ -80,6 +105,7 @@ class Answering:
             request.url.path,
             details=_told(wanted),
             before=_told(call.before),
+            after=_told(_left(call, value)),
             outcome=outcome,
         )
 
@@ -125,6 +151,13 @@ async def _json_of(request: Request) -> Any:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
+
+
+def _left(call: Call, value: Any) -> Any:
+    """What a change that was made has left, as far as it says so."""
+    if call.after is not None or not isinstance(value, Done):
+        return call.after
+    return value.details or value.done
 
 
 def _told(value: Any) -> str:

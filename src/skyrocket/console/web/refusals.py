@@ -6,6 +6,7 @@ from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, No
 from skyrocket.console.live.gate import TooManyStreams
 from skyrocket.console.login.accounts import LoginRefused
 from skyrocket.console.login.attempts import TooManyAttempts
+from skyrocket.console.login.tokens import TokenRefused
 from skyrocket.console.web.json_answer import json_answer
 from skyrocket.errors import MessageRefused, SkyrocketError
 from skyrocket.protocol.codes import ResponseCode
@@ -22,7 +23,7 @@ class CrossSite(ClientError):
 _STATUS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], int], ...] = (
     (NeedsLogin, 401),
     (LoginRefused, 401),
-    (CrossSite, 403),
+    ((CrossSite, TokenRefused), 403),
     ((TooManyStreams, TooManyAttempts), 429),
     ((NotOffered, TooOld), 501),
     ((NotFound, NoRoute), 404),

@@ -17,6 +17,7 @@ class ClientConnection(BodyBase):
     client_address: Annotated[str, "clientAddr"] = ""
     language: Language = None
     version: int = 0
+    connected_timestamp: int | None = None  # ours: since when it is there; Apache's brokers do not tell
 
 
 @body
@@ -46,6 +47,7 @@ class ProducerInfo(BodyBase):
     language: Language = None
     version: int = 0
     last_update_timestamp: int = 0
+    connected_timestamp: int | None = None  # as above
 
 
 @body

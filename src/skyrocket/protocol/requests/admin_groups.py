@@ -88,3 +88,5 @@ class GetProducerConnectionList(Request[Header]):
 @request(RequestCode.GET_ALL_PRODUCER_INFO, answer_body=ProducerTable, empty_header=True)
 class GetAllProducerInfo(Request[Header]):
     """All producers."""
+
+    with_times: bool | None = None  # as of GetConsumerConnectionList

@@ -22,6 +22,7 @@ class GetConsumerConnectionList(Request[Header]):
     """Members of a consumer group, and what they subscribe to."""
 
     consumer_group: str
+    with_times: bool | None = None  # ours: also since when each is there; Apache's brokers pass it over
 
 
 @request(RequestCode.CHECK_CLIENT_CONFIG, body=ClientConfigCheck, optional_body=True)

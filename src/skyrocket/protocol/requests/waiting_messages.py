@@ -17,7 +17,10 @@ class ListOpenTransactions(Request[Header]):
 
 @request(RequestCode.END_OPEN_TRANSACTION)
 class EndOpenTransaction(Request[Header]):
-    """An operator's word in place of the producer's. Of a half with several copies any offset will do."""
+    """An operator's word in place of the producer's, or (UNKNOWN) the wish that the producer is asked now.
+
+    Of a half with several copies any offset will do.
+    """
 
     half_offset: Long
     transaction_id: str = ""

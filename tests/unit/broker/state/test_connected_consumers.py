@@ -137,7 +137,9 @@ def test_queries(consumers: Consumers) -> None:
     assert consumers.find("g", "c2") == two
     assert consumers.find("g", "c3") is None
     body = consumers.connections("g")
-    assert body.connections == (one.body(), two.body())
+    assert [(each.client_id, each.connected_timestamp) for each in body.connections] == [("c1", None), ("c2", None)]
+    timed = consumers.connections("g", with_times=True).connections
+    assert all(each.connected_timestamp is not None for each in timed)
     assert (body.consume_type, body.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
     assert body.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
     assert list(body.subscriptions) == ["T"]

@@ -23,12 +23,15 @@ def producers(clock: FakeClock) -> ConnectedProducers[FakeChannel]:
 def test_queries(producers: ConnectedProducers[FakeChannel], clock: FakeClock) -> None:
     producer = client("p")
     producers.register("g", producer)
+    joined_ms = clock.now_ms()
     clock.advance(seconds=30)
     producers.register("g", producer)
     assert "g" in producers.table().groups
     assert producers.find("p") == producer
     assert producers.connections("g").connections == (ClientConnection("p", "192.0.2.1:50000", "JAVA", 493),)
     assert producers.table().groups == {"g": [ProducerInfo("p", "/192.0.2.1:50000", "JAVA", 493, clock.now_ms())]}
+    (known,) = producers.table(with_times=True).groups["g"]
+    assert known.connected_timestamp == joined_ms
     with pytest.raises(SystemFailure) as refused:
         producers.connections("h")
     assert refused.value.remark == "the producer group[h] not exist"

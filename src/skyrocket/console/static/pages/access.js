@@ -1,7 +1,7 @@
 // Users and rights of brokers.
 import { get, path, post, put, query, remove, session } from "../api.js";
 import { fill, h } from "../dom.js";
-import { count } from "../format.js";
+import { ago, count, moment } from "../format.js";
 import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble } from "../parts.js";
 import { show as reload } from "../router.js";
 import { t } from "../words.js";
@@ -26,6 +26,7 @@ export async function show(root) {
     ], page.users, { nothing: empty(t("No users")) })),
     h("div", { class: "card flush" }, h("h2", null, t("Rights")), rightsTable(page.rights, empty(t("No rights")))),
     tester(),
+    await tokens(),
     await quotas());
 }
 
@@ -56,10 +57,42 @@ async function quotas() {
   ], page.quotas, { nothing: empty(t("No quotas")) }));
 }
 
+// For scripts; the operator alone has to do with them.
+async function tokens() {
+  const page = await get("/api/access/tokens").catch((error) => error);
+  if (page instanceof Error) return page.status === 403 ? null : shownTrouble(page);
+  return h("div", { class: "card flush", id: "tokens" },
+    h("div", { class: "card-head" }, h("h2", null, t("Tokens for scripts")), h("span", { class: "grow" }), h("button", { class: "small", id: "new-token", onclick: newToken }, t("New token"))), table([
+      { name: t("Name"), kind: "name", of: (row) => row.name },
+      { name: t("May"), of: (row) => (row.may_change ? badge(t("look and change"), "warn") : badge(t("look"))) },
+      { name: t("Made by"), of: (row) => row.made_by || "–" },
+      { name: t("Made"), kind: "soft", of: (row) => moment(row.made_ms) },
+      { name: t("Used"), kind: "soft", of: (row) => (row.used_ms ? ago(row.used_ms) : t("never")) },
+      { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", onclick: () => dropToken(row) }, t("Take back")) },
+    ], page.tokens, { nothing: empty(t("No tokens"), t("A script sends one with each request: Authorization: Bearer …")) }));
+}
+
+function newToken() {
+  dialog({
+    title: t("New token"), action: t("Create"),
+    body: [field({ name: "name", label: t("Name"), required: true, placeholder: "nightly-report" }), field({ name: "may_change", label: t("For changes, too"), type: "checkbox" }), callout(t("Whoever has it may do what the console's own account may."), "warn")],
+    act: async (values) => {
+      const made = await post("/api/access/tokens", values);
+      reload();
+      dialog({ title: t("New token"), body: [callout(t("It is shown this once: copy it now."), "warn"), h("p", { class: "mono", id: "token-text", style: { "overflow-wrap": "anywhere" } }, made.token)] });
+      return "";
+    },
+  });
+}
+
+function dropToken(row) {
+  dialog({ title: t("Take back"), action: t("Take back"), kind: "primary danger", body: callout(t("Scripts with the token {name} are refused from now on.", { name: row.name }), "warn"), act: async () => again(await remove(path("access", "tokens", row.id))) });
+}
+
 function tester() {
   const verdict = h("div");
   const form = h("form", { class: "card" }, h("h2", null, t("May this user do that?")),
-    h("div", { class: "form-row" }, field({ name: "user", label: t("User") }), field({ name: "resource", label: t("Resource"), placeholder: "Topic:Orders" }), field({ name: "action", label: t("Action"), options: ACTIONS.slice(1) })),
+    h("div", { class: "form-row" }, field({ name: "user", label: t("User") }), field({ name: "resource", label: t("Resource"), placeholder: "Topic:Orders" }), field({ name: "action", label: t("Action"), options: ACTIONS.slice(1) }), field({ name: "address", label: t("From address (empty: anywhere)"), placeholder: "192.0.2.1" })),
     h("div", { class: "bar", style: { "margin-top": "12px" } }, h("button", null, t("Ask"))), verdict);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

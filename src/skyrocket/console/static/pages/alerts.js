@@ -6,9 +6,9 @@ import { follow } from "../live.js";
 import { badge, callout, dialog, empty, field, head, table } from "../parts.js";
 import { show as reload } from "../router.js";
 import { t } from "../words.js";
+import { ALERT_KINDS } from "./alert_kinds.js";
 import { findingRow } from "./overview.js";
 
-const KINDS = { lag: "Lag", late_seconds: "Time lag in seconds", no_client: "Messages wait and no client is there", dead_letters_per_hour: "Dead letters per hour", disk: "Disk (0 to 1)", broker_down: "Broker down", slave_behind_bytes: "Slave behind its master (bytes)", delayed: "Delayed" };
 
 export function show(root, context) {
   const locked = { disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") };
@@ -19,11 +19,11 @@ export function show(root, context) {
   const muted = h("div", { class: "card flush", id: "muted", hidden: true });
   const news = h("div", { class: "card flush" });
   root.append(head(t("Alerts"), { actions: [h("button", { class: "primary", id: "new-rule", onclick: () => edit(null), ...locked }, t("New rule"))] }), trouble, h("div", { class: "stack" }, firing, muted, checks, rules, news));
-  context.onLeave(follow("/api/health", (answer) => fill(checks, h("h2", null, t("What the checks find now")), answer.findings.length ? answer.findings.map(findingRow) : empty(t("All well"), t("No check has found anything."))), (text) => fill(trouble, callout(text, "bad"))));
+  context.onLeave(follow("/api/health", (answer) => fill(checks, h("div", { class: "card-head" }, h("h2", null, t("What the checks find now")), h("span", { class: "grow" }), h("span", { class: "soft" }, answer.examined_ms ? t("examined {when}", { when: ago(answer.examined_ms) }) : t("the examination goes on"))), answer.findings.length ? answer.findings.map(findingRow) : empty(t("All well"), t("No check has found anything."))), (text) => fill(trouble, callout(text, "bad"))));
   context.onLeave(follow("/api/alerts", (answer) => {
     fill(firing, h("h2", null, t("Firing")), table([
       { name: "", of: (row) => badge(t(row.severity), row.severity === "critical" ? "bad" : "warn") },
-      { name: t("What"), of: (row) => t(KINDS[row.kind]) },
+      { name: t("What"), of: (row) => t(ALERT_KINDS[row.kind]) },
       { name: t("Name"), kind: "name", of: (row) => row.name },
       { name: t("Value"), kind: "number", of: (row) => `${count(row.value)} / ${row.threshold}` },
       { name: t("Since"), kind: "soft", of: (row) => ago(row.since_ms) },
@@ -40,7 +40,7 @@ export function show(root, context) {
     ], answer.mutes));
     fill(rules, h("h2", null, t("Rules")), table([
       { name: t("Rule"), kind: "name", of: (row) => row.id },
-      { name: t("What"), of: (row) => t(KINDS[row.kind]) },
+      { name: t("What"), of: (row) => t(ALERT_KINDS[row.kind]) },
       { name: t("Threshold"), kind: "number", of: (row) => row.threshold },
       { name: t("Names"), kind: "mono", of: (row) => row.subject },
       { name: t("For minutes"), kind: "number", of: (row) => row.minutes },
@@ -50,7 +50,7 @@ export function show(root, context) {
     fill(news, h("h2", null, t("Lately")), table([
       { name: t("Time"), kind: "soft", of: (row) => moment(row.at_ms) },
       { name: "", of: (row) => (row.is_firing ? badge(t("began"), "bad") : badge(t("ended"), "good")) },
-      { name: t("What"), of: (row) => t(KINDS[row.kind]) },
+      { name: t("What"), of: (row) => t(ALERT_KINDS[row.kind]) },
       { name: t("Name"), kind: "name", of: (row) => row.name },
       { name: t("Value"), kind: "number", of: (row) => count(row.value) },
     ], answer.news, { nothing: empty(t("Nothing yet")) }));
@@ -65,7 +65,7 @@ function edit(rule) {
     action: t("Apply"),
     body: [
       !rule && field({ name: "id", label: t("Name"), required: true, placeholder: "orders-late" }),
-      field({ name: "kind", label: t("What"), options: Object.entries(KINDS).map(([key, text]) => [key, t(text)]), value: rule ? rule.kind : "lag" }),
+      field({ name: "kind", label: t("What"), options: Object.entries(ALERT_KINDS).map(([key, text]) => [key, t(text)]), value: rule ? rule.kind : "lag" }),
       h("div", { class: "form-row" },
         field({ name: "threshold", label: t("Threshold"), value: rule ? rule.threshold : 1000 }),
         field({ name: "minutes", label: t("For minutes"), type: "number", value: rule ? rule.minutes : 5, min: 0 }),
@@ -89,5 +89,5 @@ function mute(rule, name) {
 }
 
 function drop(rule) {
-  dialog({ title: t("Delete {name}", { name: rule.id }), action: t("Delete"), kind: "primary danger", body: callout(`${t(KINDS[rule.kind])} ${rule.subject}`, "warn"), act: async () => again(await remove(path("alerts", "rules", rule.id))) });
+  dialog({ title: t("Delete {name}", { name: rule.id }), action: t("Delete"), kind: "primary danger", body: callout(`${t(ALERT_KINDS[rule.kind])} ${rule.subject}`, "warn"), act: async () => again(await remove(path("alerts", "rules", rule.id))) });
 }

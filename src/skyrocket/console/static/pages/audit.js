@@ -21,6 +21,7 @@ export async function show(root, context) {
     { name: t("Outcome"), of: (row) => (row.outcome === "done" ? badge(t("done"), "good") : h("span", { title: row.outcome }, badge(t("refused"), "bad"), " ", row.outcome.slice(0, 120))) },
     { name: t("Asked for"), kind: "mono", of: (row) => row.details },
     { name: t("Before"), kind: "mono", of: (row) => row.before },
+    { name: t("After"), kind: "mono", of: (row) => row.after },
   ], page.rows, { nothing: empty(t("Nothing yet"), t("Every change made here is written down.")) }),
   page.rows.length === 100 && h("div", { class: "pager" }, h("span", { class: "grow" }), h("button", { class: "small", onclick: () => go(withQuery({ before: page.rows.at(-1).id })) }, t("Older"))));
 }

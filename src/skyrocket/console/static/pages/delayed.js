@@ -12,19 +12,19 @@ export async function show(root, context) {
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
     field({ name: "topic", label: t("Topic"), value: context.query.topic || "" }), field({ name: "key", label: t("Key or id"), value: context.query.key || "" }), h("button", null, t("Search")));
   root.append(head(t("Delayed"), { says: t("messages that wait for their time") }), form, data);
-  const answer = await get(query("/api/timers", { topic: context.query.topic }));
+  const answer = await get(query("/api/timers", { topic: context.query.topic, key: context.query.key }));
   data.className = "stack";
-  const key = context.query.key;
-  const rows = key ? answer.rows.filter((row) => row.message_id === key || row.keys.includes(key)) : answer.rows;
+  const rows = answer.rows;
+  const steps = answer.histogram.map((step) => ({ label: t(step.within), value: step.messages }));
   fill(data,
     !answer.offered && callout(t("These brokers tell only how many wait: lists are known to Skyrocket's brokers alone."), "warn"),
-    answer.rows.length > 0 && h("div", { class: "card" }, h("h2", null, t("Due within")), bars(answer.histogram.map((step) => ({ label: t(step.within), value: step.messages })))),
+    answer.rows.length > 0 && h("div", { class: "card", id: "due" }, h("h2", null, t("Due within")), bars(steps), !answer.is_complete && h("p", { class: "soft" }, t("Of the {n} that are due first.", { n: count(answer.looked_at) }))),
     h("div", { class: "halves" },
       h("div", { class: "card flush" }, h("h2", null, t("By topic")), table([
         { name: t("Topic"), kind: "name", of: ([topic]) => h("a", { href: `/topics/${encodeURIComponent(topic)}` }, topic) },
         { name: t("Messages"), kind: "number", of: ([, number]) => count(number) },
       ], Object.entries(answer.counts), { nothing: empty(t("Nothing waits")) })),
-      answer.offered && h("div", { class: "card flush" }, h("h2", null, answer.is_complete ? t("Soonest first") : t("The next {n}", { n: rows.length })), table([
+      answer.offered && h("div", { class: "card flush" }, h("h2", null, rows.length === answer.looked_at ? t("Soonest first") : t("The next {n}", { n: rows.length })), table([
         { name: t("Due"), kind: "soft", of: (row) => `${moment(row.due_ms)} (${t("in {time}", { time: duration(Math.max(row.due_ms - Date.now(), 0)) })})` },
         { name: t("Topic"), kind: "name", of: (row) => row.topic },
         { name: t("Message id"), kind: "mono", of: (row) => row.message_id },

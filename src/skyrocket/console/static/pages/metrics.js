@@ -3,7 +3,7 @@ import { get, query } from "../api.js";
 import { fill, h } from "../dom.js";
 import { chart } from "../chart.js";
 import { rate } from "../format.js";
-import { callout, empty, head, trouble as shownTrouble } from "../parts.js";
+import { badge, callout, empty, head, table, trouble as shownTrouble } from "../parts.js";
 import { go, withQuery } from "../router.js";
 import { t } from "../words.js";
 
@@ -25,5 +25,12 @@ export async function show(root, context) {
       .then((found) => fill(place, found.some((line) => line.samples.length) ? chart(found, found[0].from_ms, found[0].to_ms, format) : empty(t("No samples yet"), t("One is taken each minute while the console runs."))))
       .catch((error) => fill(place, shownTrouble(error)));
   }
-  data.append(callout(h("span", null, t("Minutes are kept for 7 days, hours for a year. For more, let Prometheus scrape the brokers: metricsExporterType=PROM, /metrics on port 5557."))));
+  const found = h("div", { class: "card flush", id: "prometheus" });
+  data.append(callout(t("Minutes are kept for 7 days, hours for a year. For more, let Prometheus scrape the brokers.")), found);
+  const places = await get("/api/metrics-places").catch((error) => error);
+  fill(found, h("h2", null, "Prometheus"), places instanceof Error ? shownTrouble(places) : table([
+    { name: t("Broker"), kind: "name", of: (row) => row.broker },
+    { name: t("Address"), kind: "mono", of: (row) => row.address || "–" },
+    { name: "", of: (row) => (row.address ? badge(t("served"), "good") : row.exporter === "PROM" ? t("on a free port: its log says which") : t("off: set metricsExporterType=PROM and start it again")) },
+  ], places.rows, { nothing: empty(t("No broker")) }));
 }

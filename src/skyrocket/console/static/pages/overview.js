@@ -1,12 +1,15 @@
 // Is everything up, how much comes and goes, what waits.
 import { h, fill } from "../dom.js";
 import { chart, spark } from "../chart.js";
-import { compact, count, duration, rate } from "../format.js";
+import { ago, compact, count, duration, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, dot, empty, figure, head, meter, table } from "../parts.js";
 import { counted, t } from "../words.js";
+import { ALERT_KINDS } from "./alert_kinds.js";
 
-export const findingLink = (finding) => (finding.subject === "broker" ? "/cluster" : `/${finding.subject}s/${encodeURIComponent(finding.name)}`);
+const PLACES = { "transactions-open": "/transactions", "default-password": "/access" };
+
+export const findingLink = (finding) => PLACES[finding.code] || (finding.subject === "broker" ? "/cluster" : `/${finding.subject}s/${encodeURIComponent(finding.name)}`);
 
 const KINDS = { critical: "bad", warning: "warn", note: "note" };
 
@@ -22,7 +25,7 @@ export function show(root, context) {
   context.onLeave(follow("/api/overview", (answer) => {
     fill(trouble);
     data.className = "";
-    fill(data, figures(answer), charts(answer), h("div", { class: "halves" }, brokers(answer), h("div", { class: "stack" }, late(answer), findings(answer))));
+    fill(data, figures(answer), charts(answer), h("div", { class: "halves" }, brokers(answer), h("div", { class: "stack" }, late(answer), alerts(answer), findings(answer))));
   }, (text) => fill(trouble, callout(text, "bad"))));
 }
 
@@ -64,6 +67,15 @@ function late(answer) {
     { name: t("Time lag"), kind: "number", of: (row) => duration(row.late_ms) },
     { name: t("Out/s"), kind: "number", of: (row) => rate(row.out_per_second) },
   ], answer.late_groups, { nothing: empty(t("Nobody is behind")) }));
+}
+
+function alerts(answer) {
+  return h("div", { class: "card flush", id: "recent-alerts" }, h("div", { class: "card-head" }, h("h2", null, t("Recent alerts")), h("span", { class: "grow" }), answer.firing > 0 && badge(counted(answer.firing, "{n} fires", "{n} fire"), "bad")), table([
+    { name: t("Time"), kind: "soft", of: (row) => ago(row.at_ms) },
+    { name: "", of: (row) => (row.is_firing ? badge(t("began"), row.severity === "critical" ? "bad" : "warn") : badge(t("ended"), "good")) },
+    { name: t("What"), of: (row) => t(ALERT_KINDS[row.kind]) },
+    { name: t("Name"), kind: "name", of: (row) => h("a", { href: "/alerts" }, row.name) },
+  ], answer.recent_alerts, { nothing: empty(t("No alert lately")) }));
 }
 
 function findings(answer) {

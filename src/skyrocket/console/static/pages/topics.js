@@ -13,9 +13,9 @@ export const PERMISSIONS = { 6: "read and write", 4: "read only", 2: "write only
 
 const EXPLAINED = {
   NORMAL: "Messages of any order; the usual choice.",
-  FIFO: "Messages with the same sharding key keep their order.",
-  DELAY: "Messages that are delivered later.",
-  TRANSACTION: "Messages that become visible when their producer commits.",
+  FIFO: "Messages with the same sharding key keep their order: they lie in one queue, which one client of a group reads at a time. A message that fails holds up those behind it.",
+  DELAY: "Messages that are delivered later: each has its delay, or its time. They can be taken back until then.",
+  TRANSACTION: "Messages that become visible when their producer commits. A producer that says nothing is asked again and again, and given up in the end.",
   MIXED: "All kinds in one topic; brokers check nothing.",
 };
 
@@ -25,7 +25,7 @@ export function show(root, context) {
   const data = h("div", { class: "card flush" }, h("div", { class: "skeleton" }));
   const search = h("input", { type: "search", name: "search", value: wanted.search, placeholder: t("Filter by name"), "aria-label": t("Filter by name"), onchange: (event) => go(withQuery({ search: event.target.value, page: null })) });
   const kind = h("select", { "aria-label": t("Kind"), onchange: (event) => go(withQuery({ kind: event.target.value, page: null })) },
-    [["own", t("Of applications")], ["all", t("All")], ["NORMAL", "Normal"], ["FIFO", "FIFO"], ["DELAY", "Delay"], ["TRANSACTION", "Transaction"], ["RETRY", "Retry"], ["DLQ", "Dead letter"], ["SYSTEM", t("System")]].map(([key, text]) => h("option", { value: key, selected: key === wanted.kind }, text)));
+    [["own", t("Of applications")], ["all", t("All")], ["NORMAL", "Normal"], ["FIFO", "FIFO"], ["DELAY", "Delay"], ["TRANSACTION", "Transaction"], ["MIXED", "Mixed"], ["PRIORITY", "Priority"], ["LITE", "Lite"], ["RETRY", "Retry"], ["DLQ", "Dead letter"], ["SYSTEM", t("System")]].map(([key, text]) => h("option", { value: key, selected: key === wanted.kind }, text)));
   root.append(head(t("Topics"), { actions: [h("button", { class: "primary", id: "create", onclick: create, disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") }, t("Create topic"))] }),
     h("div", { class: "bar" }, search, kind), trouble, data);
   context.onLeave(follow(query("/api/topics", { search: wanted.search, kind: wanted.kind, sort: wanted.sort, page: wanted.page, size: 50 }), (answer) => {
@@ -42,6 +42,7 @@ function rows(answer, wanted) {
     { name: t("In/s"), kind: "number", sort: "in", of: (row) => rate(row.in_per_second) },
     { name: t("Out/s"), kind: "number", sort: "out", of: (row) => rate(row.out_per_second) },
     { name: t("Messages"), kind: "number", sort: "messages", of: (row) => compact(row.messages) },
+    { name: t("Oldest"), kind: "soft", of: (row) => ago(row.oldest_ms) },
     { name: t("Newest"), kind: "soft", sort: "newest", of: (row) => ago(row.newest_ms) },
     { name: t("Groups"), kind: "number", sort: "groups", of: (row) => count(row.groups) },
     { name: t("Lag"), kind: "number", sort: "lag", of: (row) => (row.lag ? h("b", null, compact(row.lag)) : "0") },
@@ -50,7 +51,8 @@ function rows(answer, wanted) {
 }
 
 async function create() {
-  const { clusters } = await get("/api/overview");
+  const { clusters, retention_hours: kept } = await get("/api/places");
+  const hours = kept.length > 1 ? `${kept[0]}–${kept.at(-1)}` : kept[0];
   const says = h("span", { class: "hint" }, t(EXPLAINED.NORMAL));
   const body = [
     field({ name: "name", label: t("Name"), required: true, placeholder: "Orders", hint: t("Letters, digits, _ and -; it cannot be renamed.") }),
@@ -61,6 +63,7 @@ async function create() {
     h("div", { class: "form-row" },
       field({ name: "permission", label: t("Permission"), options: [[6, t("read and write")], [4, t("read only")], [2, t("write only")]] }),
       field({ name: "cluster", label: t("Cluster"), options: [["", t("all")], ...clusters.map((name) => [name, name])] })),
+    h("p", { class: "hint", id: "retention" }, kept.length ? t("Retention: brokers keep the messages of all topics for {hours} hours (fileReservedTime), consumed or not.", { hours }) : t("Retention: fileReservedTime of the brokers, for all topics alike.")),
   ];
   const box = dialog({
     title: t("Create topic"),

@@ -8,10 +8,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from skyrocket.clock import ServiceClock
-from skyrocket.console.alerts.news import News
 from skyrocket.model.words import counted
 from skyrocket.remoting.errors import plainly
 
@@ -22,24 +21,30 @@ TRIES: Final = 8
 FIRST_PAUSE_SECONDS: Final = 5.0
 _GROWTH: Final = 3  # 5 s, 15 s, 45 s, …: the last try is an hour and a half after the first
 
-Deliver = Callable[[Sequence[News]], None]  # blocks, with a time-out of its own; raises OSError or ValueError
+T = TypeVar("T")
 
 
-class Outbox:
-    """Towards one receiver; `run` belongs to the console's services."""
+class Outbox(Generic[T]):
+    """Towards one receiver; `run` belongs to the console's services.
 
-    def __init__(self, receiver: str, deliver: Deliver, clock: ServiceClock) -> None:
+    `deliver` blocks, with a time-out of its own, and raises OSError or ValueError; `what` is one of what is told.
+    """
+
+    def __init__(
+        self, receiver: str, deliver: Callable[[Sequence[T]], None], clock: ServiceClock, what: str = "alert"
+    ) -> None:
         self.receiver = receiver
         self._deliver = deliver
+        self._what = what
         self._clock = clock
-        self._waiting: deque[Sequence[News]] = deque()
+        self._waiting: deque[Sequence[T]] = deque()
         self._something = asyncio.Event()
 
-    def put(self, news: Sequence[News]) -> None:
+    def put(self, news: Sequence[T]) -> None:
         """Tell it soon; never waits."""
         if len(self._waiting) >= MOST_WAITING:
             lost = self._waiting.popleft()
-            _logger.warning("%s not told to %s: too many wait for it", _were(lost), self.receiver)
+            _logger.warning("%s not told to %s: too many wait for it", self._were(lost), self.receiver)
         self._waiting.append(news)
         self._something.set()
 
@@ -51,7 +56,7 @@ class Outbox:
             self._something.clear()
             await self._something.wait()
 
-    async def _tell(self, news: Sequence[News]) -> None:
+    async def _tell(self, news: Sequence[T]) -> None:
         pause_seconds = FIRST_PAUSE_SECONDS
         for tried in range(1, TRIES + 1):
             try:
@@ -60,7 +65,7 @@ class Outbox:
             except (OSError, ValueError) as error:  # smtplib's errors are OSErrors too
                 _logger.warning(
                     "%s not told to %s (try %d of %d): %s",
-                    _were(news),
+                    self._were(news),
                     self.receiver,
                     tried,
                     TRIES,
@@ -70,6 +75,5 @@ class Outbox:
                 await self._clock.sleep(pause_seconds)
                 pause_seconds *= _GROWTH
 
-
-def _were(news: Sequence[News]) -> str:
-    return counted(len(news), "alert was", "alerts were")
+    def _were(self, news: Sequence[T]) -> str:
+        return counted(len(news), f"{self._what} was", f"{self._what}s were")
