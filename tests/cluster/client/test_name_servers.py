@@ -68,7 +68,7 @@ async def test_without_any_name_server_the_error_says_what_to_check(monkeypatch:
     with pytest.raises(NoNameServer, match="no name server answered"):
         await consumer.start()
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    with pytest.raises(NoNameServer, match="no name server is configured: give name_servers='host:9876', or set"):
+    with pytest.raises(NoNameServer, match="no name server is configured: give one as host:9876 \\(-n or NAMESRV_ADDR"):
         await Producer("Shop").start()
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.1:9876")
     assert ClientSettings().addresses() == ("10.0.0.1:9876",)

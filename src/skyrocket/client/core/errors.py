@@ -20,11 +20,14 @@ ClientError
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.words import counted
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
+
+HOW_TO_NAME_THEM: Final = "-n or NAMESRV_ADDR in the terminal, name_servers= in a program"
 
 
 class ClientError(SkyrocketError):
@@ -137,8 +140,8 @@ class NotWritable(NoRoute):
         ClientError.__init__(
             self,
             f"topic {topic} cannot be written to: {state or 'its route is empty'}; writing needs a master, write "
-            f"queues and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, or start the "
-            "master",
+            f"queues and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, "
+            "`skyrocket broker resume-writes` where they were paused, or start the master",
         )
 
 
